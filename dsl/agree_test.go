@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -227,7 +229,7 @@ func (a *author) document(kind string, depth int) string {
 			return fmt.Sprintf(`{"a":%s,"b":%s}`, a.document("string", 0), a.pick("null", "1"))
 		})
 	case kind == "far":
-		return `{"pad":"` + strings.Repeat("p", farPart) + `","x":` + a.document("string", 0) + `}`
+		return `{"pad":"` + strings.Repeat("p", value.FarPart) + `","x":` + a.document("string", 0) + `}`
 	case kind == "json":
 		return fmt.Sprintf(`{"body":null,"json":{"id":%s,"tags":%s},"status":200}`, a.document("number", 0), a.document("strings", 0))
 	}
@@ -241,12 +243,12 @@ func (a *author) document(kind string, depth int) string {
 }
 
 // value makes a Value of a document, sometimes with marks and secrets.
-func (a *author) value(doc string) Value {
-	v, err := decodeJSON([]byte(doc))
+func (a *author) value(doc string) value.Value {
+	v, err := value.DecodeJSON([]byte(doc))
 	if err != nil {
 		panic(err)
 	}
-	out, err := encodeValue(v, false)
+	out, err := value.Encode(v, false)
 	if err != nil {
 		panic(err)
 	}
@@ -258,7 +260,7 @@ func (a *author) value(doc string) Value {
 		panic(err)
 	}
 	var marks []string
-	var secrets []Secret
+	var secrets []value.Secret
 	var walk func(x any, ptr string)
 	walk = func(x any, ptr string) {
 		if a.IntN(5) == 0 {
@@ -268,20 +270,20 @@ func (a *author) value(doc string) Value {
 		switch x := x.(type) {
 		case nil:
 			if a.IntN(3) == 0 {
-				secrets = append(secrets, Secret{Path: ptr, Parts: []SecretPart{{Text: "Bearer "}, {Ref: "env:X"}}})
+				secrets = append(secrets, value.Secret{Path: ptr, Parts: []value.SecretPart{{Text: "Bearer "}, {Ref: "env:X"}}})
 			}
 		case []any:
 			for i, e := range x {
 				walk(e, fmt.Sprintf("%s/%d", ptr, i))
 			}
 		case map[string]any:
-			for _, k := range sortedKeys(x) {
-				walk(x[k], ptr+"/"+escapePointer(k))
+			for _, k := range sorted.Keys(x) {
+				walk(x[k], ptr+"/"+value.EscapePointer(k))
 			}
 		}
 	}
 	walk(tree, "")
-	return NewValue(out.JSON(), marks, secrets)
+	return value.NewValue(out.JSON(), marks, secrets)
 }
 
 func (a *author) result(kind string) InstanceResult {
@@ -310,8 +312,8 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 		vars += fmt.Sprintf("%q:%s", name, a.document(kind, 2))
 	}
 	all := a.value(vars + "}")
-	if whole, _ := marksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
-		all = NewValue(all.JSON(), []string{"/pin"}, nil)
+	if whole, _ := value.MarksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
+		all = value.NewValue(all.JSON(), []string{"/pin"}, nil)
 	}
 	results := map[string]StepResult{
 		"a": {Final: true, One: a.result(`{"value":` + a.document(a.pick("string", "object", "number"), 2) + "}")},
@@ -334,7 +336,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 	info := RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
 	return func() *Scope {
 		return &Scope{
-			Run: info, Vars: NewValue(all.JSON(), all.Sensitive(), all.Secrets()), Each: each, Self: self,
+			Run: info, Vars: value.NewValue(all.JSON(), all.Sensitive(), all.Secrets()), Each: each, Self: self,
 			Failure: &Failure{Step: "x", Code: "c", Message: "m"}, Memo: &Memo{},
 			Step: func(i int) StepResult { return results[wf.Steps[i].Name] },
 		}
@@ -345,7 +347,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 func outcomes(wf *Workflow, scope func() *Scope) map[string]string {
 	out := map[string]string{}
 	say := func(name string, v any, err error) {
-		if x, ok := v.(Value); ok && err == nil {
+		if x, ok := v.(value.Value); ok && err == nil {
 			v = fmt.Sprintf("%s %q %q", x.JSON(), x.Sensitive(), x.Secrets())
 		}
 		if err != nil {

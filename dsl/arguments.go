@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // compiledArgument prepares an argument that was written.
 func (l argumentLinker) compiledArgument(spec *argSpec, a arg) argument {
-	out := argument{spec: spec, name: a.name, path: []byte("/" + escapePointer(a.name)), c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
+	out := argument{spec: spec, name: a.name, path: []byte("/" + value.EscapePointer(a.name)), c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
 	switch {
 	case len(a.expr.syn.Variables()) == 0: // perhaps with secret()
 		v, err := l.ev.run(out.c, &Scope{}, max(l.cur, 0))
@@ -19,7 +21,7 @@ func (l argumentLinker) compiledArgument(spec *argSpec, a arg) argument {
 		if err == nil {
 			out.ready = readyOf(a.name, v) // else the error is that of each evaluation
 		}
-	case isPlain(a.name):
+	case value.IsPlain(a.name):
 		out.direct = l.direct(a.expr, shapeOf(spec.field.Type))
 	}
 	return out
@@ -39,11 +41,11 @@ func readyOf(name string, v cty.Value) *ready {
 	if v == cty.NilVal {
 		return &ready{}
 	}
-	e := valueEncoder{allowSecrets: true}
-	if err := e.attribute(name, v, false); err != nil {
+	e := value.Encoder{AllowSecrets: true}
+	if err := e.Attribute(name, v, false); err != nil {
 		return nil
 	}
-	return &ready{json: e.out, sensitive: e.sensitive, secrets: e.secrets}
+	return &ready{json: e.Out, sensitive: e.Sensitive, secrets: e.Secrets}
 }
 
 // usualSize is what room is made for in advance for a value that is not known.
@@ -70,17 +72,17 @@ func (a *arguments) fold() {
 }
 
 // eval is the ValueFunc of the arguments.
-func (a *arguments) eval(s *Scope) (Value, error) { return a.build(s, false) }
+func (a *arguments) eval(s *Scope) (value.Value, error) { return a.build(s, false) }
 
 // build evaluates the arguments; skipSelf leaves out those that depend on
 // self.output. They are written one after the other. What cannot be written
 // matters only if all can be evaluated.
-func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
+func (a *arguments) build(s *Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
-	e := argumentWriter{valueEncoder{allowSecrets: true, out: make([]byte, 0, a.room)}}
-	e.out = append(e.out, '{')
+	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.room)}}
+	e.Out = append(e.Out, '{')
 	var failed error
 	for i := range a.list {
 		x := &a.list[i]
@@ -99,21 +101,21 @@ func (a *arguments) build(s *Scope, skipSelf bool) (Value, error) {
 		}
 		v, err := a.evaluate(x, s)
 		if err != nil {
-			return Value{}, err
+			return value.Value{}, err
 		}
 		if v != cty.NilVal && failed == nil {
 			e.next()
-			failed = e.attribute(x.name, v, false)
+			failed = e.Attribute(x.name, v, false)
 		}
 	}
 	if failed != nil {
-		return Value{}, fmt.Errorf("arguments: %w", failed)
+		return value.Value{}, fmt.Errorf("arguments: %w", failed)
 	}
-	if len(e.out) > maxValueSize {
-		return Value{}, fmt.Errorf("arguments: %w", errValueSize)
+	if len(e.Out) > value.MaxSize {
+		return value.Value{}, fmt.Errorf("arguments: %w", value.ErrSize)
 	}
-	e.out = append(e.out, '}')
-	return e.finish(), nil
+	e.Out = append(e.Out, '}')
+	return e.Finish(), nil
 }
 
 // evaluate has the evaluator evaluate one argument.
@@ -132,12 +134,12 @@ func (a *arguments) evaluate(x *argument, s *Scope) (cty.Value, error) {
 }
 
 // An argumentWriter writes the object of all arguments.
-type argumentWriter struct{ valueEncoder }
+type argumentWriter struct{ value.Encoder }
 
 // next begins another attribute.
 func (e *argumentWriter) next() {
-	if e.out[len(e.out)-1] != '{' {
-		e.out = append(e.out, ',')
+	if e.Out[len(e.Out)-1] != '{' {
+		e.Out = append(e.Out, ',')
 	}
 }
 
@@ -146,22 +148,22 @@ func (e *argumentWriter) ready(r *ready) {
 		return
 	}
 	e.next()
-	e.out = append(e.out, r.json...)
-	e.sensitive = append(e.sensitive, r.sensitive...)
-	e.secrets = append(e.secrets, r.secrets...)
+	e.Out = append(e.Out, r.json...)
+	e.Sensitive = append(e.Sensitive, r.sensitive...)
+	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
 // direct writes an argument without the evaluator; false leaves e as it was.
 func (e *argumentWriter) direct(x *argument, at sight) bool {
-	before, marks := len(e.out), len(e.sensitive)
+	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()
-	e.out = append(append(append(e.out, '"'), x.name...), '"', ':')
-	from := len(e.out)
+	e.Out = append(append(append(e.Out, '"'), x.name...), '"', ':')
+	from := len(e.Out)
 	hidden := x.spec.field.Sensitive || x.spec.hide
 	var ok bool
-	e.out, e.sensitive, ok = x.direct.writeInto(&at, e.out, x.path[:len(x.path):len(x.path)], e.sensitive, hidden)
-	if !ok || !x.spec.takes(e.out[from:]) {
-		e.out, e.sensitive = e.out[:before], e.sensitive[:marks]
+	e.Out, e.Sensitive, ok = x.direct.writeInto(&at, e.Out, x.path[:len(x.path):len(x.path)], e.Sensitive, hidden)
+	if !ok || !x.spec.takes(e.Out[from:]) {
+		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
 	}
 	return ok
 }

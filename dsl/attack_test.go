@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An attack is an expression that once took gigabytes, minutes or the whole
@@ -156,7 +158,7 @@ func TestOverrunStays(t *testing.T) {
 // TestAllowance: the expressions of one decision share an allowance, and the
 // one that would pass it fails.
 func TestAllowance(t *testing.T) {
-	wf := link(t, "workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n"+
+	wf := linked(t, "workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n"+
 		"  output \"o\" { value = length([for i in range(1000) : var.v]) }\n}\n").Workflow("w")
 	vars := bindAll(t, wf, "v", "a")
 	a := NewAllowance(10_000_000)
@@ -186,7 +188,7 @@ func TestAllowance(t *testing.T) {
 // also where the value is known from another evaluation: or else engines would
 // not agree.
 func TestCostDoesNotDependOnMemory(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   variable "v" { type = string }
@@ -207,7 +209,7 @@ workflow "w" {
 	out := StepResult{Final: true, One: InstanceResult{Status: "succeeded", Output: jsonValue(`{"value":"y"}`)}}
 	cost := func(i int, m *Memo) int64 {
 		a := NewAllowance(1 << 40)
-		s := &Scope{Vars: NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) StepResult { return out }}
+		s := &Scope{Vars: value.NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) StepResult { return out }}
 		if _, err := wf.Outputs[i].Value(s); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An argumentLinker links the arguments of blocks: their types, values and evaluation.
@@ -40,7 +42,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 		if _, err := conv(v); err != nil {
 			bad(err)
 		}
-	case !assignable(raw.Type(), want):
+	case !value.Assignable(raw.Type(), want):
 		bad(fmt.Errorf("%s is required, this is %s", want.FriendlyName(), raw.Type().FriendlyName()))
 	}
 	ev, self, c := l.ev, max(l.cur, 0), e.comp
@@ -71,17 +73,17 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
 func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
-	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (Value, error) {
+	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
 			var err error
 			if v, err = accept(v); err != nil {
-				return Value{}, err
+				return value.Value{}, err
 			}
 		}
 		if whole {
-			v = v.Mark(sensitiveMark{})
+			v = v.Mark(value.SensitiveMark{})
 		}
-		return encodeValue(v, false)
+		return value.Encode(v, false)
 	})
 	if accept != nil {
 		return general
@@ -90,7 +92,7 @@ func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(
 	if d == nil || e.comp.konst != nil {
 		return general
 	}
-	return func(s *Scope) (Value, error) {
+	return func(s *Scope) (value.Value, error) {
 		if v, ok := d.value(&sight{ev: ev, s: s, self: self}, whole); ok {
 			return v, nil
 		}
@@ -115,7 +117,7 @@ type argument struct {
 type ready struct {
 	json      []byte
 	sensitive []string // pointers from the object of all arguments
-	secrets   []Secret
+	secrets   []value.Secret
 }
 
 // arguments are the compiled attributes of an input or config block.
@@ -124,7 +126,7 @@ type arguments struct {
 	self     int
 	list     []argument // by name; also those not written that have a default
 	usesSelf bool
-	konst    *Value
+	konst    *value.Value
 	room     int // bytes to make room for
 }
 
@@ -137,7 +139,7 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 		written[a.name] = true
 		spec, ok := specs[a.name]
 		if !ok {
-			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sortedKeys(specs)))
+			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sorted.Keys(specs)))
 			l.check(a.expr)
 			continue
 		}
@@ -155,11 +157,11 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 		}
 		out.list = append(out.list, l.compiledArgument(spec, a))
 	}
-	for _, n := range sortedKeys(specs) {
+	for _, n := range sorted.Keys(specs) {
 		switch spec := specs[n]; {
 		case written[n]:
 		case spec.required():
-			l.errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, typeText(spec.typ), docText(spec.field.Doc))
+			l.errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, value.TypeText(spec.typ), docText(spec.field.Doc))
 		case spec.def != cty.NilVal:
 			out.list = append(out.list, argument{spec: spec, name: n, ready: spec.preset()})
 		}
@@ -219,7 +221,7 @@ func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 		}
 		if name := key.AsString(); !spec.typ.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
-				diag.DidYouMean(name, attributeNames(spec.typ)))
+				diag.DidYouMean(name, value.AttributeNames(spec.typ)))
 		}
 	}
 }
@@ -227,7 +229,7 @@ func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 // mark marks a default like a value that was given.
 func (s *argSpec) mark(v cty.Value) cty.Value {
 	if s.field.Sensitive {
-		return v.Mark(sensitiveMark{})
+		return v.Mark(value.SensitiveMark{})
 	}
 	return v
 }

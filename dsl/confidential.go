@@ -3,6 +3,7 @@ package dsl
 import (
 	"slices"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -61,7 +62,7 @@ func hides(a *linkedAction, given []arg) bool {
 	return false
 }
 
-func fieldHides(f schema.Field) bool { return f.Sensitive || hasSensitive(f.Type) }
+func fieldHides(f schema.Field) bool { return f.Sensitive || value.HasSensitive(f.Type) }
 
 func blockHides(b *block) bool {
 	if b == nil {

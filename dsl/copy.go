@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -17,37 +18,33 @@ import (
 // value goes through the evaluator, which converts, or says what is wrong.
 // Where it does not give up, the outcome is the evaluator's to the byte.
 type copier struct {
-	lexer
+	value.Lexer
 	out   []byte
 	depth int
 	path  []byte   // JSON pointer of the value being read, where its shape is marked
 	marks []string // pointers of what is sensitive
 
-	scratch []byte   // see arrange
-	members []member // see arrange
+	scratch []byte         // see arrange
+	members []value.Member // see arrange
 }
 
-// A member is one attribute of an object: its key without quotes, and all of
-// it or its value alone.
-type member struct{ key, whole []byte }
-
 // canonical checks a document against a shape; ok is false if it gives up.
-func canonical(sh *shape, raw []byte) (v Value, ok bool) {
+func canonical(sh *shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
-		return Value{}, false
+		return value.Value{}, false
 	}
-	c := copier{lexer: lex(raw), out: make([]byte, 0, len(raw))}
+	c := copier{Lexer: value.Lex(raw), out: make([]byte, 0, len(raw))}
 	if !c.value(sh, false) || !c.End() {
-		return Value{}, false
+		return value.Value{}, false
 	}
 	slices.Sort(c.marks)
-	return NewValue(c.out, c.marks, nil), true
+	return value.NewValue(c.out, c.marks, nil), true
 }
 
 // value copies one value. hidden says that it is inside of something
 // sensitive, where marks say nothing new.
 func (c *copier) value(sh *shape, hidden bool) bool {
-	if len(c.out) > maxValueSize {
+	if len(c.out) > value.MaxSize {
 		return false
 	}
 	free := sh.kind == schema.KindAny
@@ -74,7 +71,7 @@ func (c *copier) literal(w string) bool {
 }
 
 func (c *copier) string() bool {
-	raw, plain, ok := c.text()
+	raw, plain, ok := c.Text()
 	if plain && ok {
 		c.out = append(c.out, raw...)
 		return true
@@ -88,7 +85,7 @@ func (c *copier) string() bool {
 	} else if json.Unmarshal(raw, &s) != nil {
 		return false
 	}
-	c.out = appendText(c.out, cty.NormalizeString(s))
+	c.out = value.AppendText(c.out, cty.NormalizeString(s))
 	return true
 }
 
@@ -109,7 +106,7 @@ func (c *copier) numeral() bool {
 // evaluator keeps, so that it is read and written without loss.
 const shortNumber = 100
 
-// appendNumber writes a number as numberText does.
+// appendNumber writes a number as NumberText does.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -120,11 +117,11 @@ func appendNumber(out, raw []byte) ([]byte, bool) {
 		}
 		return append(out, raw...), true
 	}
-	v, err := parseNumber(string(raw))
+	v, err := value.ParseNumber(string(raw))
 	if err != nil {
 		return out, false
 	}
-	s, err := numberText(v.AsBigFloat())
+	s, err := value.NumberText(v.AsBigFloat())
 	return append(out, s...), err == nil
 }
 
@@ -133,7 +130,7 @@ func (c *copier) list(sh *shape) bool {
 	if sh.elem != nil {
 		elem = sh.elem
 	}
-	if c.depth++; c.depth > maxValueDepth {
+	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
 	c.Pos++
@@ -157,7 +154,7 @@ func (c *copier) list(sh *shape) bool {
 }
 
 func (c *copier) object(sh *shape, hidden bool) bool {
-	if c.depth++; c.depth > maxValueDepth {
+	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
 	start, n := len(c.out), 0 // n counts what is kept
@@ -205,7 +202,7 @@ func (c *copier) key() (raw []byte, ok bool) {
 	if c.Peek() != '"' {
 		return nil, false
 	}
-	raw, plain, ok := c.text()
+	raw, plain, ok := c.Text()
 	return raw, ok && plain && c.Take(':')
 }
 
@@ -231,7 +228,7 @@ func (c *copier) attribute(sh *shape, name []byte, hidden bool) (keep, ok bool) 
 	from, at := c.Pos, len(c.out)
 	n := len(c.path)
 	if f.shape.marked && !hidden {
-		c.path = append(append(c.path, '/'), escapePointer(f.name)...)
+		c.path = append(append(c.path, '/'), value.EscapePointer(f.name)...)
 	}
 	ok = c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.Src[from:c.Pos], " \t\r\n"), c.out[at:])
 	c.path = c.path[:n]
@@ -248,7 +245,7 @@ func (f *shapeField) allows(src, out []byte) bool {
 }
 
 func (c *copier) mark(name string) {
-	c.marks = append(c.marks, string(c.path)+"/"+escapePointer(name))
+	c.marks = append(c.marks, string(c.path)+"/"+value.EscapePointer(name))
 }
 
 // field finds an attribute by name; nil if there is none.
@@ -271,13 +268,13 @@ func (s *shape) field(name []byte) *shapeField {
 // attributes notes the members of a canonical object.
 func (c *copier) attributes(object []byte) {
 	c.members = c.members[:0]
-	l := lex(object)
+	l := value.Lex(object)
 	for l.Pos = 1; l.Peek() == '"'; {
 		from := l.Pos
-		key, _, _ := l.text()
+		key, _, _ := l.Text()
 		l.Pos++
-		l.skip()
-		c.members = append(c.members, member{key: key[1 : len(key)-1], whole: object[from:l.Pos]})
+		l.Skip()
+		c.members = append(c.members, value.Member{Key: key[1 : len(key)-1], Whole: object[from:l.Pos]})
 		l.Take(',')
 	}
 }
@@ -288,9 +285,9 @@ func (c *copier) attributes(object []byte) {
 func (c *copier) arrange(sh *shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)
-	slices.SortFunc(c.members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	slices.SortFunc(c.members, func(a, b value.Member) int { return bytes.Compare(a.Key, b.Key) })
 	for i := 1; i < len(c.members); i++ {
-		if bytes.Equal(c.members[i-1].key, c.members[i].key) {
+		if bytes.Equal(c.members[i-1].Key, c.members[i].Key) {
 			return false
 		}
 	}
@@ -307,13 +304,13 @@ func (c *copier) arrange(sh *shape, start int, hidden bool) bool {
 	}
 	next := 0
 	for _, m := range c.members {
-		for ; next < len(sh.fields) && sh.fields[next].name < string(m.key); next++ {
+		for ; next < len(sh.fields) && sh.fields[next].name < string(m.Key); next++ {
 			if !absent(&sh.fields[next]) {
 				return false
 			}
 		}
 		next++
-		c.out = append(append(c.out, m.whole...), ',')
+		c.out = append(append(c.out, m.Whole...), ',')
 	}
 	for ; next < len(sh.fields); next++ {
 		if !absent(&sh.fields[next]) {

@@ -9,6 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // A decoder turns blocks into declarations.
@@ -103,7 +105,7 @@ func (d *decoder) duplicate(b *block, first hcl.Range) {
 
 // recordReads performs every file() and env() of a block once.
 func (d *decoder) recordReads(b *block) {
-	for _, name := range sortedKeys(b.attrs) {
+	for _, name := range sorted.Keys(b.attrs) {
 		d.recordExpr(b.attrs[name])
 	}
 	for _, a := range b.args {
@@ -125,7 +127,7 @@ func (d *decoder) recordExpr(e *expr) {
 		}
 		if call.Name == "env" && d.lit.reservedEnv(text) {
 			e.bad = true
-			d.errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, ReservedEnvRule)
+			d.errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, secret.ReservedEnvRule)
 			continue
 		}
 		if call.Name == "env" {

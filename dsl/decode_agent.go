@@ -9,6 +9,9 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 func (d *decoder) agent(b *block) *agentDecl {
@@ -63,7 +66,7 @@ func (d *decoder) envNames(e *expr) []string {
 			return nil
 		}
 		if d.lit.reservedEnv(n.AsString()) {
-			d.errorf(e.rng, "Reserved variable", "env holds %q: %s.", n.AsString(), ReservedEnvRule)
+			d.errorf(e.rng, "Reserved variable", "env holds %q: %s.", n.AsString(), secret.ReservedEnvRule)
 			return nil
 		}
 		names = append(names, n.AsString())
@@ -119,7 +122,7 @@ func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
 		return
 	}
 	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
-		n, err := wholeNumber(v, lo, hi)
+		n, err := value.WholeNumber(v, lo, hi)
 		if err != nil {
 			d.invalid(e.rng, name, err)
 			return
@@ -133,7 +136,7 @@ func (d *decoder) span(e *expr, name string, out *time.Duration) {
 		return
 	}
 	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
-		t, err := spanOf(v)
+		t, err := value.SpanOf(v)
 		if err != nil {
 			d.invalid(e.rng, name, err)
 			return

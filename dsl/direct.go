@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -101,7 +103,7 @@ func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
 		return nil
 	}
 	first, ok := pathStepOf(e.Traversal[1])
-	i := slices.IndexFunc(x.locals, func(l *localDecl) bool { return ok && l.name == first.name })
+	i := slices.IndexFunc(x.locals, func(l *localDecl) bool { return ok && l.name == first.Name })
 	if i < 0 || x.locals[i].expr.bad || x.locals[i].expr.comp == nil || x.locals[i].expr.comp.secrets {
 		return nil
 	}
@@ -135,7 +137,7 @@ func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
 	if diags.HasErrors() || v.ContainsMarked() {
 		return nil
 	}
-	out, err := encodeValue(v, false)
+	out, err := value.Encode(v, false)
 	if err != nil {
 		return nil
 	}
@@ -184,12 +186,12 @@ func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference
 	if r.key == nil || r.key.shape == nil {
 		return nil
 	}
-	r.step = slices.IndexFunc(x.ev.steps, func(s stepShape) bool { return s.name == first.name })
+	r.step = slices.IndexFunc(x.ev.steps, func(s stepShape) bool { return s.name == first.Name })
 	if r.step < 0 || !x.ev.steps[r.step].each {
 		return nil
 	}
 	r.each = true
-	var rest []pathStep
+	var rest []value.PathStep
 	for _, t := range e.Traversal {
 		p, ok := pathStepOf(t)
 		if !ok {
@@ -255,7 +257,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 			return nil
 		}
 		k, diags := evaluateOnce(item.KeyExpr, x.ev.funcs, x.effort)
-		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !isPlain(k.AsString()) {
+		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !value.IsPlain(k.AsString()) {
 			return nil
 		}
 		if _, twice := values[k.AsString()]; twice {
@@ -263,7 +265,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		}
 		values[k.AsString()] = item.ValueExpr
 	}
-	d := &direct{kind: directObject, keys: sortedKeys(values)}
+	d := &direct{kind: directObject, keys: sorted.Keys(values)}
 	for _, k := range d.keys {
 		if d.of(x, anything, values[k]) == nil {
 			return nil
@@ -318,7 +320,7 @@ func (d *direct) append(x *sight, c *copier, hidden bool) bool {
 			hidden = true
 		}
 		if f.raw == nil {
-			c.out = appendText(c.out, cty.NormalizeString(f.text))
+			c.out = value.AppendText(c.out, cty.NormalizeString(f.text))
 			return d.shape.kind == schema.KindAny || d.shape.kind == schema.KindString
 		}
 		return c.other(f.raw, d.shape, hidden)
@@ -358,26 +360,26 @@ func (d *direct) scalar(x *sight) (v cty.Value, ok bool) {
 	case '{', '[', 'n':
 		return cty.NilVal, false
 	}
-	v, err := parseNumber(string(c.out))
+	v, err := value.ParseNumber(string(c.out))
 	return v, err == nil
 }
 
 // value evaluates to a Value, sensitive as a whole where that is said.
-func (d *direct) value(x *sight, whole bool) (Value, bool) {
+func (d *direct) value(x *sight, whole bool) (value.Value, bool) {
 	c := copier{}
 	if whole {
 		c.marks = []string{""}
 	}
-	if !d.write(x, &c, whole) || len(c.out) > maxValueSize {
-		return Value{}, false
+	if !d.write(x, &c, whole) || len(c.out) > value.MaxSize {
+		return value.Value{}, false
 	}
 	slices.Sort(c.marks)
-	return NewValue(c.out, c.marks, nil), true
+	return value.NewValue(c.out, c.marks, nil), true
 }
 
 // other copies a value from another document.
 func (c *copier) other(raw []byte, sh *shape, hidden bool) bool {
-	c.lexer = lex(raw)
+	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
 	return c.value(sh, hidden) && c.End()
 }
@@ -397,7 +399,7 @@ func (d *direct) writeTemplate(x *sight, c *copier, hidden bool) bool {
 		sensitive = sensitive || f.sensitive
 		at := len(c.out)
 		if f.raw == nil {
-			c.out = appendText(c.out, f.text)
+			c.out = value.AppendText(c.out, f.text)
 		} else if !c.other(f.raw, p.shape, true) {
 			return false
 		}
@@ -419,7 +421,7 @@ func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
 	if d.kind == directList {
 		brackets = "[]"
 	}
-	if c.depth++; c.depth > maxValueDepth {
+	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
 	c.out = append(c.out, brackets[0])
@@ -432,7 +434,7 @@ func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
 		if d.kind == directList {
 			c.path = strconv.AppendInt(c.path, int64(i), 10)
 		} else {
-			c.path = append(c.path, escapePointer(d.keys[i])...)
+			c.path = append(c.path, value.EscapePointer(d.keys[i])...)
 			c.out = append(append(append(c.out, '"'), d.keys[i]...), '"', ':')
 		}
 		if !p.write(x, c, hidden) {

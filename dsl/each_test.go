@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // What for_each comes to is checked again in the run, where its value is known.
@@ -16,10 +18,10 @@ func TestEachOf(t *testing.T) {
 	}{
 		"map":              {cty.MapVal(map[string]cty.Value{"b": text, "a": text}), "a b"},
 		"set":              {cty.SetVal([]cty.Value{cty.StringVal("b"), text}), "a b"},
-		"sensitive values": {cty.ObjectVal(map[string]cty.Value{"b": text.Mark(sensitiveMark{})}), "b"},
+		"sensitive values": {cty.ObjectVal(map[string]cty.Value{"b": text.Mark(value.SensitiveMark{})}), "b"},
 		"null":             {cty.NullVal(cty.Map(cty.String)), "error:this is null"},
 		"unknown":          {cty.UnknownVal(cty.Map(cty.String)), "error:not known"},
-		"sensitive keys":   {cty.MapVal(map[string]cty.Value{"a": text}).Mark(sensitiveMark{}), "error:cannot be sensitive"},
+		"sensitive keys":   {cty.MapVal(map[string]cty.Value{"a": text}).Mark(value.SensitiveMark{}), "error:cannot be sensitive"},
 		"list":             {cty.ListVal([]cty.Value{text}), "error:this is list of string"},
 		"set of numbers":   {cty.SetVal([]cty.Value{cty.NumberIntVal(1)}), "error:strings only"},
 	} {

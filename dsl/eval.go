@@ -10,6 +10,9 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An evaluator evaluates the expressions of one linked workflow (or of the
@@ -195,8 +198,8 @@ func checkSize(m *meter, v cty.Value) (err error) {
 		}
 	}()
 	switch w := m.weigh(v); {
-	case w.bits > 4*maxDigits:
-		return errDigits
+	case w.bits > 4*value.MaxDigits:
+		return value.ErrDigits
 	case w.size() > maxText:
 		return errors.New("a local value may hold at most 4 MiB")
 	}
@@ -307,7 +310,7 @@ func sensitiveTexts(ctx *hcl.EvalContext) []string {
 		}
 	}
 	delete(seen, "")
-	out := sortedKeys(seen)
+	out := sorted.Keys(seen)
 	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) > len(out[j]) })
 	return out
 }
@@ -316,7 +319,7 @@ func walkTexts(v cty.Value, out map[string]bool) {
 	// The callback returns no error, so neither does Walk.
 	_ = cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
 		if x.IsKnown() && !x.IsNull() && (x.Type() == cty.String || x.Type() == cty.Number) {
-			if s, err := convertScalar(x, cty.String); err == nil && len(s.AsString()) >= minSensitive-1 {
+			if s, err := value.ConvertScalar(x, cty.String); err == nil && len(s.AsString()) >= value.MinSensitive-1 {
 				out[s.AsString()] = true
 			}
 		}

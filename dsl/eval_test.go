@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// link links one file, and fails the test if it cannot.
-func link(t testing.TB, src string) *Definition {
+// linked links one file, and fails the test if it cannot.
+func linked(t testing.TB, src string) *Definition {
 	t.Helper()
 	def, diags := parseAndLink(fstest.MapFS{"main.hcl": &fstest.MapFile{Data: []byte(src)}})
 	if def == nil {
@@ -23,7 +25,7 @@ func orderText(t testing.TB) string {
 	return archiveText(t, "testdata/valid/order.txtar")
 }
 
-func bindAll(t testing.TB, wf *Workflow, pairs ...string) Value {
+func bindAll(t testing.TB, wf *Workflow, pairs ...string) value.Value {
 	t.Helper()
 	var list []Assignment
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -47,11 +49,11 @@ func stepNamed(t testing.TB, wf *Workflow, name string) *Step {
 	return nil
 }
 
-func jsonValue(s string) Value { return NewValue([]byte(s), nil, nil) }
+func jsonValue(s string) value.Value { return value.NewValue([]byte(s), nil, nil) }
 
 // TestOrderExample evaluates the example of the language as a run does.
 func TestOrderExample(t *testing.T) {
-	wf := link(t, orderText(t)).Workflow("order")
+	wf := linked(t, orderText(t)).Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com",
 		"items", `{ mug = { qty = 2, price = 7.5 }, tee = { qty = 1, price = 19.99 } }`)
 	if got := strings.Join(vars.Sensitive(), " "); got != "/email" {
@@ -102,9 +104,9 @@ func TestOrderExample(t *testing.T) {
 // Variables that are sensitive as a whole, as a program may give them, are so in
 // each part.
 func TestAllVariablesSensitive(t *testing.T) {
-	wf := link(t, orderText(t)).Workflow("order")
+	wf := linked(t, orderText(t)).Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com", "items", `{ mug = { qty = 2, price = 7.5 } }`)
-	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: NewValue(vars.JSON(), []string{""}, nil), Memo: &Memo{}}
+	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: value.NewValue(vars.JSON(), []string{""}, nil), Memo: &Memo{}}
 	scope.Each = &EachItem{Key: "mug", Value: jsonValue(`{"price":7.5,"qty":2}`)}
 	wantInput(t, stepNamed(t, wf, "reserve"), scope, `{"qty":2,"sku":"mug"}`)
 	scope.Each = nil
@@ -118,7 +120,7 @@ func TestAllVariablesSensitive(t *testing.T) {
 	}
 }
 
-func wantInput(t *testing.T, s *Step, scope *Scope, want string) Value {
+func wantInput(t *testing.T, s *Step, scope *Scope, want string) value.Value {
 	t.Helper()
 	v, err := s.Input(scope)
 	if err != nil || string(v.JSON()) != want {

@@ -13,6 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // evaluateBoth evaluates an expression as the engine does, and the tree as it
@@ -70,7 +72,7 @@ func seenVars() map[string]cty.Value {
 		"m": cty.MapVal(map[string]cty.Value{"k": cty.NumberIntVal(1), "j": cty.NumberIntVal(2)}),
 		"o": cty.ObjectVal(map[string]cty.Value{"a": cty.StringVal("x"), "in": cty.ObjectVal(map[string]cty.Value{"z": cty.Zero})}),
 		"e": cty.SetVal([]cty.Value{cty.NumberIntVal(2), cty.NumberIntVal(10)}),
-		"h": cty.StringVal("hidden").Mark(sensitiveMark{}), "u": cty.UnknownVal(cty.List(cty.String)), "d": cty.DynamicVal,
+		"h": cty.StringVal("hidden").Mark(value.SensitiveMark{}), "u": cty.UnknownVal(cty.List(cty.String)), "d": cty.DynamicVal,
 	})}
 }
 
@@ -215,9 +217,9 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 }
 
 // evalWith evaluates an output with a value for var.v.
-func evalWith(t testing.TB, expr, v string) (Value, error) {
+func evalWith(t testing.TB, expr, v string) (value.Value, error) {
 	t.Helper()
-	wf := link(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
+	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
 	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf, "v", v), Memo: &Memo{}})
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
 // impure names functions that Terraform has and this language must not have,
@@ -53,7 +55,7 @@ func isFunction(name string) bool {
 
 // functionNames returns the names of all functions.
 func functionNames() []string {
-	return append(sortedKeys(pure), "file", "env", "secret")
+	return append(sorted.Keys(pure), "file", "env", "secret")
 }
 
 // pure is the table of functions that depend on nothing but their arguments.

@@ -2,7 +2,6 @@ package dsl
 
 import (
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/apparentlymart/go-cidr/cidr"
@@ -10,19 +9,13 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 func dynamic(name string) function.Parameter {
 	return function.Parameter{Name: name, Type: cty.DynamicPseudoType}
-}
-
-// sequence returns the elements of a list, set or tuple.
-func sequence(v cty.Value) ([]cty.Value, error) {
-	ty := v.Type()
-	if !ty.IsListType() && !ty.IsSetType() && !ty.IsTupleType() {
-		return nil, fmt.Errorf("a list is required, this is %s", ty.FriendlyName())
-	}
-	return v.AsValueSlice(), nil
 }
 
 var (
@@ -33,7 +26,7 @@ var (
 			if !args[0].IsWhollyKnown() {
 				return cty.UnknownVal(cty.Number), nil
 			}
-			items, err := sequence(args[0])
+			items, err := value.Sequence(args[0])
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -90,7 +83,7 @@ var (
 			if !args[0].IsWhollyKnown() || !args[1].IsWhollyKnown() {
 				return cty.UnknownVal(cty.Number), nil
 			}
-			items, err := sequence(args[0])
+			items, err := value.Sequence(args[0])
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -170,9 +163,9 @@ var (
 					return cty.DynamicVal, nil
 				}
 			}
-			vals, err1 := sequence(args[0])
-			keys, err2 := sequence(args[1])
-			search, err3 := sequence(args[2])
+			vals, err1 := value.Sequence(args[0])
+			keys, err2 := value.Sequence(args[1])
+			search, err3 := value.Sequence(args[2])
 			if err := errors.Join(err1, err2, err3); err != nil {
 				return cty.NilVal, errors.New("three lists are required")
 			}
@@ -224,7 +217,7 @@ var (
 			if !args[0].IsWhollyKnown() {
 				return cty.DynamicVal, nil
 			}
-			items, err := sequence(args[0])
+			items, err := value.Sequence(args[0])
 			switch {
 			case err != nil:
 				return cty.NilVal, err
@@ -246,7 +239,7 @@ var (
 			}
 			lists := map[string][]cty.Value{}
 			given := args[0].AsValueMap()
-			for _, key := range sortedKeys(given) {
+			for _, key := range sorted.Keys(given) {
 				list := given[key]
 				if list.IsNull() {
 					return cty.NilVal, errors.New("a list must not be null")
@@ -276,7 +269,7 @@ var (
 			if !args[0].IsWhollyKnown() {
 				return cty.UnknownVal(cty.String), nil
 			}
-			v, err := encodeValue(args[0], false)
+			v, err := value.Encode(args[0], false)
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -287,7 +280,9 @@ var (
 		Params: []function.Parameter{{Name: "str", Type: cty.String}},
 		// The type is that of the value: to find it first would decode twice.
 		Type: function.StaticReturnType(cty.DynamicPseudoType),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return decodeJSON([]byte(args[0].AsString())) },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return value.DecodeJSON([]byte(args[0].AsString()))
+		},
 	})
 )
 
@@ -315,9 +310,6 @@ func boolFold(all bool) function.Function {
 	})
 }
 
-// The mark on sensitive values. Marks flow through every expression.
-type sensitiveMark struct{}
-
 func markFunction(impl func(cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{
@@ -330,10 +322,10 @@ func markFunction(impl func(cty.Value) cty.Value) function.Function {
 }
 
 var (
-	sensitiveFunc    = markFunction(func(v cty.Value) cty.Value { return v.Mark(sensitiveMark{}) })
+	sensitiveFunc    = markFunction(func(v cty.Value) cty.Value { return v.Mark(value.SensitiveMark{}) })
 	nonsensitiveFunc = markFunction(func(v cty.Value) cty.Value {
 		raw, marks := v.Unmark()
-		delete(marks, sensitiveMark{}) // the mark of a secret stays
+		delete(marks, value.SensitiveMark{}) // the mark of a secret stays
 		return raw.WithMarks(marks)
 	})
 	isSensitiveFunc = function.New(&function.Spec{
@@ -346,7 +338,7 @@ var (
 			if !args[0].IsKnown() {
 				return cty.UnknownVal(cty.Bool), nil // marks may come with the value
 			}
-			return cty.BoolVal(args[0].HasMark(sensitiveMark{})), nil
+			return cty.BoolVal(args[0].HasMark(value.SensitiveMark{})), nil
 		},
 	})
 )
@@ -399,7 +391,7 @@ var (
 			if err != nil {
 				return cty.NilVal, err
 			}
-			bits, err := wholeNumber(args[1], 0, 128)
+			bits, err := value.WholeNumber(args[1], 0, 128)
 			if err != nil {
 				return cty.NilVal, err
 			}
@@ -430,7 +422,7 @@ var (
 			var out []cty.Value
 			var current *net.IPNet
 			for _, a := range args[1:] {
-				bits, err := wholeNumber(a, 1, 128)
+				bits, err := value.WholeNumber(a, 1, 128)
 				if err != nil {
 					return cty.NilVal, err
 				}

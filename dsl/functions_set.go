@@ -4,6 +4,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // The operations on sets, in a time that grows with the number of elements.
@@ -28,7 +30,7 @@ func setFunction(f function.Function, keep func(first bool, others int) bool) fu
 			first := make([]bool, 0)
 			others := make([]int, 0)
 			for i, a := range args {
-				c, err := convertTo(a, ret)
+				c, err := value.ConvertTo(a, ret)
 				if err != nil || !a.IsWhollyKnown() || ret.HasDynamicTypes() {
 					return f.Call(args)
 				}

@@ -2,12 +2,12 @@ package dsl
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
 // A graphDecoder orders the steps of a workflow by their dependencies.
@@ -19,7 +19,7 @@ type graphDecoder struct {
 // resolve compiles every expression of the module and builds the graphs.
 func (d graphDecoder) resolve() {
 	fileNames := &names{variables: d.m.variables, locals: d.m.locals}
-	for _, n := range sortedKeys(d.m.locals) {
+	for _, n := range sorted.Keys(d.m.locals) {
 		d.refs.local(d.m.locals[n], fileNames)
 	}
 	for _, l := range d.m.ownLocals {
@@ -28,10 +28,10 @@ func (d graphDecoder) resolve() {
 	for _, v := range d.m.twinVariables {
 		d.validations(v, fileNames)
 	}
-	for _, n := range sortedKeys(d.m.variables) {
+	for _, n := range sorted.Keys(d.m.variables) {
 		d.validations(d.m.variables[n], fileNames)
 	}
-	for _, n := range sortedKeys(d.m.agents) {
+	for _, n := range sorted.Keys(d.m.agents) {
 		d.resolveAgent(d.m.agents[n], fileNames)
 	}
 	for _, a := range d.m.twinAgents {
@@ -83,7 +83,7 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	for _, l := range w.ownLocals {
 		d.refs.local(l, ns)
 	}
-	for _, n := range sortedKeys(w.variables) {
+	for _, n := range sorted.Keys(w.variables) {
 		if v := w.variables[n]; !v.deployment {
 			d.validations(v, ns)
 		}
@@ -94,7 +94,7 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	d.refs.compile(w.deadline, ns, allowRunLevel)
 	d.refs.compile(w.compDeadline, ns, allowRunLevel)
 	d.refs.compile(w.unique, ns, allowVar|allowLocal|allowRun)
-	for _, n := range sortedKeys(attrsOf(w.retry)) {
+	for _, n := range sorted.Keys(attrsOf(w.retry)) {
 		d.refs.compile(w.retry.attrs[n], ns, allowRunLevel)
 	}
 	for _, s := range w.steps {
@@ -133,7 +133,7 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
 		use(s.attr(name), &whole, allowForward)
 	}
-	for _, n := range sortedKeys(attrsOf(s.block.one("retry"))) {
+	for _, n := range sorted.Keys(attrsOf(s.block.one("retry"))) {
 		use(s.block.one("retry").attrs[n], &whole, allowForward)
 	}
 	perInstance := allowForward | allowEach
@@ -199,7 +199,7 @@ func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 		i, ok := w.index[attr.Name]
 		if !ok {
 			d.errorf(item.rng, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, diag.DidYouMean(attr.Name, sortedKeys(w.index)))
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.index)))
 			continue
 		}
 		if attr.Name == s.name {
@@ -441,7 +441,7 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	for _, name := range []string{"timeout", "deadline"} {
 		check(u.block.attr(name), allowForward|allowFailure)
 	}
-	for _, n := range sortedKeys(attrsOf(u.block.one("retry"))) {
+	for _, n := range sorted.Keys(attrsOf(u.block.one("retry"))) {
 		check(u.block.one("retry").attrs[n], allowForward|allowFailure)
 	}
 }
@@ -462,14 +462,4 @@ func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *
 	}
 	d.errorf(at, "Undo refers to a step that may not have run",
 		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.name)
-}
-
-// sortedInts returns the keys of a map in ascending order.
-func sortedInts[V any](m map[int]V) []int {
-	out := make([]int, 0, len(m))
-	for i := range m {
-		out = append(out, i)
-	}
-	sort.Ints(out)
-	return out
 }

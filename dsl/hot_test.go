@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // hotText is a workflow of what steps usually write: constants, references,
@@ -70,7 +72,7 @@ workflow "hot" {
 func hotScope(t testing.TB) (*Workflow, *Scope) {
 	t.Helper()
 	text := strings.Repeat("x", 100)
-	wf := link(t, hotText).Workflow("hot")
+	wf := linked(t, hotText).Workflow("hot")
 	out := jsonValue(fmt.Sprintf(`{"value":%q}`, text))
 	return wf, &Scope{
 		Run: RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &Memo{},
@@ -135,7 +137,7 @@ func BenchmarkHot(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s := *scope
-				s.Vars = NewValue(s.Vars.JSON(), s.Vars.Sensitive(), s.Vars.Secrets())
+				s.Vars = value.NewValue(s.Vars.JSON(), s.Vars.Sensitive(), s.Vars.Secrets())
 				if err := c.f(fresh(&s)); err != nil {
 					b.Fatal(err)
 				}
@@ -150,7 +152,7 @@ func BenchmarkForEach(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := *scope
-		s.Vars = NewValue(s.Vars.JSON(), nil, nil)
+		s.Vars = value.NewValue(s.Vars.JSON(), nil, nil)
 		if _, err := wf.Steps[0].ForEach(fresh(&s)); err != nil {
 			b.Fatal(err)
 		}

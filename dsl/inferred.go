@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A valueKind is as much as a default that is written as a list or an object
@@ -35,7 +37,7 @@ func (v *variableDecl) infer() {
 	switch ty := v.def.Type(); {
 	case ty.IsTupleType():
 		v.kind, v.element = kindList, commonPrimitive(ty.TupleElementTypes())
-		v.typeText = "list(" + typeText(v.element) + ")"
+		v.typeText = "list(" + value.TypeText(v.element) + ")"
 	case ty.IsObjectType():
 		v.kind, v.typeText = kindObject, "object"
 	case !ty.HasDynamicTypes():
@@ -66,7 +68,7 @@ func (v *variableDecl) convertKind(x cty.Value) (cty.Value, error) {
 	case v.kind == kindObject && !ty.IsObjectType() && !ty.IsMapType():
 		return cty.NilVal, errors.New("an object is required, as its default is one")
 	case v.kind == kindList && v.element != cty.DynamicPseudoType:
-		return conform(x, cty.List(v.element))
+		return value.Conform(x, cty.List(v.element))
 	}
 	return x, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -38,12 +40,12 @@ func (mod *Module) Agents() []AgentUse {
 	m := mod.m
 	out := make([]AgentUse, 0, len(m.agents))
 	var declared []string
-	for _, n := range sortedKeys(m.agents) {
+	for _, n := range sorted.Keys(m.agents) {
 		if !m.agents[n].implied {
 			declared = append(declared, n)
 		}
 	}
-	for _, n := range sortedKeys(m.agents) {
+	for _, n := range sorted.Keys(m.agents) {
 		a := m.agents[n]
 		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
 		if a.implied {
@@ -114,7 +116,7 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 			l.agent(a, agents)
 		}
 	}
-	for _, n := range sortedKeys(m.agents) {
+	for _, n := range sorted.Keys(m.agents) {
 		l.agent(m.agents[n], agents)
 	}
 	out := make([]*Workflow, 0, len(m.workflows))
@@ -244,12 +246,12 @@ func variableShapes(decls map[string]*variableDecl) map[string]variableShape {
 func unknownVars(decls map[string]*variableDecl) cty.Value {
 	attrs := map[string]cty.Value{}
 	for name, v := range decls {
-		x := unknownOf(v.typ)
+		x := value.UnknownOf(v.typ)
 		if v.typ.IsObjectType() && v.nullable {
-			x = cty.UnknownVal(plainType(v.typ)) // may be null as a whole
+			x = cty.UnknownVal(value.PlainType(v.typ)) // may be null as a whole
 		}
 		if v.sensitive {
-			x = x.Mark(sensitiveMark{})
+			x = x.Mark(value.SensitiveMark{})
 		}
 		attrs[name] = x
 	}
@@ -271,14 +273,14 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
 		l.errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sortedKeys(la.bin.Schema.Actions)))
+			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
 		return nil
 	}
 	a := &linkedAction{agent: la, name: name, schema: schema}
 	la.actions[name] = a
 	var err error
 	if a.in, err = argSpecs(schema.Inputs); err == nil {
-		a.out, err = objectFrom(schema.Outputs)
+		a.out, err = value.ObjectFrom(schema.Outputs)
 	}
 	if err != nil {
 		a.broken = true
@@ -369,7 +371,7 @@ func argType(specs map[string]*argSpec) cty.Type {
 	for n, s := range specs {
 		attrs[n] = s.typ
 	}
-	return cty.ObjectWithOptionalAttrs(attrs, sortedKeys(attrs))
+	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
 }
 
 // outputType narrows the declared outputs by output_type.
@@ -381,18 +383,18 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 	for n, ty := range a.out.AttributeTypes() {
 		attrs[n] = ty
 	}
-	for _, n := range attributeNames(s.outputType) {
+	for _, n := range value.AttributeNames(s.outputType) {
 		declared, ok := attrs[n]
 		want := s.outputType.AttributeType(n)
 		switch {
 		case !ok:
-			hint := diag.DidYouMean(n, attributeNames(a.out))
+			hint := diag.DidYouMean(n, value.AttributeNames(a.out))
 			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
-				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, typeText(want))
+				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, value.TypeText(want))
 			}
 			l.errorf(s.outputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
-		case !assignable(declared, want):
-			l.errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), typeText(declared), typeText(want))
+		case !value.Assignable(declared, want):
+			l.errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
 		default:
 			attrs[n] = want
 		}
@@ -411,7 +413,7 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 func (l *workflowLinker) unknownStep(shape stepShape, a *linkedAction) cty.Value {
 	output := cty.DynamicVal
 	if a != nil {
-		output = markFields(unknownOf(shape.out), a.schema.Outputs)
+		output = value.MarkFields(value.UnknownOf(shape.out), a.schema.Outputs)
 	}
 	one := cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": cty.UnknownVal(cty.String).RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
@@ -479,9 +481,9 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 			l.hcl(hcl.Diagnostics{d})
 			continue
 		}
-		hint := diag.DidYouMean(name, attributeNames(a.out))
+		hint := diag.DidYouMean(name, value.AttributeNames(a.out))
 		if hint == "" && len(a.out.AttributeTypes()) > 0 {
-			hint = " Its outputs are " + quotedList(attributeNames(a.out)) + "."
+			hint = " Its outputs are " + quotedList(value.AttributeNames(a.out)) + "."
 		} else if hint == "" {
 			hint = " It has no outputs."
 		}
@@ -503,7 +505,7 @@ func quotedList(names []string) string {
 // actionWithOutput finds the action whose output was looked at in vain.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
-		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && unknownOf(l.ev.steps[i].out).Type().Equals(ty)
+		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.steps[i].out).Type().Equals(ty)
 	}
 	if t, ok := d.Expression.(*hclsyntax.ScopeTraversalExpr); ok {
 		switch root := t.Traversal.RootName(); {

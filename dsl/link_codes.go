@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -21,7 +22,7 @@ func codeOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
 		return "", errors.New("an error code cannot be sensitive")
 	}
-	s, err := stringOf(v)
+	s, err := value.StringOf(v)
 	if err == nil && !validCode(s) {
 		err = errors.New("an error code is snake_case, at most 100 characters")
 	}

@@ -6,6 +6,9 @@ import (
 	"sort"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // eachValue links for_each and returns what each is before a run.
@@ -38,7 +41,7 @@ func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 	case ty.IsPrimitiveType():
 		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
 	case ty.IsMapType():
-		return each(unknownOf(ty.ElementType()))
+		return each(value.UnknownOf(ty.ElementType()))
 	case ty.IsSetType():
 		return each(key)
 	case ty.IsObjectType():
@@ -67,13 +70,13 @@ func (l stepLinker) forEach(e *expr) func(*Scope) (Each, error) {
 func (d *direct) refers() bool { return d != nil && d.kind == directReference }
 
 // each evaluates to instances. Their values share the bytes of one document.
-func (d *direct) each(x *sight) (keys []string, values []Value, ok bool) {
+func (d *direct) each(x *sight) (keys []string, values []value.Value, ok bool) {
 	c := copier{}
 	if !d.write(x, &c, false) || len(c.marks) > 0 || c.out[0] != '{' {
 		return nil, nil, false
 	}
 	c.attributes(c.out)
-	keys, values = splitMembers(c.members)
+	keys, values = value.Split(c.members)
 	return keys, values, true
 }
 
@@ -105,7 +108,7 @@ func commonElement(ty cty.Type) cty.Value {
 	if common == cty.NilType {
 		return cty.DynamicVal
 	}
-	return unknownOf(common)
+	return value.UnknownOf(common)
 }
 
 // eachOf converts a value to instances.
@@ -123,9 +126,9 @@ func eachOf(v cty.Value) (Each, error) {
 		return eachOfSet(raw)
 	case ty.IsMapType(), ty.IsObjectType():
 		attrs := raw.AsValueMap()
-		out := Each{Keys: sortedKeys(attrs)}
+		out := Each{Keys: sorted.Keys(attrs)}
 		for _, k := range out.Keys {
-			val, err := encodeValue(attrs[k], false)
+			val, err := value.Encode(attrs[k], false)
 			if err != nil {
 				return Each{}, fmt.Errorf("element %q: %w", k, err)
 			}
@@ -146,7 +149,7 @@ func eachOfSet(set cty.Value) (Each, error) {
 	}
 	sort.Strings(out.Keys)
 	for _, k := range out.Keys {
-		v, err := encodeValue(cty.StringVal(k), false)
+		v, err := value.Encode(cty.StringVal(k), false)
 		if err != nil {
 			return Each{}, err
 		}

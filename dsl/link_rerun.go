@@ -1,5 +1,7 @@
 package dsl
 
+import ()
+
 // rerun links what a further attempt does with what earlier ones left behind,
 // and checks that the action can say what heartbeat_timeout and on_rerun need.
 func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {

@@ -13,6 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -22,7 +24,7 @@ type stepLinker struct{ *workflowLinker }
 
 // validations checks the validation blocks of the variables.
 func (l stepLinker) validations() {
-	for _, n := range sortedKeys(l.decl.variables) {
+	for _, n := range sorted.Keys(l.decl.variables) {
 		l.validation(l.decl.variables[n])
 	}
 	for _, v := range append(append([]*variableDecl(nil), l.m.twinVariables...), l.decl.twinVariables...) {
@@ -32,8 +34,8 @@ func (l stepLinker) validations() {
 
 func (l stepLinker) validation(v *variableDecl) {
 	for _, c := range v.validations {
-		exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, boolOf)
-		exprFunc(l.workflowLinker, c.message, "error_message", cty.String, stringOf)
+		exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, value.BoolOf)
+		exprFunc(l.workflowLinker, c.message, "error_message", cty.String, value.StringOf)
 	}
 }
 
@@ -62,7 +64,7 @@ func keyOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
 		return "", errors.New("a key cannot hold a sensitive value")
 	}
-	s, err := stringOf(v)
+	s, err := value.StringOf(v)
 	if err == nil && s == "" {
 		err = errors.New("a key cannot be empty")
 	}
@@ -95,7 +97,7 @@ func (l stepLinker) mentionsSensitive(e *expr) bool {
 	for i := range e.comp.direct {
 		if a := l.steps[i].action; a != nil && l.ev.steps[i].each {
 			for _, f := range a.schema.Outputs {
-				if f.Sensitive || hasSensitive(f.Type) {
+				if f.Sensitive || value.HasSensitive(f.Type) {
 					fields[f.Name] = true
 				}
 			}
@@ -128,7 +130,7 @@ func (l stepLinker) step(i int) {
 	defer func() { l.cur = -1 }()
 	out := &Step{
 		Index: i, Name: d.name, Where: toRange(d.where).String(),
-		After: sortedInts(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
+		After: sorted.Ints(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
 	}
 	ls.noun = out
 	l.out.Steps = append(l.out.Steps, out)
@@ -137,7 +139,7 @@ func (l stepLinker) step(i int) {
 	}
 	l.world.each = l.eachValue(d, out)
 	l.world.self = l.selfValue(i)
-	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, boolOf); d.whenEach() {
+	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, value.BoolOf); d.whenEach() {
 		out.WhenEach = when
 	} else {
 		out.When = when
@@ -203,10 +205,10 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 }
 
 // replyFunc checks, converts and marks replies (S35).
-func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
+func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	sh := replyShape(fields, declared, wanted)
 	slow := replyConverted(fields, declared, wanted)
-	return func(raw []byte) (Value, error) {
+	return func(raw []byte) (value.Value, error) {
 		if len(raw) == 0 || string(raw) == "null" {
 			raw = []byte("{}")
 		}
@@ -229,17 +231,17 @@ func replyShape(fields []schema.Field, declared, wanted cty.Type) *shape {
 
 // replyConverted is the general way of replyFunc: it converts the reply to the types of
 // the evaluator, and its errors say what is wrong.
-func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (Value, error) {
-	return func(raw []byte) (Value, error) {
-		if err := checkDepth(raw); err != nil {
-			return Value{}, fmt.Errorf("reply: %w", err)
+func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
+	return func(raw []byte) (value.Value, error) {
+		if err := value.CheckDepth(raw); err != nil {
+			return value.Value{}, fmt.Errorf("reply: %w", err)
 		}
 		if err := sdk.CheckObject(fields, raw); err != nil {
-			return Value{}, fmt.Errorf("reply: %w", err)
+			return value.Value{}, fmt.Errorf("reply: %w", err)
 		}
-		v, err := decodeJSON(raw)
+		v, err := value.DecodeJSON(raw)
 		if err == nil {
-			v, err = conform(v, declared)
+			v, err = value.Conform(v, declared)
 		}
 		if err == nil && !wanted.Equals(declared) {
 			if v, err = narrow(v, wanted); err != nil {
@@ -247,21 +249,21 @@ func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 			}
 		}
 		if err != nil {
-			return Value{}, fmt.Errorf("reply: %w", err)
+			return value.Value{}, fmt.Errorf("reply: %w", err)
 		}
-		return encodeValue(markFields(v, fields), false)
+		return value.Encode(value.MarkFields(v, fields), false)
 	}
 }
 
 // narrow converts a reply to the type that output_type gives it; what it names
 // without optional() must be there.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
-	v, err := conform(v, ty)
+	v, err := value.Conform(v, ty)
 	if err != nil {
 		return cty.NilVal, err
 	}
 	var null []string
-	for _, name := range attributeNames(ty) {
+	for _, name := range value.AttributeNames(ty) {
 		if !ty.AttributeOptional(name) && v.GetAttr(name).IsNull() {
 			null = append(null, strconv.Quote(name))
 		}
@@ -289,8 +291,8 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if a := l.steps[i].action; a != nil {
-		in = markFields(unknownOf(l.ev.steps[i].in), a.schema.Inputs)
-		out = markFields(unknownOf(l.ev.steps[i].out), a.schema.Outputs)
+		in = value.MarkFields(value.UnknownOf(l.ev.steps[i].in), a.schema.Inputs)
+		out = value.MarkFields(value.UnknownOf(l.ev.steps[i].out), a.schema.Outputs)
 	}
 	return cty.ObjectVal(map[string]cty.Value{
 		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
@@ -319,7 +321,7 @@ func (l stepLinker) conditions(decls []*conditionDecl, code string) []Condition 
 			continue
 		}
 		x := Condition{
-			Check:   exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, boolOf),
+			Check:   exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, value.BoolOf),
 			Message: exprFunc(l.workflowLinker, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
 			Code:    exprFunc(l.workflowLinker, c.code, "error_code", cty.String, codeOf),
 		}
@@ -335,7 +337,7 @@ func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 	if d.catch == nil || d.catch.attr("errors") == nil {
 		return nil
 	}
-	out := &Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), stringsOf)}
+	out := &Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
 	e := d.catch.attr("output")
 	if e == nil {
 		return out
@@ -351,7 +353,7 @@ func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 		if v.IsKnown() && v.IsNull() {
 			return v, nil
 		}
-		return conform(v, ty)
+		return value.Conform(v, ty)
 	})
 	return out
 }
@@ -362,7 +364,7 @@ func substituteType(ty cty.Type) cty.Type {
 	if !ty.IsObjectType() {
 		return ty
 	}
-	return cty.ObjectWithOptionalAttrs(ty.AttributeTypes(), attributeNames(ty))
+	return cty.ObjectWithOptionalAttrs(ty.AttributeTypes(), value.AttributeNames(ty))
 }
 
 func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
@@ -373,7 +375,7 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
 			l.errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
-				diag.DidYouMean(name, attributeNames(ty)))
+				diag.DidYouMean(name, value.AttributeNames(ty)))
 		}
 	}
 }

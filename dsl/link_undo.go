@@ -8,6 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An undoLinker links the undo of steps, and checks that everything with an effect has one.
@@ -58,7 +60,7 @@ func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
 	byKey := do.ByKey
 	return &Undo{
 		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: func(s *Scope) (Value, error) { return args.build(s, byKey && !outputKnown(s)) },
+		Input: func(s *Scope) (value.Value, error) { return args.build(s, byKey && !outputKnown(s)) },
 	}, static
 }
 
@@ -75,7 +77,7 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), nil)
 	f := &filler{ev: l.ev, self: d.index, byKey: a.schema.ByKey}
 	ok := true
-	for _, name := range sortedKeys(a.in) {
+	for _, name := range sorted.Keys(a.in) {
 		spec := a.in[name]
 		from, ty := "", cty.NilType
 		switch shape := l.ev.steps[d.index]; {
@@ -90,11 +92,11 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 				fwd.short(), a.short(), name)
 			continue
 		}
-		if from != "" && !assignable(ty, spec.typ) {
+		if from != "" && !value.Assignable(ty, spec.typ) {
 			ok = false
 			l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 				"%s is compensated by %s, whose argument %q is %s; the step's %s %q is %s. Write a compensate block.",
-				fwd.short(), a.short(), name, typeText(spec.typ), from, name, typeText(ty))
+				fwd.short(), a.short(), name, value.TypeText(spec.typ), from, name, value.TypeText(ty))
 			continue
 		}
 		f.fields = append(f.fields, fill{spec: spec, from: from})
@@ -125,13 +127,13 @@ type fill struct {
 }
 
 // eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
-func (f *filler) eval(s *Scope) (Value, error) {
+func (f *filler) eval(s *Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
-		return Value{}, errNoScope
+		return value.Value{}, errNoScope
 	}
 	self, err := selfValue(s.Self, f.ev.steps[f.self])
 	if err != nil {
-		return Value{}, err
+		return value.Value{}, err
 	}
 	attrs := map[string]cty.Value{}
 	for _, x := range f.fields {
@@ -139,21 +141,21 @@ func (f *filler) eval(s *Scope) (Value, error) {
 		v := cty.NullVal(cty.DynamicPseudoType)
 		switch {
 		case x.from == "output" && !s.Self.OutputKnown && !f.byKey:
-			return Value{}, fmt.Errorf("argument %q comes from the output of the step, which is not known", name)
+			return value.Value{}, fmt.Errorf("argument %q comes from the output of the step, which is not known", name)
 		case x.from == "output" && !s.Self.OutputKnown:
 		case x.from != "":
 			v = attribute(self.GetAttr(x.from), name)
 		}
 		if v, err = x.spec.accept(v); err != nil {
-			return Value{}, fmt.Errorf("argument %q, from self.%s: %w", name, x.from, err)
+			return value.Value{}, fmt.Errorf("argument %q, from self.%s: %w", name, x.from, err)
 		}
 		if v != cty.NilVal {
 			attrs[name] = v
 		}
 	}
-	v, err := encodeValue(cty.ObjectVal(attrs), true)
+	v, err := value.Encode(cty.ObjectVal(attrs), true)
 	if err != nil {
-		return Value{}, fmt.Errorf("arguments: %w", err)
+		return value.Value{}, fmt.Errorf("arguments: %w", err)
 	}
 	return v, nil
 }
@@ -255,7 +257,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 		l.errorf(d.undo.where, "Not allowed on a pivot",
 			"A pivot that failed has done nothing, and once it has succeeded nothing is undone, so compensate can never run. Remove it, or remove pivot = true.")
 	}
-	for _, i := range sortedInts(later) {
+	for _, i := range sorted.Ints(later) {
 		s := l.steps[i]
 		if s.action == nil || s.readOnly || catchesAll(s.decl) {
 			continue
@@ -314,5 +316,5 @@ func (l undoLinker) fits(s *linkedStep) {
 	}
 	l.warnf(d.attr("deadline").rng, "Retries cannot fit the step deadline",
 		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
-		st.Retry.MaxAttempts, spanText(st.Timeout), spanText(total), which)
+		st.Retry.MaxAttempts, value.SpanText(st.Timeout), value.SpanText(total), which)
 }

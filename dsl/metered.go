@@ -4,6 +4,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // Costs of nodes, in nominal nanoseconds and bytes.
@@ -213,8 +215,8 @@ func payCompared(m *meter, v cty.Value) {
 func payNumber(m *meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
-		m.pay(parsing(numeral(raw.AsString())), 0)
+		m.pay(parsing(value.Numeral(raw.AsString())), 0)
 	}
-	bits := exponent(raw)
+	bits := value.Exponent(raw)
 	m.pay(bits*bits/1000, bits/4)
 }

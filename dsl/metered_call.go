@@ -6,6 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A given is an expression that was evaluated already.
@@ -229,7 +231,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 			return v
 		}
 		p.m.pay(w.nodes*300, w.nodes*elementBytes)
-		if out, err := convertTo(v, want); err == nil {
+		if out, err := value.ConvertTo(v, want); err == nil {
 			return out
 		}
 		return v

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
 // A nullChecker finds expressions that read a value which may be null.
@@ -16,7 +18,7 @@ type nullChecker struct{ *workflowLinker }
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
-		for _, name := range sortedKeys(d.block.attrs) {
+		for _, name := range sorted.Keys(d.block.attrs) {
 			l.nullRead(d.block.attrs[name], d, l.coveredByWhen(d, name))
 		}
 		for _, a := range d.input {

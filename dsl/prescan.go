@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // Limits on source text. The parsers of hcl are recursive and have no limit
@@ -123,10 +125,10 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 			prefix = true
 			top.chain++
 		case hclsyntax.TokenNumberLit: // reading one of very many digits takes memory by its length
-			if len(t.Bytes) > 2*maxDigits {
+			if len(t.Bytes) > 2*value.MaxDigits {
 				return &hcl.Diagnostic{
 					Severity: hcl.DiagError, Subject: &t.Range,
-					Summary: "Number too long", Detail: fmt.Sprintf("A number may have at most %d digits.", maxDigits),
+					Summary: "Number too long", Detail: fmt.Sprintf("A number may have at most %d digits.", value.MaxDigits),
 				}
 			}
 		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent, hclsyntax.TokenComment:

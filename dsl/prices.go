@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
@@ -361,24 +363,8 @@ func payCSV(p *payment) {
 
 // payJSON pays for each value of a document before it is decoded.
 func payJSON(p *payment) {
-	n := jsonNodes([]byte(p.text(0)))
+	n := value.JSONNodes([]byte(p.text(0)))
 	p.m.pay(n*1500, n*500)
-}
-
-// jsonNodes counts the values and names of a document.
-func jsonNodes(data []byte) int64 {
-	n, inString := int64(1), false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case !inString && (c == ',' || c == ':' || c == '[' || c == '{'):
-			n++
-		}
-	}
-	return n
 }
 
 // payYAMLText: each line is indented by its depth, and long ones are broken.

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -26,22 +27,16 @@ type sight struct {
 // A reference reads one value by a path known when the definition is linked.
 type reference struct {
 	root  string
-	field string     // of a step or its instance, each, self, failure, run; "" of var
-	step  int        // of root step
-	key   *reference // key of the instance; nil where name says it, or there are none
-	name  string     // key of the instance
-	each  bool       // the step has instances
-	path  []pathStep // in the document
-	ptr   string     // path as a JSON pointer
+	field string           // of a step or its instance, each, self, failure, run; "" of var
+	step  int              // of root step
+	key   *reference       // key of the instance; nil where name says it, or there are none
+	name  string           // key of the instance
+	each  bool             // the step has instances
+	path  []value.PathStep // in the document
+	ptr   string           // path as a JSON pointer
 
 	shape     *shape // of what is found; nil if it has none
 	sensitive bool   // whatever its value
-}
-
-// A pathStep names an attribute, or counts elements.
-type pathStep struct {
-	name  string
-	index int // -1 for a name
 }
 
 // A finding is what a reference found: a part of a document, or a text.
@@ -53,7 +48,7 @@ type finding struct {
 
 // reference compiles a traversal; nil if it can be left to the evaluator only.
 func (x *sight) reference(t hcl.Traversal) *reference {
-	steps := make([]pathStep, 0, len(t))
+	steps := make([]value.PathStep, 0, len(t))
 	for _, s := range t[1:] {
 		p, ok := pathStepOf(s)
 		if !ok {
@@ -65,7 +60,7 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 		return nil
 	}
 	r := &reference{root: t.RootName()}
-	first, rest := steps[0].name, steps[1:]
+	first, rest := steps[0].Name, steps[1:]
 	switch r.root {
 	case "var":
 		seen, ok := x.ev.vars[first]
@@ -87,8 +82,8 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 		}
 		r.each = x.ev.steps[r.step].each
 		if r.each && len(rest) > 0 {
-			r.name, rest = rest[0].name, rest[1:]
-			if !isPlain(r.name) || r.name == "" {
+			r.name, rest = rest[0].Name, rest[1:]
+			if !value.IsPlain(r.name) || r.name == "" {
 				return nil
 			}
 		}
@@ -112,11 +107,11 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 }
 
 // ofStep adds what follows the name of a step or of its instance.
-func (x *sight) ofStep(r *reference, rest []pathStep) *reference {
+func (x *sight) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
 	}
-	r.field = rest[0].name
+	r.field = rest[0].Name
 	switch r.field {
 	case "output":
 		r.through(rest[1:], x.ev.steps[r.step].out)
@@ -127,63 +122,63 @@ func (x *sight) ofStep(r *reference, rest []pathStep) *reference {
 	case "attempts":
 		r.scalar(rest[1:], schema.KindNumber)
 	case "error":
-		if len(rest) == 2 && (rest[1].name == "code" || rest[1].name == "message") {
-			r.field = rest[1].name
+		if len(rest) == 2 && (rest[1].Name == "code" || rest[1].Name == "message") {
+			r.field = rest[1].Name
 			r.scalar(nil, schema.KindString)
 		}
 	}
 	return r
 }
 
-func (r *reference) scalar(rest []pathStep, k schema.Kind) {
+func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	if len(rest) == 0 {
 		r.shape = &shape{kind: k}
 	}
 }
 
 // through notes a path into a document of a type.
-func (r *reference) through(path []pathStep, ty cty.Type) {
+func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {
 		switch {
-		case p.index < 0 && !isPlain(p.name):
+		case p.Index < 0 && !value.IsPlain(p.Name):
 			return
 		case ty == cty.DynamicPseudoType:
-		case ty.IsObjectType() && p.index < 0 && ty.HasAttribute(p.name):
-			ty = ty.AttributeType(p.name)
-		case ty.IsMapType() && p.index < 0, ty.IsListType() && p.index >= 0:
+		case ty.IsObjectType() && p.Index < 0 && ty.HasAttribute(p.Name):
+			ty = ty.AttributeType(p.Name)
+		case ty.IsMapType() && p.Index < 0, ty.IsListType() && p.Index >= 0:
 			ty = ty.ElementType()
 		default:
 			return
 		}
 		ptr.WriteByte('/')
-		if p.index >= 0 {
-			ptr.WriteString(strconv.Itoa(p.index))
+		if p.Index >= 0 {
+			ptr.WriteString(strconv.Itoa(p.Index))
 		} else {
-			ptr.WriteString(escapePointer(p.name))
+			ptr.WriteString(value.EscapePointer(p.Name))
 		}
 	}
 	r.path, r.ptr, r.shape = path, ptr.String(), shapeFrom(ty)
 }
 
-func pathStepOf(s hcl.Traverser) (pathStep, bool) {
+func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	switch s := s.(type) {
 	case hcl.TraverseAttr:
-		return pathStep{name: s.Name, index: -1}, true
+		return value.PathStep{Name: s.Name, Index: -1}, true
 	case hcl.TraverseIndex:
 		if !s.Key.IsKnown() || s.Key.IsNull() || s.Key.IsMarked() {
-			return pathStep{}, false
+			return value.PathStep{}, false
 		}
 		if s.Key.Type() == cty.String {
-			return pathStep{name: s.Key.AsString(), index: -1}, true
+			return value.PathStep{Name: s.Key.AsString(), Index: -1}, true
 		}
 		if s.Key.Type() == cty.Number {
 			if n, acc := s.Key.AsBigFloat().Int64(); acc == 0 && n >= 0 && n < 1<<31 {
-				return pathStep{index: int(n)}, true
+				return value.PathStep{Index: int(n)}, true
 			}
 		}
 	}
-	return pathStep{}, false
+	return value.PathStep{}, false
 }
 
 // find reads the value; false leaves it to the evaluator, which knows what to
@@ -244,7 +239,7 @@ func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
 		}
 	}
 	i := sort.Search(len(res.Instances), func(i int) bool { return res.Instances[i].Key >= name })
-	if i == len(res.Instances) || res.Instances[i].Key != name || !isPlain(name) {
+	if i == len(res.Instances) || res.Instances[i].Key != name || !value.IsPlain(name) {
 		return inst, false
 	}
 	return res.Instances[i], true
@@ -252,11 +247,11 @@ func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
 
 // plainText returns the text of a JSON string that is written as it is.
 func plainText(raw []byte) (string, bool) {
-	l := lex(raw)
+	l := value.Lex(raw)
 	if l.Peek() != '"' {
 		return "", false
 	}
-	t, plain, ok := l.text()
+	t, plain, ok := l.Text()
 	if !plain || !ok || !l.End() {
 		return "", false
 	}
@@ -333,94 +328,11 @@ func (r *reference) ofRun(i *RunInfo) (finding, bool) {
 }
 
 // within follows the path into a document.
-func (r *reference) within(v Value) (finding, bool) {
-	sensitive, ok := marksAt(v, r.ptr)
+func (r *reference) within(v value.Value) (finding, bool) {
+	sensitive, ok := value.MarksAt(v, r.ptr)
 	if !ok {
 		return finding{}, false
 	}
-	raw, ok := partOf(v, r.path)
+	raw, ok := value.PartOf(v, r.path)
 	return finding{raw: raw, sensitive: sensitive}, ok
-}
-
-// marksAt reports whether the part at ptr is sensitive as a whole; ok is false
-// if it has marks of its own inside, or secrets.
-func marksAt(v Value, ptr string) (sensitive, ok bool) {
-	if !v.marked() {
-		return false, true
-	}
-	for _, s := range v.d.marks.Secrets {
-		if below(ptr, s.Path) || below(s.Path, ptr) {
-			return false, false
-		}
-	}
-	for _, p := range v.d.marks.Sensitive {
-		switch {
-		case below(ptr, p):
-			sensitive = true
-		case below(p, ptr):
-			return false, false
-		}
-	}
-	return sensitive, true
-}
-
-// below reports whether a pointer is another or leads into it.
-func below(ptr, outer string) bool {
-	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
-}
-
-// farPart is the size of a document from which looking for a part of a part is
-// dearer than decoding it once for the whole run.
-const farPart = 4 << 10
-
-// partOf returns a part of the document.
-func partOf(v Value, path []pathStep) (raw []byte, ok bool) {
-	raw = v.JSON()
-	for i, p := range path {
-		if i == 0 && p.index < 0 && len(raw) >= farPart {
-			raw, ok = v.d.attribute(p.name)
-		} else if len(raw) >= farPart {
-			return nil, false
-		} else {
-			l := lex(raw)
-			raw, ok = l.part(p)
-		}
-		if !ok {
-			return nil, false
-		}
-	}
-	return raw, true
-}
-
-// part returns one attribute of an object or one element of a list.
-func (l *lexer) part(p pathStep) (raw []byte, ok bool) {
-	switch open := l.Peek(); {
-	case open == '{' && p.index < 0:
-	case open == '[' && p.index >= 0:
-	default:
-		return nil, false
-	}
-	l.Pos++
-	for i := 0; ; i++ {
-		found := i == p.index
-		if p.index < 0 {
-			if l.Peek() != '"' {
-				return nil, false
-			}
-			key, _, ok := l.text()
-			if !ok || !l.Take(':') {
-				return nil, false
-			}
-			found = string(key[1:len(key)-1]) == p.name
-		} else if l.Peek() == ']' {
-			return nil, false
-		}
-		raw, ok = l.skip()
-		if found || !ok {
-			return raw, ok
-		}
-		if !l.Take(',') {
-			return nil, false
-		}
-	}
 }

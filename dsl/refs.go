@@ -11,6 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // A referenceDecoder compiles expressions: it finds what they refer to, and refuses
@@ -83,16 +86,6 @@ type names struct {
 	inUndoOf  string // name of the step, inside compensate
 }
 
-// sortedKeys returns the keys of a map in ascending order.
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
 // calls returns the calls of the named functions in an expression, of all
 // functions if none is named.
 func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
@@ -140,9 +133,9 @@ func (r syntaxReader) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return
 	}
-	if _, err := numberText(n.Val.AsBigFloat()); err != nil {
+	if _, err := value.NumberText(n.Val.AsBigFloat()); err != nil {
 		e.bad = true
-		r.errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", maxDigits)
+		r.errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", value.MaxDigits)
 		return
 	}
 	src := r.sources[n.SrcRange.Filename]
@@ -150,7 +143,7 @@ func (r syntaxReader) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
 	if to-from < 100 || to > len(src) {
 		return
 	}
-	if v, err := parseNumber(strings.TrimSpace(string(src[from:to]))); err == nil {
+	if v, err := value.ParseNumber(strings.TrimSpace(string(src[from:to]))); err == nil {
 		n.Val = v
 	}
 }
@@ -176,7 +169,7 @@ func (d referenceDecoder) compile(e *expr, ns *names, a allow) *compiled {
 	if !d.secretCalls(c, a) {
 		e.bad = true
 	}
-	for _, n := range sortedKeys(locals) {
+	for _, n := range sorted.Keys(locals) {
 		c.locals = append(c.locals, locals[n])
 	}
 	all := map[int]bool{}
@@ -252,7 +245,7 @@ func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a a
 			return false
 		case !ok:
 			d.errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
-				name, diag.DidYouMean(name, sortedKeys(ns.locals)))
+				name, diag.DidYouMean(name, sorted.Keys(ns.locals)))
 			return false
 		}
 		locals[name] = l
@@ -299,7 +292,7 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	if has(ns.variables, name) {
 		return true
 	}
-	hint := diag.DidYouMean(name, sortedKeys(ns.variables))
+	hint := diag.DidYouMean(name, sorted.Keys(ns.variables))
 	if hint == "" && ns.steps == nil && ns.index == nil {
 		hint = " Only variables declared at the top of a file can be used here, not those of a workflow."
 	}
@@ -332,7 +325,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 	i, ok := ns.index[name]
 	if !ok {
 		d.errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-			name, diag.DidYouMean(name, sortedKeys(ns.index)))
+			name, diag.DidYouMean(name, sorted.Keys(ns.index)))
 		return false
 	}
 	if _, seen := c.direct[i]; !seen {
@@ -486,7 +479,7 @@ func (d referenceDecoder) secretCalls(c *compiled, a allow) bool {
 		case !literal || !validSecretRef(ref):
 			d.errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
 		case d.lit.reservedSecret(ref):
-			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, ReservedEnvRule)
+			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, secret.ReservedEnvRule)
 		default:
 			continue
 		}

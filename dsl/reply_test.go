@@ -10,6 +10,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -34,7 +35,7 @@ func replySchemas() [][]schema.Field {
 // types; fast says whether the first was taken.
 func sameReply(t testing.TB, fields []schema.Field, raw []byte) (fast bool) {
 	t.Helper()
-	ty, err := objectFrom(fields)
+	ty, err := value.ObjectFrom(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func FuzzReply(f *testing.F) {
 		all := replySchemas()
 		fields := all[int(schema)%len(all)]
 		sameReply(t, fields, raw)
-		ty, err := objectFrom(fields)
+		ty, err := value.ObjectFrom(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +227,7 @@ func TestRepliesAgree(t *testing.T) {
 	for i, fields := range replySchemas() {
 		fast := 0
 		const rounds = 700
-		ty, err := objectFrom(fields)
+		ty, err := value.ObjectFrom(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +264,7 @@ func TestCanonicalText(t *testing.T) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := appendText(nil, s); string(got) != strings.TrimSuffix(want.String(), "\n") {
+		if got := value.AppendText(nil, s); string(got) != strings.TrimSuffix(want.String(), "\n") {
 			t.Errorf("%q is written %s, want %s", s, got, want.String())
 		}
 	}

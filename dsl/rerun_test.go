@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // S83: what on_rerun and heartbeat_timeout come to, with the schema's default.
@@ -18,7 +20,7 @@ func TestRerunOfLinkedSteps(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	vars := NewValue([]byte(`{"patience":"45s"}`), nil, nil)
+	vars := value.NewValue([]byte(`{"patience":"45s"}`), nil, nil)
 	want := []struct {
 		step   string
 		rerun  Rerun

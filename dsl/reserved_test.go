@@ -6,18 +6,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-func TestReservedEnv(t *testing.T) {
-	for name, want := range map[string]bool{
-		"ENGINE_DSN": true, "ENGINE_ENCRYPTION_KEY": true, "ENGINE_VAR_x": true, "PGPASSWORD": true, "PGPASSFILE": true,
-		"PGSERVICEFILE": true, "pgpassword": true, "Engine_Dsn": true,
-		"ENGINEER": false, "HOME": false, "PAGER": false, "MY_PGPASSWORD": false, "": false,
-	} {
-		if got := ReservedEnv(name); got != want {
-			t.Errorf("ReservedEnv(%q) = %t", name, got)
-		}
-	}
-}
-
 // A definition that was stored before the rule is still read, and its agent
 // keeps the list that it was stored with.
 func TestDecodeReservedEnv(t *testing.T) {

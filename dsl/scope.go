@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A Scope is what an expression can see. The evaluator only reads it.
 type Scope struct {
 	Run  RunInfo
-	Vars Value // object of all variables by name
+	Vars value.Value // object of all variables by name
 
 	// Step returns what is known of the step with this index; it is called
 	// only for steps the expression refers to. nil: no step is visible.
@@ -40,7 +42,7 @@ type Memo struct {
 
 type keptStep struct {
 	value cty.Value
-	load  load // the cost of decoding it, for the budget of an evaluation
+	load  value.Load // the cost of decoding it, for the budget of an evaluation
 }
 
 // RunInfo is run.* in expressions.
@@ -54,13 +56,13 @@ type RunInfo struct {
 // An EachItem is each.key and each.value.
 type EachItem struct {
 	Key   string
-	Value Value
+	Value value.Value
 }
 
 // A Self is self.* in postcondition and compensate.
 type Self struct {
-	Input       Value
-	Output      Value
+	Input       value.Value
+	Output      value.Value
 	OutputKnown bool   // false: the output is not known (the outcome was not)
 	Key         string // idempotency key of the forward call
 	TimedOut    bool
@@ -86,8 +88,8 @@ type StepResult struct {
 // An InstanceResult is the result of one instance of a step.
 type InstanceResult struct {
 	Key       string
-	Status    string // succeeded, skipped, caught, failed, cancelled, or a status of a step still open
-	Output    Value  // null unless succeeded, or caught with an output
+	Status    string      // succeeded, skipped, caught, failed, cancelled, or a status of a step still open
+	Output    value.Value // null unless succeeded, or caught with an output
 	Attempts  int
 	ErrorCode string // "" = no error
 	ErrorText string

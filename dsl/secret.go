@@ -4,6 +4,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // secretTree evaluates an expression that holds secret(), which stands only
@@ -15,7 +17,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
 		ref, _ := literalString(e)
-		return secretValue([]SecretPart{{Ref: ref}}), nil
+		return value.SecretValue([]value.SecretPart{{Ref: ref}}), nil
 	case *hclsyntax.TemplateWrapExpr:
 		return secretTree(e.Wrapped, ctx)
 	case *hclsyntax.ParenthesesExpr:
@@ -29,7 +31,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 			if diags.HasErrors() {
 				return cty.DynamicVal, diags
 			}
-			key, err := stringOf(k)
+			key, err := value.StringOf(k)
 			if err != nil {
 				if !k.IsKnown() {
 					return cty.DynamicVal, nil
@@ -58,11 +60,11 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 }
 
 func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	var parts []SecretPart
+	var parts []value.SecretPart
 	for _, p := range e.Parts {
 		if call, ok := p.(*hclsyntax.FunctionCallExpr); ok && call.Name == "secret" {
 			ref, _ := literalString(call)
-			parts = append(parts, SecretPart{Ref: ref})
+			parts = append(parts, value.SecretPart{Ref: ref})
 			continue
 		}
 		v, diags := evaluateSafe(metered(p), ctx)
@@ -73,19 +75,19 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 			continue // only while a definition is checked
 		}
 		for m := range v.Marks() {
-			if _, ok := m.(secretMark); ok {
+			if _, ok := m.(value.SecretMark); ok {
 				return cty.DynamicVal, exprError(p.Range(), "secret() not allowed here", "A secret of another value can only be passed on as it is.")
 			}
 		}
-		text, err := stringOf(v)
+		text, err := value.StringOf(v)
 		if err != nil {
 			return cty.DynamicVal, exprError(p.Range(), "Invalid template interpolation value", err.Error())
 		}
 		if n := len(parts); n > 0 && parts[n-1].Ref == "" {
 			parts[n-1].Text += text
 		} else if text != "" {
-			parts = append(parts, SecretPart{Text: text})
+			parts = append(parts, value.SecretPart{Text: text})
 		}
 	}
-	return secretValue(parts), nil
+	return value.SecretValue(parts), nil
 }

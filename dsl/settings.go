@@ -11,6 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // Defaults of the language.
@@ -53,7 +55,7 @@ type setter func(*Settings, cty.Value) error
 
 var setters = map[string]setter{
 	"timeout": func(s *Settings, v cty.Value) (err error) {
-		s.Timeout, err = spanOf(v)
+		s.Timeout, err = value.SpanOf(v)
 		return err
 	},
 	"deadline": func(s *Settings, v cty.Value) (err error) {
@@ -61,11 +63,11 @@ var setters = map[string]setter{
 		return err
 	},
 	"heartbeat_timeout": func(s *Settings, v cty.Value) (err error) {
-		s.HeartbeatTimeout, err = spanOf(v)
+		s.HeartbeatTimeout, err = value.SpanOf(v)
 		return err
 	},
 	"max_parallel": func(s *Settings, v cty.Value) (err error) {
-		s.MaxParallel, err = wholeNumber(v, 1, math.MaxInt32)
+		s.MaxParallel, err = value.WholeNumber(v, 1, math.MaxInt32)
 		return err
 	},
 	"max_failures": setMaxFailures,
@@ -73,11 +75,11 @@ var setters = map[string]setter{
 
 var retrySetters = map[string]setter{
 	"max_attempts": func(s *Settings, v cty.Value) (err error) {
-		if text, terr := stringOf(v); terr == nil && text == "unbounded" {
+		if text, terr := value.StringOf(v); terr == nil && text == "unbounded" {
 			s.Retry.MaxAttempts = Unbounded
 			return nil
 		}
-		if s.Retry.MaxAttempts, err = wholeNumber(v, 1, maxAttemptsNumber); err != nil {
+		if s.Retry.MaxAttempts, err = value.WholeNumber(v, 1, maxAttemptsNumber); err != nil {
 			return errors.New(`a whole number of at least 1 is required (it counts the first try), or "unbounded"`)
 		}
 		return nil
@@ -90,15 +92,15 @@ var retrySetters = map[string]setter{
 		})
 	},
 	"initial_interval": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.InitialInterval, err = spanOf(v)
+		s.Retry.InitialInterval, err = value.SpanOf(v)
 		return err
 	},
 	"max_interval": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.MaxInterval, err = spanOf(v)
+		s.Retry.MaxInterval, err = value.SpanOf(v)
 		return err
 	},
 	"multiplier": func(s *Settings, v cty.Value) error {
-		n, err := numberOf(v)
+		n, err := value.NumberOf(v)
 		if err != nil {
 			return err
 		}
@@ -116,11 +118,11 @@ var retrySetters = map[string]setter{
 		})
 	},
 	"on": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.On, err = stringsOf(v)
+		s.Retry.On, err = value.StringsOf(v)
 		return err
 	},
 	"not_on": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.NotOn, err = stringsOf(v)
+		s.Retry.NotOn, err = value.StringsOf(v)
 		return err
 	},
 	"on_exhausted": func(s *Settings, v cty.Value) error {
@@ -131,25 +133,25 @@ var retrySetters = map[string]setter{
 		})
 	},
 	"cool_down": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.CoolDown, err = spanOf(v)
+		s.Retry.CoolDown, err = value.SpanOf(v)
 		return err
 	},
 	"cool_downs": func(s *Settings, v cty.Value) (err error) {
-		s.Retry.CoolDowns, err = wholeNumber(v, 0, maxAttemptsNumber)
+		s.Retry.CoolDowns, err = value.WholeNumber(v, 0, maxAttemptsNumber)
 		return err
 	},
 }
 
 // choose calls the function of the word the value is.
 func choose(v cty.Value, words map[string]func()) error {
-	text, err := stringOf(v)
+	text, err := value.StringOf(v)
 	if err != nil {
 		return err
 	}
 	set, ok := words[text]
 	if !ok {
-		hint := diag.DidYouMean(text, sortedKeys(words))
-		return fmt.Errorf("it must be one of %s%s", quotedList(sortedKeys(words)), strings.Replace(hint, " Did", "; did", 1))
+		hint := diag.DidYouMean(text, sorted.Keys(words))
+		return fmt.Errorf("it must be one of %s%s", quotedList(sorted.Keys(words)), strings.Replace(hint, " Did", "; did", 1))
 	}
 	set()
 	return nil
@@ -157,7 +159,7 @@ func choose(v cty.Value, words map[string]func()) error {
 
 // setMaxFailures takes a count, or a share such as "20%", rounded down.
 func setMaxFailures(s *Settings, v cty.Value) error {
-	text, err := stringOf(v)
+	text, err := value.StringOf(v)
 	if err != nil {
 		return err
 	}
@@ -169,7 +171,7 @@ func setMaxFailures(s *Settings, v cty.Value) error {
 		s.MaxFailures = func(n int) int { return n * p / 100 }
 		return nil
 	}
-	count, err := wholeNumber(v, 0, math.MaxInt32)
+	count, err := value.WholeNumber(v, 0, math.MaxInt32)
 	if err != nil {
 		return errors.New(`a whole number of at least 0 or a share such as "20%" is required`)
 	}
@@ -264,13 +266,13 @@ func orderIntervals(r *Retry, written map[string]bool) error {
 // not reach actions that are not idempotent.
 func stepSettings(w *workflowDecl, s *stepDecl, repeatable bool) []setting {
 	var list []setting
-	for _, name := range sortedKeys(setters) {
+	for _, name := range sorted.Keys(setters) {
 		if e := s.attr(name); e != nil {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
 	own := attrsOf(s.block.one("retry"))
-	for _, name := range sortedKeys(retrySetters) {
+	for _, name := range sorted.Keys(retrySetters) {
 		e := own[name]
 		if e == nil && (name != "max_attempts" || repeatable) {
 			e = attrsOf(w.retry)[name]
@@ -290,7 +292,7 @@ func undoSettings(b *block) []setting {
 		}
 	}
 	retry := attrsOf(b.one("retry"))
-	for _, name := range sortedKeys(retry) {
+	for _, name := range sorted.Keys(retry) {
 		list = append(list, setting{name: name, e: retry[name], set: retrySetters[name]})
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -52,7 +53,7 @@ func shapeOf(t schema.Type) *shape {
 		if elem == nil {
 			return nil
 		}
-		hide := hasSensitive(*t.Elem)
+		hide := value.HasSensitive(*t.Elem)
 		return &shape{kind: t.Kind, elem: elem, marked: hide, hide: hide}
 	case schema.KindObject:
 		return shapeOfFields(t.Fields)
@@ -65,12 +66,12 @@ func shapeOfFields(fields []schema.Field) *shape {
 	out := &shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {
 		s := shapeOf(f.Type)
-		if s == nil || !isPlain(f.Name) {
+		if s == nil || !value.IsPlain(f.Name) {
 			return nil
 		}
 		x := shapeField{name: f.Name, shape: s, optional: f.Optional, sensitive: f.Sensitive}
 		for _, raw := range f.Enum {
-			c := copier{lexer: lex(raw)}
+			c := copier{Lexer: value.Lex(raw)}
 			if !c.value(s, true) || !c.End() || string(c.out) != string(raw) {
 				return nil
 			}
@@ -117,7 +118,7 @@ func shapeFrom(ty cty.Type) *shape {
 		out := &shape{kind: schema.KindObject}
 		for name, at := range ty.AttributeTypes() {
 			s := shapeFrom(at)
-			if s == nil || !isPlain(name) {
+			if s == nil || !value.IsPlain(name) {
 				return nil
 			}
 			out.fields = append(out.fields, shapeField{name: name, shape: s, optional: ty.AttributeOptional(name)})
@@ -196,14 +197,4 @@ func (s *shape) opened() *shape {
 		out.fields[i].shape = out.fields[i].shape.opened()
 	}
 	return &out
-}
-
-// isPlain reports whether a text is its own canonical form as a JSON string.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -19,7 +20,7 @@ func TestSkeleton(t *testing.T) {
 		{Name: "tags", Type: schema.Type{Kind: schema.KindList, Elem: &text}}, {Name: "by", Type: schema.Type{Kind: schema.KindMap, Elem: &text}},
 		{Name: "json", Type: schema.Type{Kind: schema.KindAny}},
 	}
-	declared, err := objectFrom(fields)
+	declared, err := value.ObjectFrom(fields)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // suggestAttribute finds, for a diagnostic about an attribute that an object
@@ -20,10 +21,10 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	if !ok {
 		return ""
 	}
-	if s := diag.Nearest(name, attributeNames(ty)); s != "" {
+	if s := diag.Nearest(name, value.AttributeNames(ty)); s != "" {
 		return fmt.Sprintf("Did you mean %q?", s)
 	}
-	if names := attributeNames(ty); len(names) > 0 && len(names) <= 12 {
+	if names := value.AttributeNames(ty); len(names) > 0 && len(names) <= 12 {
 		return "It has: " + strings.Join(names, ", ") + "."
 	}
 	return ""
@@ -65,19 +66,6 @@ func missingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 		val = next
 	}
 	return "", cty.NilType, false
-}
-
-// attributeNames returns the names of an object's attributes in ascending order; nil for any other type.
-func attributeNames(ty cty.Type) []string {
-	if !ty.IsObjectType() {
-		return nil
-	}
-	names := make([]string, 0, len(ty.AttributeTypes()))
-	for n := range ty.AttributeTypes() {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
 }
 
 // snippetValues describes the known values that the failed expression refers
@@ -123,7 +111,7 @@ func describe(v cty.Value) string {
 	case v.Type() == cty.Bool:
 		return fmt.Sprintf("is %t", v.True())
 	case v.Type() == cty.Number:
-		text, err := numberText(v.AsBigFloat())
+		text, err := value.NumberText(v.AsBigFloat())
 		if err != nil {
 			return "is a number with too many digits"
 		}

@@ -6,124 +6,10 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// typeFrom translates a type of an agent's schema.
-func typeFrom(t schema.Type) (cty.Type, error) {
-	switch t.Kind {
-	case schema.KindAny:
-		return cty.DynamicPseudoType, nil
-	case schema.KindBool:
-		return cty.Bool, nil
-	case schema.KindNumber:
-		return cty.Number, nil
-	case schema.KindString:
-		return cty.String, nil
-	case schema.KindList, schema.KindSet, schema.KindMap:
-		if t.Elem == nil {
-			return cty.NilType, fmt.Errorf("type %s has no element type", t.Kind)
-		}
-		elem, err := typeFrom(*t.Elem)
-		if err != nil {
-			return cty.NilType, err
-		}
-		switch t.Kind {
-		case schema.KindList:
-			return cty.List(elem), nil
-		case schema.KindSet:
-			return cty.Set(elem), nil
-		}
-		return cty.Map(elem), nil
-	case schema.KindObject:
-		return objectFrom(t.Fields)
-	}
-	return cty.NilType, fmt.Errorf("unknown type %q", t.Kind)
-}
-
-// objectFrom translates the fields of an agent's schema to an object type.
-func objectFrom(fields []schema.Field) (cty.Type, error) {
-	attrs := map[string]cty.Type{}
-	var optional []string
-	for _, f := range fields {
-		ty, err := typeFrom(f.Type)
-		if err != nil {
-			return cty.NilType, fmt.Errorf("field %q: %w", f.Name, err)
-		}
-		attrs[f.Name] = ty
-		if f.Optional {
-			optional = append(optional, f.Name)
-		}
-	}
-	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
-}
-
-// markFields marks the sensitive fields of an object of a schema. A field
-// below a list or a map marks its whole element.
-func markFields(v cty.Value, fields []schema.Field) cty.Value {
-	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
-		return v
-	}
-	raw, marks := v.Unmark()
-	attrs := raw.AsValueMap()
-	if attrs == nil {
-		return v
-	}
-	for _, f := range fields {
-		if x, ok := attrs[f.Name]; ok {
-			x = markType(x, f.Type)
-			if f.Sensitive {
-				x = x.Mark(sensitiveMark{})
-			}
-			attrs[f.Name] = x
-		}
-	}
-	return cty.ObjectVal(attrs).WithMarks(marks)
-}
-
-// markType marks the sensitive parts of a value of a schema's type. A sensitive part below a
-// list or a map marks the whole value.
-func markType(v cty.Value, t schema.Type) cty.Value {
-	switch {
-	case t.Kind == schema.KindObject:
-		return markFields(v, t.Fields)
-	case t.Elem != nil && hasSensitive(*t.Elem):
-		return v.Mark(sensitiveMark{})
-	}
-	return v
-}
-
-// hasSensitive reports whether a type has a sensitive field anywhere below.
-func hasSensitive(t schema.Type) bool {
-	if t.Elem != nil {
-		return hasSensitive(*t.Elem)
-	}
-	for _, f := range t.Fields {
-		if f.Sensitive || hasSensitive(f.Type) {
-			return true
-		}
-	}
-	return false
-}
-
-// typeText writes a type as in the language.
-func typeText(ty cty.Type) string {
-	if ty == cty.DynamicPseudoType {
-		return "any"
-	}
-	return ty.FriendlyNameForConstraint()
-}
-
-// assignable reports whether a value of one type may turn out to fit another.
-func assignable(from, to cty.Type) bool {
-	from, to = plainType(from), to.WithoutOptionalAttributesDeep()
-	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
-		return true
-	}
-	return convert.GetConversionUnsafe(from, to) != nil
-}
 
 // An argSpec is one argument an action (or a config) takes.
 type argSpec struct {
@@ -141,11 +27,11 @@ type argSpec struct {
 func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 	out := map[string]*argSpec{}
 	for _, f := range fields {
-		ty, err := typeFrom(f.Type)
+		ty, err := value.TypeFrom(f.Type)
 		if err != nil {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
-		s := &argSpec{field: f, typ: ty, def: cty.NilVal, hide: f.Type.Elem != nil && hasSensitive(*f.Type.Elem)}
+		s := &argSpec{field: f, typ: ty, def: cty.NilVal, hide: f.Type.Elem != nil && value.HasSensitive(*f.Type.Elem)}
 		if s.words, err = f.Words(); err != nil {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
@@ -163,7 +49,7 @@ func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 				return nil, fmt.Errorf("enum of argument %q: %w", f.Name, err)
 			}
 			s.enum = append(s.enum, v)
-			if text, err := encodeValue(v, false); err == nil {
+			if text, err := value.Encode(v, false); err == nil {
 				s.enumText = append(s.enumText, string(text.JSON()))
 			}
 		}
@@ -174,11 +60,11 @@ func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 
 // parse decodes JSON of the schema, such as a default, to the type of the argument.
 func (s *argSpec) parse(raw []byte) (cty.Value, error) {
-	v, err := decodeJSON(raw)
+	v, err := value.DecodeJSON(raw)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	return conform(v, s.typ)
+	return value.Conform(v, s.typ)
 }
 
 // required reports whether a value has to be written: the argument is neither optional nor has
@@ -199,7 +85,7 @@ func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
 		}
 		return cty.NilVal, nil
 	}
-	out, err := conform(v, s.typ)
+	out, err := value.Conform(v, s.typ)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -209,9 +95,9 @@ func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
 	if err := s.checkWords(out); err != nil {
 		return cty.NilVal, err
 	}
-	out = markType(out, s.field.Type)
+	out = value.MarkType(out, s.field.Type)
 	if s.field.Sensitive {
-		out = out.Mark(sensitiveMark{})
+		out = out.Mark(value.SensitiveMark{})
 	}
 	return out, nil
 }
@@ -227,7 +113,7 @@ func (s *argSpec) checkEnum(v cty.Value) error {
 		if raw.RawEquals(e) {
 			return nil
 		}
-		text, err := encodeValue(e, false)
+		text, err := value.Encode(e, false)
 		if err != nil {
 			return err
 		}
@@ -283,7 +169,7 @@ func (s *argSpec) checkWord(text, code string) error {
 // isSecret reports whether marks include that of a secret, whose text is not known yet.
 func isSecret(marks cty.ValueMarks) bool {
 	for m := range marks {
-		if _, ok := m.(secretMark); ok {
+		if _, ok := m.(value.SecretMark); ok {
 			return true
 		}
 	}

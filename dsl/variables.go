@@ -12,6 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A variableReader reads values that people give to variables.
@@ -100,12 +102,12 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 		}
 	}
 	if x.IsNull() {
-		return cty.NullVal(plainType(v.typ)), nil
+		return cty.NullVal(value.PlainType(v.typ)), nil
 	}
 	if v.kind != 0 {
 		return v.convertKind(x)
 	}
-	return conform(x, v.typ)
+	return value.Conform(x, v.typ)
 }
 
 // value evaluates one assignment.
@@ -160,7 +162,7 @@ type bind struct {
 }
 
 // values is Workflow.Bind.
-func (b *bind) values(assigned []Assignment) (Value, diag.Diagnostics) {
+func (b *bind) values(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	r := &reporter{sources: map[string][]byte{}, places: b.places}
 	for n, src := range b.sources {
 		r.sources[n] = src
@@ -175,7 +177,7 @@ func (b *bind) values(assigned []Assignment) (Value, diag.Diagnostics) {
 		}
 	}
 	vals := map[string]cty.Value{}
-	for _, name := range sortedKeys(b.decls) {
+	for _, name := range sorted.Keys(b.decls) {
 		a, given := last[name]
 		if v, ok := b.one(r, b.decls[name], a, given); ok {
 			vals[name] = v
@@ -185,9 +187,9 @@ func (b *bind) values(assigned []Assignment) (Value, diag.Diagnostics) {
 		b.validate(r, vals, last)
 	}
 	if diags := r.finish(); diags.HasErrors() {
-		return Value{}, diags
+		return value.Value{}, diags
 	}
-	out, err := encodeValue(cty.ObjectVal(vals), false)
+	out, err := value.Encode(cty.ObjectVal(vals), false)
 	if err != nil {
 		r.errorf(hcl.Range{}, "Invalid value", "The variables cannot be stored: %s.", err)
 	}
@@ -202,7 +204,7 @@ func (b *bind) declared(r *reporter, a Assignment) bool {
 		return false // for another workflow of the module
 	}
 	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
-		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sortedKeys(b.decls)))
+		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
 	return false
 }
 
@@ -251,12 +253,12 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 		placed(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.name)
 		return cty.NilVal, false
 	}
-	if _, err := encodeValue(x, false); err != nil {
+	if _, err := value.Encode(x, false); err != nil {
 		placed(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.name, err)
 		return cty.NilVal, false
 	}
 	if v.sensitive {
-		x = x.Mark(sensitiveMark{})
+		x = x.Mark(value.SensitiveMark{})
 	}
 	return x, true
 }
@@ -264,7 +266,7 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 // validate runs the validation blocks with the values in place.
 func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]Assignment) {
 	w := &checkWorld{ev: b.ev, vars: cty.ObjectVal(vals), locals: map[*localDecl]keptLocal{}, effort: r.allowance()}
-	for _, name := range sortedKeys(b.decls) {
+	for _, name := range sorted.Keys(b.decls) {
 		v := b.decls[name]
 		for _, c := range v.validations {
 			if c.condition == nil || c.condition.comp == nil {
@@ -276,7 +278,7 @@ func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]
 				r.hcl(diags)
 				continue
 			}
-			ok, err := boolOf(cond)
+			ok, err := value.BoolOf(cond)
 			if err != nil {
 				r.errorf(c.condition.rng, "Invalid condition", "The condition must be true or false: %s.", err)
 				continue
@@ -317,7 +319,7 @@ func messageText(v cty.Value) string {
 	if v.ContainsMarked() {
 		return "The condition is not met. The message is hidden, because it holds a sensitive value."
 	}
-	s, err := stringOf(v)
+	s, err := value.StringOf(v)
 	if err != nil {
 		return "The condition is not met, and its error message is not a string."
 	}

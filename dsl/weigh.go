@@ -2,9 +2,10 @@ package dsl
 
 import (
 	"math/bits"
-	"strings"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A weight is the size of a value as if it shared nothing: so much there is
@@ -41,7 +42,7 @@ func (m *meter) add(w *weight, v cty.Value, depth int64) {
 		w.text(m, v.AsString())
 	case ty == cty.Number:
 		w.bytes += 20
-		bits := exponent(v)
+		bits := value.Exponent(v)
 		w.bits = max(w.bits, bits)
 		if bits > 512 {
 			w.bytes += bits / 3
@@ -124,13 +125,8 @@ func (w *weight) text(m *meter, s string) {
 		}
 	}
 	if n > w.digits {
-		w.digits = max(w.digits, numeral(s))
+		w.digits = max(w.digits, value.Numeral(s))
 	}
-}
-
-// numeral returns how much of a text could be the beginning of a number.
-func numeral(s string) int64 {
-	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
 }
 
 // size is what the value takes in memory, roughly, if it shares nothing.
@@ -142,21 +138,6 @@ func (w weight) json() int64 { return w.bytes + 5*w.special + 8*w.nodes }
 func (w *weight) join(x weight) {
 	w.nodes, w.bytes, w.special, w.breaks = w.nodes+x.nodes, w.bytes+x.bytes, w.special+x.special, w.breaks+x.breaks
 	w.depth, w.longest, w.digits = max(w.depth, x.depth), max(w.longest, x.longest), max(w.digits, x.digits)
-}
-
-// exponent returns how many bits a number has before or behind the point; 0
-// for what is no known number.
-func exponent(v cty.Value) int64 {
-	v, _ = v.Unmark()
-	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
-		return 0
-	}
-	f := v.AsBigFloat()
-	if f.IsInf() {
-		return 0
-	}
-	e := int64(f.MantExp(nil))
-	return max(e, -e)
 }
 
 // parsing is the cost of reading a long text as a number, which grows with

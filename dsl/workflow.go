@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A Workflow is one workflow of a linked definition: immutable nouns with
@@ -36,7 +37,7 @@ type Workflow struct {
 	// in a run's row is not lowered below now plus this.
 	Shortest time.Duration
 
-	bind func([]Assignment) (Value, diag.Diagnostics)
+	bind func([]Assignment) (value.Value, diag.Diagnostics)
 }
 
 // Mode says what a failure turns into: undo at once, or wait for a person.
@@ -156,7 +157,7 @@ type Action struct {
 
 	// Output checks a reply against the schema (and output_type), converts it
 	// and marks its sensitive parts. An error means bad_reply. Never nil.
-	Output func(json []byte) (Value, error)
+	Output func(json []byte) (value.Value, error)
 	// Skeleton is what a person fills in to state a result: JSON with the
 	// names of the outputs, and their types instead of values. It may be nil.
 	Skeleton func() string
@@ -265,12 +266,12 @@ func (l Limit) From(start time.Time) (time.Time, bool) {
 // each key.
 type Each struct {
 	Keys   []string
-	Values []Value
+	Values []value.Value
 }
 
 // ValueFunc evaluates to a value. An error is an expression error, with a
 // message for people.
-type ValueFunc func(*Scope) (Value, error)
+type ValueFunc func(*Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline.
 type LimitFunc func(*Scope) (Limit, error)
@@ -279,7 +280,9 @@ type LimitFunc func(*Scope) (Limit, error)
 // object. Of several assignments to a name the last one counts. It reports
 // names that are not declared, values that are missing, of the wrong type or
 // refused by a validation.
-func (w *Workflow) Bind(assigned []Assignment) (Value, diag.Diagnostics) { return w.bind(assigned) }
+func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
+	return w.bind(assigned)
+}
 
 // setBind gives a workflow its Bind, which needs the declarations of its variables.
-func setBind(w *Workflow, bind func([]Assignment) (Value, diag.Diagnostics)) { w.bind = bind }
+func setBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }

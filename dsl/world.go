@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A world supplies the values of references: those of a run, or unknown ones
@@ -50,15 +52,15 @@ func (w *runWorld) variables() (cty.Value, error) {
 
 // decodeVars decodes the object of all variables to their declared types; the
 // result is kept with the Value, so that it is decoded once a run.
-func (ev *evaluator) decodeVars(m *meter, v Value) (cty.Value, error) {
-	if c := keptDecoded(v, ev); c != nil {
-		return c.value, m.input(c.load)
+func (ev *evaluator) decodeVars(m *meter, v value.Value) (cty.Value, error) {
+	if c := value.KeptDecoded(v, ev); c != nil {
+		return c.Value, m.input(c.Load)
 	}
-	size := loadOf(v)
+	size := value.LoadOf(v)
 	if err := m.input(size); err != nil {
 		return cty.NilVal, err
 	}
-	raw, err := decodeValue(v)
+	raw, err := value.Decode(v)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
 	}
@@ -73,18 +75,18 @@ func (ev *evaluator) decodeVars(m *meter, v Value) (cty.Value, error) {
 		if !ok {
 			x = cty.NullVal(cty.DynamicPseudoType)
 		}
-		if c, err := conform(x, seen.typ); err == nil {
+		if c, err := value.Conform(x, seen.typ); err == nil {
 			x = c
 		}
 		if seen.sensitive {
-			x = x.Mark(sensitiveMark{})
+			x = x.Mark(value.SensitiveMark{})
 		}
 		x = x.WithMarks(whole)
 		attrs[name] = x
 	}
 	out := cty.ObjectVal(attrs)
 	if !ev.shared {
-		keepDecoded(v, &decodedValue{owner: ev, value: out, load: size})
+		value.KeepDecoded(v, &value.Decoded{Owner: ev, Value: out, Load: size})
 	}
 	return out, nil
 }
@@ -191,27 +193,18 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 
 // decodeOutput decodes an output to its type. An output that does not fit it keeps its own
 // type.
-func decodeOutput(v Value, ty cty.Type) (cty.Value, error) {
-	raw, err := decodeValue(v)
+func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
+	raw, err := value.Decode(v)
 	if err != nil {
 		return cty.NilVal, err
 	}
 	if raw.IsNull() {
-		return cty.NullVal(plainType(ty)), nil
+		return cty.NullVal(value.PlainType(ty)), nil
 	}
-	if c, err := conform(raw, ty); err == nil {
+	if c, err := value.Conform(raw, ty); err == nil {
 		return c, nil
 	}
 	return raw, nil // such as the substitute output of another shape
-}
-
-// plainType is the type as values have it: without optional attributes, and
-// with nothing said where the constraint says any.
-func plainType(ty cty.Type) cty.Type {
-	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
-		return cty.DynamicPseudoType
-	}
-	return ty.WithoutOptionalAttributesDeep()
 }
 
 func timeValue(t time.Time) cty.Value {
@@ -237,16 +230,16 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
 		}), nil
 	case name == "each" && s.Each != nil:
-		if err := w.meter().input(loadOf(s.Each.Value)); err != nil {
+		if err := w.meter().input(value.LoadOf(s.Each.Value)); err != nil {
 			return cty.NilVal, err
 		}
-		v, err := decodeValue(s.Each.Value)
+		v, err := value.Decode(s.Each.Value)
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("decode each.value: %w", err)
 		}
 		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
 	case name == "self" && s.Self != nil:
-		if err := w.meter().input(loadOf(s.Self.Input).plus(loadOf(s.Self.Output))); err != nil {
+		if err := w.meter().input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err
 		}
 		return selfValue(s.Self, w.ev.steps[w.self])
@@ -264,7 +257,7 @@ func selfValue(s *Self, shape stepShape) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
 	}
-	out := cty.NullVal(plainType(shape.out))
+	out := cty.NullVal(value.PlainType(shape.out))
 	if s.OutputKnown {
 		if out, err = decodeOutput(s.Output, shape.out); err != nil {
 			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)

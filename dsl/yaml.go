@@ -9,6 +9,8 @@ import (
 	ctyyaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // Limits on YAML. The library's decoder calls itself for each level, copies
@@ -56,7 +58,7 @@ func checkYAML(text string) error {
 		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLNames)
 	}
 	if json.Valid([]byte(text)) { // which is YAML too
-		return checkDepth([]byte(text))
+		return value.CheckDepth([]byte(text))
 	}
 	open := 0
 	for line := range strings.Lines(text) {
@@ -86,7 +88,7 @@ func openBrackets(line string) int {
 			open = max(open-1, 0)
 		}
 	}
-	if deepest > maxValueDepth {
+	if deepest > value.MaxDepth {
 		return deepest
 	}
 	return open

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -135,7 +135,7 @@ func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 func withoutSecrets(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return dsl.ReservedEnv(name)
+		return secret.ReservedEnv(name)
 	})
 }
 

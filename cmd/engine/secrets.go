@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // maxSecret is the largest secret that a file may hold.
@@ -20,8 +20,8 @@ const maxSecret = 64 << 10
 func (a opener) secret(ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
-	case kind == "env" && dsl.ReservedEnv(name):
-		return "", fmt.Errorf("the variable is reserved. %s", dsl.ReservedEnvRule)
+	case kind == "env" && secret.ReservedEnv(name):
+		return "", fmt.Errorf("the variable is reserved. %s", secret.ReservedEnvRule)
 	case kind == "env" && name != "":
 		if v, ok := a.lookup(name); ok {
 			return v, nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -91,7 +92,7 @@ func (r *redactor) text(s string) string {
 	if len(r.secrets) == 0 {
 		return strings.ToValidUTF8(s, "\ufffd")
 	}
-	r.once.Do(func() { r.replace = dsl.Redactor(r.secrets) })
+	r.once.Do(func() { r.replace = secret.Redactor(r.secrets) })
 	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 
@@ -102,7 +103,7 @@ func (r *redactor) text(s string) string {
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
+	data, err := secret.Resolve(c.Invoke.Input, func(ref string) (string, error) {
 		s, err := cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err

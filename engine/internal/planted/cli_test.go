@@ -155,7 +155,7 @@ var cliFaults = []fault{
 	{
 		name: "a workflow cannot read the engine's own settings as secrets",
 		in:   "cmd/engine.opener.secret",
-		old:  `kind == "env" && dsl.ReservedEnv(name)`, new: `false`,
+		old:  `kind == "env" && secret.ReservedEnv(name)`, new: `false`,
 		by: catches("cmd/engine", "^TestSecret$"),
 	},
 	{

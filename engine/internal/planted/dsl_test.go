@@ -17,7 +17,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "a secret that contains another is replaced as a whole",
-		in:   "dsl.Redactor",
+		in:   "secret.Redactor",
 		old:  "len(b)-len(a)",
 		new:  "len(a)-len(b)",
 		by:   catches("dsl", "^TestRedactor$"),

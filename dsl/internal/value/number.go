@@ -1,4 +1,4 @@
-package dsl
+package value
 
 import (
 	"errors"
@@ -10,18 +10,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDigits is the number of decimal digits a number may have, before and
+// MaxDigits is the number of decimal digits a number may have, before and
 // after the point together.
-const maxDigits = 1000
+const MaxDigits = 1000
 
-// errDigits is the error of a number that is too long.
-var errDigits = errors.New("a number may have at most 1000 digits")
+// ErrDigits is the error of a number that is too long.
+var ErrDigits = errors.New("a number may have at most 1000 digits")
 
 const log2of10 = 3.3219280948873626
 
-// parseNumber reads a decimal number with enough precision to write it again
+// ParseNumber reads a decimal number with enough precision to write it again
 // exactly: the library's 512 bits, or more for longer numbers.
-func parseNumber(s string) (cty.Value, error) {
+func ParseNumber(s string) (cty.Value, error) {
 	digits := 0
 	for _, c := range s {
 		if c == 'e' || c == 'E' {
@@ -31,25 +31,25 @@ func parseNumber(s string) (cty.Value, error) {
 			digits++
 		}
 	}
-	if digits > maxDigits {
-		return cty.NilVal, errDigits
+	if digits > MaxDigits {
+		return cty.NilVal, ErrDigits
 	}
 	prec := uint(max(512, math.Ceil(float64(digits)*log2of10)+64))
 	f, _, err := big.ParseFloat(s, 10, prec, big.ToNearestEven)
 	if err != nil {
 		return cty.NilVal, errors.New("not a number")
 	}
-	if _, err := numberText(f); err != nil {
+	if _, err := NumberText(f); err != nil {
 		return cty.NilVal, err
 	}
 	return cty.NumberVal(f), nil
 }
 
-// numberText writes a number as JSON. Integers are exact. A fraction is
+// NumberText writes a number as JSON. Integers are exact. A fraction is
 // rounded to what its precision surely holds, so that 0.1 + 0.2 is 0.3 as in
 // decimal arithmetic. It returns an error for infinity and for more than
-// maxDigits digits.
-func numberText(f *big.Float) (string, error) {
+// MaxDigits digits.
+func NumberText(f *big.Float) (string, error) {
 	if f.IsInf() {
 		return "", errors.New("a number must be finite")
 	}
@@ -57,16 +57,16 @@ func numberText(f *big.Float) (string, error) {
 		return "0", nil
 	}
 	// The exponent first: writing out 1e900000000 would take a gigabyte.
-	if e := float64(f.MantExp(nil)); e > (maxDigits+1)*log2of10 || e < -(maxDigits+1)*log2of10 {
-		return "", errDigits
+	if e := float64(f.MantExp(nil)); e > (MaxDigits+1)*log2of10 || e < -(MaxDigits+1)*log2of10 {
+		return "", ErrDigits
 	}
 	if n, acc := f.Int64(); acc == big.Exact {
 		return strconv.FormatInt(n, 10), nil // far cheaper than the general way
 	}
 	if f.IsInt() {
 		s := f.Text('f', 0)
-		if len(strings.TrimPrefix(s, "-")) > maxDigits {
-			return "", errDigits
+		if len(strings.TrimPrefix(s, "-")) > MaxDigits {
+			return "", ErrDigits
 		}
 		return s, nil
 	}
@@ -75,8 +75,8 @@ func numberText(f *big.Float) (string, error) {
 		sure = 15
 	}
 	s := plainDecimal(f.Text('e', sure-1))
-	if digits := len(s) - strings.Count(s, "-") - strings.Count(s, "."); digits > maxDigits+1 {
-		return "", errDigits
+	if digits := len(s) - strings.Count(s, "-") - strings.Count(s, "."); digits > MaxDigits+1 {
+		return "", ErrDigits
 	}
 	return s, nil
 }
@@ -105,4 +105,24 @@ func plainDecimal(s string) string {
 		return sign + digits + strings.Repeat("0", point-len(digits))
 	}
 	return sign + digits[:point] + "." + digits[point:]
+}
+
+// Numeral returns how much of a text could be the beginning of a number.
+func Numeral(s string) int64 {
+	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
+}
+
+// Exponent returns how many bits a number has before or behind the point; 0
+// for what is no known number.
+func Exponent(v cty.Value) int64 {
+	v, _ = v.Unmark()
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return 0
+	}
+	f := v.AsBigFloat()
+	if f.IsInf() {
+		return 0
+	}
+	e := int64(f.MantExp(nil))
+	return max(e, -e)
 }

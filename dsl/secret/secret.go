@@ -1,4 +1,4 @@
-package dsl
+package secret
 
 import (
 	"bytes"
@@ -7,20 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// ResolveSecrets returns the document with every secret in its place. lookup
+// Resolve returns the document with every secret in its place. lookup
 // gets references such as "env:X" or "file:X"; its first error is returned,
 // with the reference in front of it. The caller must not change the result, nor
 // store it.
-func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, error) {
+func Resolve(v value.Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return v.JSON(), nil
 	}
-	doc, err := parseDocument(v.JSON())
+	doc, err := value.ParseDocument(v.JSON())
 	if err != nil {
 		return nil, err
 	}
@@ -50,17 +51,6 @@ func ResolveSecrets(v Value, lookup func(ref string) (string, error)) ([]byte, e
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// parseDocument decodes JSON, with numbers as they are written.
-func parseDocument(data []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber() // keeps every digit
-	var doc any
-	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("decode value: %w", err)
-	}
-	return doc, nil
-}
-
 var errPointer = errors.New("the document has no such place")
 
 func setPointer(doc any, ptr, text string) (any, error) {
@@ -73,7 +63,7 @@ func setPointer(doc any, ptr, text string) (any, error) {
 		last := i == len(tokens)-1
 		switch c := cur.(type) {
 		case map[string]any:
-			key := unescapePointer(tok)
+			key := value.UnescapePointer(tok)
 			if _, ok := c[key]; !ok {
 				return nil, errPointer
 			}
@@ -97,85 +87,6 @@ func setPointer(doc any, ptr, text string) (any, error) {
 	return doc, nil
 }
 
-// unescapePointer reads a part of a JSON pointer as a name.
-func unescapePointer(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
-}
-
-// minSensitive is the length below which a sensitive text is not looked for
-// in other texts: it would be found everywhere.
-const minSensitive = 4
-
-// SensitiveStrings returns the texts of all strings and numbers in the
-// sensitive parts that have at least four characters, longest first, each
-// once: what has to be removed from logs and messages. Secrets are not among
-// them; who resolves one knows it.
-func (v Value) SensitiveStrings() []string {
-	if len(v.Sensitive()) == 0 {
-		return nil
-	}
-	doc, err := parseDocument(v.JSON())
-	if err != nil {
-		return nil // not a document, so nothing in it can have been shown
-	}
-	seen := map[string]bool{}
-	for _, ptr := range v.Sensitive() {
-		if part, ok := getPointer(doc, ptr); ok {
-			collectLeaves(part, seen)
-		}
-	}
-	out := sortedKeys(seen)
-	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) > len(out[j]) })
-	return out
-}
-
-func getPointer(doc any, ptr string) (any, bool) {
-	if ptr == "" {
-		return doc, true
-	}
-	for _, tok := range strings.Split(ptr, "/")[1:] {
-		switch c := doc.(type) {
-		case map[string]any:
-			next, ok := c[unescapePointer(tok)]
-			if !ok {
-				return nil, false
-			}
-			doc = next
-		case []any:
-			n, err := strconv.Atoi(tok)
-			if err != nil || n < 0 || n >= len(c) {
-				return nil, false
-			}
-			doc = c[n]
-		default:
-			return nil, false
-		}
-	}
-	return doc, true
-}
-
-func collectLeaves(doc any, out map[string]bool) {
-	add := func(s string) {
-		if len([]rune(s)) >= minSensitive {
-			out[s] = true
-		}
-	}
-	switch x := doc.(type) {
-	case string:
-		add(x)
-	case json.Number:
-		add(x.String())
-	case []any:
-		for _, e := range x {
-			collectLeaves(e, out)
-		}
-	case map[string]any:
-		for _, e := range x {
-			collectLeaves(e, out)
-		}
-	}
-}
-
 // redacted stands where a sensitive text stood.
 const redacted = "(sensitive)"
 
@@ -187,7 +98,7 @@ const redacted = "(sensitive)"
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
-		if len(s) < minSensitive {
+		if len(s) < value.MinSensitive {
 			continue
 		}
 		found = append(found, s)
@@ -225,7 +136,7 @@ func redactCut(text string, sensitive []string) string {
 		for _, s := range sensitive {
 			most = max(most, overlap(whole, s))
 		}
-		if most >= minSensitive {
+		if most >= value.MinSensitive {
 			pieces[i] = whole[:len(whole)-most] + redacted + piece[len(whole):]
 		}
 	}
@@ -236,7 +147,7 @@ func redactCut(text string, sensitive []string) string {
 // time in proportion to the length of s.
 func overlap(text, s string) int {
 	text = text[max(0, len(text)-len(s)):]
-	if len(s) < minSensitive || !strings.Contains(text, s[:minSensitive]) {
+	if len(s) < value.MinSensitive || !strings.Contains(text, s[:value.MinSensitive]) {
 		return 0
 	}
 	borders := make([]int, len(s)) // of s[:i+1]: the longest end of it with which it begins

@@ -1,4 +1,4 @@
-package dsl
+package value
 
 import (
 	"errors"
@@ -11,42 +11,42 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// encodeValue writes a known value as a Value: canonical JSON, and its marks
+// Encode writes a known value as a Value: canonical JSON, and its marks
 // as pointers. Secrets are an error unless they are allowed in this place.
-func encodeValue(v cty.Value, secrets bool) (Value, error) {
-	e := &valueEncoder{allowSecrets: secrets}
+func Encode(v cty.Value, secrets bool) (Value, error) {
+	e := &Encoder{AllowSecrets: secrets}
 	if err := e.value(v, false); err != nil {
 		return Value{}, err
 	}
-	return e.finish(), nil
+	return e.Finish(), nil
 }
 
-// A valueEncoder writes one document, perhaps of several values.
-type valueEncoder struct {
-	out          []byte
+// A Encoder writes one document, perhaps of several values.
+type Encoder struct {
+	Out          []byte
 	path         []byte // JSON pointer of the value being written
 	depth        int    // of path
-	sensitive    []string
-	secrets      []Secret
-	allowSecrets bool
+	Sensitive    []string
+	Secrets      []Secret
+	AllowSecrets bool
 }
 
-// finish makes a Value of what was written.
-func (e *valueEncoder) finish() Value {
-	slices.Sort(e.sensitive)
-	slices.SortFunc(e.secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
-	return NewValue(e.out, e.sensitive, e.secrets)
+// Finish makes a Value of what was written.
+func (e *Encoder) Finish() Value {
+	slices.Sort(e.Sensitive)
+	slices.SortFunc(e.Secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
+	return NewValue(e.Out, e.Sensitive, e.Secrets)
 }
 
-// errValueSize is the error of a value larger than maxValueSize.
-var errValueSize = fmt.Errorf("the value is larger than %d MiB", maxValueSize>>20)
+// ErrSize is the error of a value larger than MaxSize.
+var ErrSize = fmt.Errorf("the value is larger than %d MiB", MaxSize>>20)
 
-func (e *valueEncoder) value(v cty.Value, hidden bool) error {
-	if len(e.out) > maxValueSize {
-		return errValueSize
+func (e *Encoder) value(v cty.Value, hidden bool) error {
+	if len(e.Out) > MaxSize {
+		return ErrSize
 	}
-	if e.depth > maxValueDepth {
-		return fmt.Errorf("the value is nested more than %d deep", maxValueDepth)
+	if e.depth > MaxDepth {
+		return fmt.Errorf("the value is nested more than %d deep", MaxDepth)
 	}
 	if v.IsMarked() {
 		raw, marks := v.Unmark()
@@ -54,8 +54,8 @@ func (e *valueEncoder) value(v cty.Value, hidden bool) error {
 		if err != nil || done {
 			return err
 		}
-		if _, ok := marks[sensitiveMark{}]; ok && !hidden {
-			e.sensitive = append(e.sensitive, string(e.path))
+		if _, ok := marks[SensitiveMark{}]; ok && !hidden {
+			e.Sensitive = append(e.Sensitive, string(e.path))
 			hidden = true
 		}
 		v = raw
@@ -65,17 +65,17 @@ func (e *valueEncoder) value(v cty.Value, hidden bool) error {
 	case !v.IsKnown():
 		return errors.New("the value is not known")
 	case v.IsNull():
-		e.out = append(e.out, "null"...)
+		e.Out = append(e.Out, "null"...)
 	case ty == cty.Bool:
-		e.out = strconv.AppendBool(e.out, v.True())
+		e.Out = strconv.AppendBool(e.Out, v.True())
 	case ty == cty.String:
-		e.out = appendText(e.out, v.AsString())
+		e.Out = AppendText(e.Out, v.AsString())
 	case ty == cty.Number:
-		s, err := numberText(v.AsBigFloat())
+		s, err := NumberText(v.AsBigFloat())
 		if err != nil {
 			return err
 		}
-		e.out = append(e.out, s...)
+		e.Out = append(e.Out, s...)
 	case ty.IsListType(), ty.IsSetType(), ty.IsTupleType():
 		return e.list(v, hidden)
 	case ty.IsMapType(), ty.IsObjectType():
@@ -88,37 +88,37 @@ func (e *valueEncoder) value(v cty.Value, hidden bool) error {
 
 // secret writes a value that carries the mark of a secret; done is false for
 // any other.
-func (e *valueEncoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
-	var found []secretMark
+func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
+	var found []SecretMark
 	for m := range marks {
-		if s, ok := m.(secretMark); ok {
+		if s, ok := m.(SecretMark); ok {
 			found = append(found, s)
 		}
 	}
 	if len(found) == 0 {
 		return false, nil
 	}
-	whole := raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() && raw.AsString() == placeholder
+	whole := raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() && raw.AsString() == Placeholder
 	switch {
-	case !e.allowSecrets:
+	case !e.AllowSecrets:
 		return false, errors.New("a secret cannot be used here")
 	case !whole || len(found) > 1:
 		return false, errors.New("a secret can only be passed on as it is, not computed with")
 	}
-	e.secrets = append(e.secrets, Secret{Path: string(e.path), Parts: *found[0].parts})
-	e.out = append(e.out, "null"...)
+	e.Secrets = append(e.Secrets, Secret{Path: string(e.path), Parts: *found[0].parts})
+	e.Out = append(e.Out, "null"...)
 	return true, nil
 }
 
-func (e *valueEncoder) list(v cty.Value, hidden bool) error {
-	e.out = append(e.out, '[')
+func (e *Encoder) list(v cty.Value, hidden bool) error {
+	e.Out = append(e.Out, '[')
 	n := len(e.path)
 	e.depth++
 	i := 0
 	for it := v.ElementIterator(); it.Next(); i++ {
 		_, x := it.Element()
 		if i > 0 {
-			e.out = append(e.out, ',')
+			e.Out = append(e.Out, ',')
 		}
 		e.path = strconv.AppendInt(append(e.path[:n], '/'), int64(i), 10)
 		if err := e.value(x, hidden); err != nil {
@@ -127,33 +127,33 @@ func (e *valueEncoder) list(v cty.Value, hidden bool) error {
 	}
 	e.path = e.path[:n]
 	e.depth--
-	e.out = append(e.out, ']')
+	e.Out = append(e.Out, ']')
 	return nil
 }
 
 // object writes attributes in order of name: the iterator sorts them.
-func (e *valueEncoder) object(v cty.Value, hidden bool) error {
-	e.out = append(e.out, '{')
+func (e *Encoder) object(v cty.Value, hidden bool) error {
+	e.Out = append(e.Out, '{')
 	first := true
 	for it := v.ElementIterator(); it.Next(); first = false {
 		k, x := it.Element()
 		if !first {
-			e.out = append(e.out, ',')
+			e.Out = append(e.Out, ',')
 		}
-		if err := e.attribute(k.AsString(), x, hidden); err != nil {
+		if err := e.Attribute(k.AsString(), x, hidden); err != nil {
 			return err
 		}
 	}
-	e.out = append(e.out, '}')
+	e.Out = append(e.Out, '}')
 	return nil
 }
 
-// attribute writes a name and its value.
-func (e *valueEncoder) attribute(name string, v cty.Value, hidden bool) error {
+// Attribute writes a name and its value.
+func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
 	n := len(e.path)
-	e.path = append(append(e.path, '/'), escapePointer(name)...)
+	e.path = append(append(e.path, '/'), EscapePointer(name)...)
 	e.depth++
-	e.out = append(appendText(e.out, name), ':')
+	e.Out = append(AppendText(e.Out, name), ':')
 	err := e.value(v, hidden)
 	e.path = e.path[:n]
 	e.depth--
@@ -162,10 +162,10 @@ func (e *valueEncoder) attribute(name string, v cty.Value, hidden bool) error {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText writes a string as JSON, without the escapes that are only meant
+// AppendText writes a string as JSON, without the escapes that are only meant
 // for HTML: what encoding/json writes with SetEscapeHTML(false). What is not
 // UTF-8 becomes U+FFFD.
-func appendText(out []byte, s string) []byte {
+func AppendText(out []byte, s string) []byte {
 	out = append(out, '"')
 	from := 0
 	for i := 0; i < len(s); {

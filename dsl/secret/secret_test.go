@@ -1,8 +1,10 @@
-package dsl
+package secret
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // Secrets are replaced longest first: one may contain another.
@@ -51,5 +53,28 @@ func TestRedactorOfCutTexts(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	if got := Redactor([]string{long + "b"})(long); got != "(sensitive)" {
 		t.Errorf("a long text is %d bytes", len(got))
+	}
+}
+
+func TestReservedEnv(t *testing.T) {
+	for name, want := range map[string]bool{
+		"ENGINE_DSN": true, "ENGINE_ENCRYPTION_KEY": true, "ENGINE_VAR_x": true, "PGPASSWORD": true, "PGPASSFILE": true,
+		"PGSERVICEFILE": true, "pgpassword": true, "Engine_Dsn": true,
+		"ENGINEER": false, "HOME": false, "PAGER": false, "MY_PGPASSWORD": false, "": false,
+	} {
+		if got := ReservedEnv(name); got != want {
+			t.Errorf("ReservedEnv(%q) = %t", name, got)
+		}
+	}
+}
+
+// A secret finds its place, whatever the names on the way to it hold.
+func TestResolveSecretPlaces(t *testing.T) {
+	v := value.NewValue([]byte(`{"a~1b":null,"a/b":"x","~0":[null]}`), nil, []value.Secret{
+		{Path: "/a~01b", Parts: []value.SecretPart{{Ref: "env:A"}}}, {Path: "/~00/0", Parts: []value.SecretPart{{Ref: "env:B"}}},
+	})
+	full, err := Resolve(v, func(ref string) (string, error) { return ref, nil })
+	if want := `{"a/b":"x","a~1b":"env:A","~0":["env:B"]}`; err != nil || string(full) != want {
+		t.Errorf("%s, %v; want %s", full, err, want)
 	}
 }

@@ -1,4 +1,4 @@
-package dsl
+package value
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func TestSetsOfAlikeNumbers(t *testing.T) {
 		{"many in a list", cty.TupleVal([]cty.Value{cty.TupleVal(numbers(5000))}), cty.List(set), true},
 		{"many as a list", cty.TupleVal(numbers(5000)), cty.List(cty.Number), false},
 	} {
-		if _, err := convertTo(c.v, c.ty); errors.Is(err, errAlike) != c.alike || !c.alike && err != nil {
+		if _, err := ConvertTo(c.v, c.ty); errors.Is(err, errAlike) != c.alike || !c.alike && err != nil {
 			t.Errorf("%s: %v, want errAlike: %t", c.name, err, c.alike)
 		}
 	}

@@ -1,18 +1,18 @@
-package dsl
+package value
 
 import "github.com/saga-engine/engine/sdk/jsonscan"
 
-// A lexer walks over a JSON document that is known to be JSON, so its text and skip check
+// A Lexer walks over a JSON document that is known to be JSON, so its text and skip check
 // less than those of a Scanner. Its methods report false for what they cannot use; the
 // decoder says what is wrong.
-type lexer struct{ jsonscan.Scanner }
+type Lexer struct{ jsonscan.Scanner }
 
-// lex returns a lexer at the beginning of a document.
-func lex(src []byte) lexer { return lexer{jsonscan.Scanner{Src: src}} }
+// Lex returns a lexer at the beginning of a document.
+func Lex(src []byte) Lexer { return Lexer{jsonscan.Scanner{Src: src}} }
 
-// text reads a string and returns it with its quotes. plain says that it holds
+// Text reads a string and returns it with its quotes. plain says that it holds
 // nothing but printable ASCII and no escapes: that it is its own canonical form.
-func (l *lexer) text() (raw []byte, plain, ok bool) {
+func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	plain = true
 	for i := l.Pos + 1; i < len(l.Src); i++ {
 		switch c := l.Src[i]; {
@@ -30,15 +30,15 @@ func (l *lexer) text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// skip passes over one value of a document that is known to be JSON, and
+// Skip passes over one value of a document that is known to be JSON, and
 // returns it.
-func (l *lexer) skip() (raw []byte, ok bool) {
+func (l *Lexer) Skip() (raw []byte, ok bool) {
 	l.Peek()
 	from, depth := l.Pos, 0
 	for l.Pos < len(l.Src) {
 		switch c := l.Src[l.Pos]; c {
 		case '"':
-			if _, _, ok := l.text(); !ok {
+			if _, _, ok := l.Text(); !ok {
 				return nil, false
 			}
 		case '{', '[':
@@ -61,4 +61,14 @@ func (l *lexer) skip() (raw []byte, ok bool) {
 		}
 	}
 	return l.Src[from:l.Pos], depth == 0 && l.Pos > from
+}
+
+// IsPlain reports whether a text is its own canonical form as a JSON string.
+func IsPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

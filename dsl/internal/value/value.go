@@ -1,4 +1,4 @@
-package dsl
+package value
 
 import (
 	"bytes"
@@ -7,6 +7,18 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 )
+
+// A Member is one attribute of an object: its key without quotes, and all of
+// it or its value alone.
+type Member struct{ Key, Whole []byte }
+
+// A Load is the size of stored values that an expression refers to. An
+// evaluation pays for it whether or not the values are decoded already, so
+// that it costs the same on every engine.
+type Load struct{ Bytes, Nodes int64 }
+
+// Plus adds two loads.
+func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
 
 // A Value is an immutable JSON document together with what must be kept apart
 // from it: which parts are sensitive, and which parts are references to
@@ -18,83 +30,36 @@ type Value struct{ d *valueData }
 
 type valueData struct {
 	json    []byte
-	marks   *marks                       // nil = none, as nearly always
-	decoded atomic.Pointer[decodedValue] // a cache; see keepDecoded
-	index   atomic.Pointer[[]member]     // a cache; see attribute
+	marks   *marks                   // nil = none, as nearly always
+	decoded atomic.Pointer[Decoded]  // a cache; see KeepDecoded
+	index   atomic.Pointer[[]Member] // a cache; see attribute
 }
 
-// attribute returns one attribute of a large object. Where the attributes are
-// is noted when the first is wanted.
-func (d *valueData) attribute(name string) (raw []byte, ok bool) {
-	index := d.index.Load()
-	if index == nil {
-		index = &[]member{}
-		for l := lex(d.json); l.Take('{') || l.Take(','); {
-			key, _, ok := l.text()
-			if !ok || !l.Take(':') {
-				break
-			}
-			raw, ok := l.skip()
-			if !ok {
-				break
-			}
-			*index = append(*index, member{key[1 : len(key)-1], raw})
-			if len(*index) > maxIndex {
-				break
-			}
-		}
-		d.index.Store(index)
-	}
-	for _, m := range *index {
-		if string(m.key) == name {
-			return m.whole, true
-		}
-	}
-	return nil, false
-}
-
-// maxIndex is the most attributes that are noted: what has more is data, not
-// variables or outputs.
-const maxIndex = 200
-
-// A decodedValue is the decoded form of a Value, as its owner wants it. The owner is a
+// A Decoded is the decoded form of a Value, as its owner wants it. The owner is a
 // pointer: another owner decodes to other types.
-type decodedValue struct {
-	owner any
-	value cty.Value
-	load  load // what decoding it costs
+type Decoded struct {
+	Owner any
+	Value cty.Value
+	Load  Load // what decoding it costs
 }
 
-// keptDecoded returns what keepDecoded kept with a value for an owner; nil if there is
+// KeptDecoded returns what KeepDecoded kept with a value for an owner; nil if there is
 // nothing.
-func keptDecoded(v Value, owner any) *decodedValue {
+func KeptDecoded(v Value, owner any) *Decoded {
 	if v.d == nil {
 		return nil
 	}
-	if d := v.d.decoded.Load(); d != nil && d.owner == owner {
+	if d := v.d.decoded.Load(); d != nil && d.Owner == owner {
 		return d
 	}
 	return nil
 }
 
-// keepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
-func keepDecoded(v Value, d *decodedValue) {
+// KeepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
+func KeepDecoded(v Value, d *Decoded) {
 	if v.d != nil {
 		v.d.decoded.Store(d)
 	}
-}
-
-// splitMembers makes a Value of each member of an object. They share the bytes of its
-// document.
-func splitMembers(members []member) (keys []string, values []Value) {
-	keys, values = make([]string, len(members)), make([]Value, len(members))
-	data := make([]valueData, len(members))
-	for i, m := range members {
-		from := len(m.key) + len(`"":`)
-		data[i].json = m.whole[from:len(m.whole):len(m.whole)]
-		keys[i], values[i] = string(m.key), Value{&data[i]}
-	}
-	return keys, values
 }
 
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the

@@ -1,0 +1,19 @@
+package dsl
+
+import "github.com/saga-engine/engine/dsl/internal/value"
+
+// A Value is an immutable JSON document together with what must be kept apart from it:
+// which parts are sensitive, and which are references to secrets. The zero Value is null.
+type Value = value.Value
+
+// A Secret says which string of a Value is put together from text and references.
+type Secret = value.Secret
+
+// A SecretPart is literal text or a reference such as "env:X" or "file:X".
+type SecretPart = value.SecretPart
+
+// NewValue makes a Value from canonical JSON; it keeps data, which the caller must not
+// change afterwards. sensitive lists JSON pointers (RFC 6901).
+func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
+	return value.NewValue(data, sensitive, secrets)
+}
