@@ -162,7 +162,7 @@ func (e *argumentWriter) direct(x *argument, at sight) bool {
 	hidden := x.spec.field.Sensitive || x.spec.hide
 	var ok bool
 	e.Out, e.Sensitive, ok = x.direct.writeInto(&at, e.Out, x.path[:len(x.path):len(x.path)], e.Sensitive, hidden)
-	if !ok || !x.spec.takes(e.Out[from:]) {
+	if ok = ok && x.spec.takes(e.Out[from:]); !ok {
 		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
 	}
 	return ok

@@ -222,7 +222,7 @@ func TestFunctions(t *testing.T) {
 		`startswith("ab", "a")`: "true", `endswith("ab", "a")`: "false", `strcontains("abc", "b")`: "true", `basename("a/b")`: `"b"`, `dirname("a/b")`: `"a"`,
 		`alltrue([true, false])`: "false", `anytrue([true, false])`: "true", `alltrue([])`: "true", `chunklist([1, 2, 3], 2)`: "[[1,2],[3]]",
 		`coalesce("", null, "x")`: `"x"`, `coalescelist([], ["a"])`: `["a"]`, `compact(["", "a"])`: `["a"]`, `concat([1], ["a"])`: `[1,"a"]`,
-		`slices.Contains(["a"], "a")`: "true", `distinct([1, 1])`: "[1]", `element([1, 2], 3)`: "2", `flatten([[1], [2]])`: "[1,2]", `index(["a", "b"], "b")`: "1",
+		`contains(["a"], "a")`: "true", `distinct([1, 1])`: "[1]", `element([1, 2], 3)`: "2", `flatten([[1], [2]])`: "[1,2]", `index(["a", "b"], "b")`: "1",
 		`keys({ b = 1, a = 2 })`: `["a","b"]`, `length("äb")`: "2", `length({ a = 1 })`: "1", `length([1, 2])`: "2", `lookup({ a = 1 }, "b", 2)`: "2", `lookup({ a = 1 }, "a")`: "1",
 		`matchkeys(["x", "y"], ["a", "b"], ["b"])`: `["y"]`, `merge({ a = 1 }, { b = 2 })`: `{"a":1,"b":2}`, `one([])`: "null", `one(["a"])`: `"a"`,
 		`range(3)`: "[0,1,2]", `reverse([1, 2])`: "[2,1]", `setintersection(["a", "b"], ["b"])`: `["b"]`, `setproduct(["a"], ["b"])`: `[["a","b"]]`,
