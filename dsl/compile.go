@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -215,7 +216,7 @@ func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 		return
 	}
 	for _, item := range cons.Items {
-		key, diags := evaluateOnce(item.KeyExpr, nil, l.allowance())
+		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}

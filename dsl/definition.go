@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -167,9 +168,9 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 }
 
 // parts returns the stored files, answers and agents.
-func (s *stored) parts() (files map[string][]byte, answers reads, agents map[string]AgentBinary, err error) {
+func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
 	files, agents = map[string][]byte{}, map[string]AgentBinary{}
-	answers = reads{Files: map[string]string{}, Env: map[string]*string{}}
+	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
 	blob := func(key string) ([]byte, error) {
 		b, ok := s.Blobs[key]
 		if !ok {
@@ -179,13 +180,13 @@ func (s *stored) parts() (files map[string][]byte, answers reads, agents map[str
 	}
 	for name, key := range s.Manifest.Files {
 		if files[name], err = blob(key); err != nil {
-			return nil, reads{}, nil, err
+			return nil, functions.Reads{}, nil, err
 		}
 	}
 	for name, key := range s.Manifest.Reads {
 		text, err := blob(key)
 		if err != nil {
-			return nil, reads{}, nil, err
+			return nil, functions.Reads{}, nil, err
 		}
 		answers.Files[name] = string(text)
 	}
@@ -194,7 +195,7 @@ func (s *stored) parts() (files map[string][]byte, answers reads, agents map[str
 		if key != nil {
 			text, err := blob(*key)
 			if err != nil {
-				return nil, reads{}, nil, err
+				return nil, functions.Reads{}, nil, err
 			}
 			value := string(text)
 			answers.Env[name] = &value
@@ -203,11 +204,11 @@ func (s *stored) parts() (files map[string][]byte, answers reads, agents map[str
 	for name, a := range s.Manifest.Agents {
 		raw, err := blob(a.Schema)
 		if err != nil {
-			return nil, reads{}, nil, err
+			return nil, functions.Reads{}, nil, err
 		}
 		var schema schema.Schema
 		if err := json.Unmarshal(raw, &schema); err != nil {
-			return nil, reads{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
+			return nil, functions.Reads{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}
 		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
 	}

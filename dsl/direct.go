@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -49,7 +50,7 @@ const (
 
 // directOf compiles an expression of a definition, which belongs to step self; nil if the
 // evaluator must evaluate it. effort bounds what the compilation may cost.
-func directOf(ev *evaluator, self int, e *expr, to *shape, effort *Allowance) *direct {
+func directOf(ev *evaluator, self int, e *expr, to *shape, effort *metered.Allowance) *direct {
 	if e == nil || e.bad || e.comp == nil || e.comp.secrets {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
 	if len(calls(e, "secret")) > 0 {
 		return nil
 	}
-	v, diags := evaluateOnce(e, x.ev.funcs, x.effort)
+	v, diags := metered.EvaluateOnce(e, x.ev.funcs, x.effort)
 	if diags.HasErrors() || v.ContainsMarked() {
 		return nil
 	}
@@ -256,7 +257,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		if len(item.KeyExpr.Variables()) > 0 || len(calls(item.KeyExpr, "secret")) > 0 {
 			return nil
 		}
-		k, diags := evaluateOnce(item.KeyExpr, x.ev.funcs, x.effort)
+		k, diags := metered.EvaluateOnce(item.KeyExpr, x.ev.funcs, x.effort)
 		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !value.IsPlain(k.AsString()) {
 			return nil
 		}

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -56,7 +57,7 @@ func (c *compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.secrets {
 		return secretTree(c.syn, ctx)
 	}
-	return evaluateSafe(c.paid, ctx)
+	return metered.Evaluate(c.paid, ctx)
 }
 
 // context holds only the roots, steps and locals that the expression refers
@@ -65,8 +66,8 @@ func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagno
 	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
 		rng := c.syn.Range()
-		if m.over != nil {
-			return nil, m.over.diagnostics(rng)
+		if m.Over != nil {
+			return nil, m.Over.Diagnostics(rng)
 		}
 		return nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot evaluate", Detail: err.Error() + ".", Subject: &rng}}
 	}
@@ -113,7 +114,7 @@ func (ev *evaluator) context(c *compiled, w world) (*hcl.EvalContext, hcl.Diagno
 		}
 		vals[root.name] = v
 	}
-	vals[meterName] = m.variable()
+	vals[metered.MeterName] = m.Variable()
 	return &hcl.EvalContext{Variables: vals, Functions: ev.funcs}, nil
 }
 
@@ -143,12 +144,12 @@ func (ev *evaluator) local(l *localDecl, w world) (cty.Value, hcl.Diagnostics) {
 			Summary: "Value too large", Detail: fmt.Sprintf("local.%s: %s.", l.name, err),
 		}}
 	}
-	if m.over != nil {
-		return cty.DynamicVal, m.over.diagnostics(l.where)
+	if m.Over != nil {
+		return cty.DynamicVal, m.Over.Diagnostics(l.where)
 	}
-	own := m.since(before)
+	own := m.Since(before)
 	w.keepLocal(l, c, keptLocal{v, own})
-	m.locals.add(own)
+	m.Locals.Add(own)
 	return v, nil
 }
 
@@ -157,7 +158,7 @@ func (ev *evaluator) local(l *localDecl, w world) (cty.Value, hcl.Diagnostics) {
 // have the value yet, and succeed on another one.
 type keptLocal struct {
 	value cty.Value
-	spent
+	metered.Spent
 }
 
 // settleLocal pays, once for each evaluation, for a local value that is known
@@ -172,99 +173,28 @@ func (ev *evaluator) settleLocal(l *localDecl, k keptLocal, w world) hcl.Diagnos
 		}
 	}
 	m := w.meter()
-	m.locals.add(k.spent)
-	if !m.take(k.cost, k.memory) {
-		return m.over.diagnostics(l.where)
+	m.Locals.Add(k.Spent)
+	if !m.Take(k.Cost, k.Memory) {
+		return m.Over.Diagnostics(l.where)
 	}
 	return nil
-}
-
-// constantContext is for expressions that refer to nothing.
-func constantContext(funcs map[string]function.Function, a *Allowance) *hcl.EvalContext {
-	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{meterName: (&meter{allowance: a}).variable()}}
-}
-
-// evaluateOnce evaluates an expression that refers to nothing.
-func evaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, a *Allowance) (cty.Value, hcl.Diagnostics) {
-	return evaluateSafe(metered(syn), constantContext(funcs, a))
 }
 
 // checkSize keeps local values from doubling each other until memory is full.
 // A meter that is overdrawn meanwhile stays so.
-func checkSize(m *meter, v cty.Value) (err error) {
+func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
-		if p := recover(); p != nil && p != any(m.over) {
+		if p := recover(); p != nil && p != any(m.Over) {
 			panic(p)
 		}
 	}()
-	switch w := m.weigh(v); {
-	case w.bits > 4*value.MaxDigits:
+	switch w := m.Weigh(v); {
+	case w.Bits > 4*value.MaxDigits:
 		return value.ErrDigits
-	case w.size() > maxText:
+	case w.Size() > functions.MaxText:
 		return errors.New("a local value may hold at most 4 MiB")
 	}
 	return nil
-}
-
-// maxDiagnostics bounds what is reported of one expression, and maxDetail what
-// is said of each: a loop may fail in each round, and an error may cite a text
-// of any length.
-const (
-	maxDiagnostics = 20
-	maxDetail      = 4 << 10
-)
-
-// evaluateSafe evaluates; a panic in the library becomes a diagnostic, because
-// an expression must never take the process down.
-func evaluateSafe(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diags hcl.Diagnostics) {
-	m := meterOf(ctx)
-	defer func() {
-		p := recover()
-		diags = shortened(diags)
-		if m != nil && m.over != nil {
-			v, diags = cty.DynamicVal, m.over.diagnostics(syn.Range())
-			return
-		}
-		if p != nil {
-			rng := syn.Range()
-			v = cty.DynamicVal
-			diags = hcl.Diagnostics{{
-				Severity: hcl.DiagError, Subject: &rng, Summary: "Cannot evaluate",
-				Detail: fmt.Sprintf("The expression made the evaluator panic: %v.", p),
-			}}
-		}
-	}()
-	return syn.Value(ctx)
-}
-
-// shortened leaves out what is too much to read. A function that panics has its
-// stack in the message: the paths of the machine it was built on say nothing to
-// the author of an expression, and would get into the journal.
-func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
-	diags = diags[:min(len(diags), maxDiagnostics)]
-	for i, d := range diags {
-		text, stack, panicked := strings.Cut(d.Detail, "\ngoroutine ")
-		panicked = panicked && strings.Contains(stack, "debug.Stack")
-		if panicked {
-			text = strings.Replace(text, "panic in function implementation", "the function cannot compute it", 1) + "."
-		} else {
-			text = d.Detail
-		}
-		if len(text) > maxDetail {
-			text = strings.ToValidUTF8(text[:maxDetail], "") + " ..."
-		}
-		if text != d.Detail {
-			short := *d
-			short.Detail = text
-			diags[i] = &short
-		}
-	}
-	return diags
-}
-
-// exprError is one error about a place in the source.
-func exprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }
 
 // runtimeError turns the diagnostics of a run into one error for people,

@@ -14,6 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -29,13 +31,13 @@ func evaluateBoth(t testing.TB, src string, vars map[string]cty.Value) (got, wan
 	if diags.HasErrors() || len(calls(syn, "file", "env", "secret")) > 0 {
 		return got, want, nil, nil, false
 	}
-	funcs := functions(&reads{})
-	ctx := constantContext(funcs, NewAllowance(20_000_000)) // what the reference can do as well
+	funcs := functions.Table(&functions.Reads{})
+	ctx := metered.ConstantContext(funcs, metered.NewAllowance(20_000_000)) // what the reference can do as well
 	for name, v := range vars {
 		ctx.Variables[name] = v
 	}
-	got, diags = evaluateSafe(metered(syn), ctx)
-	if gotErr = diagnosticsError(diags); meterOf(ctx).over != nil {
+	got, diags = metered.Evaluate(metered.Of(syn), ctx)
+	if gotErr = diagnosticsError(diags); metered.MeterOf(ctx).Over != nil {
 		return got, want, gotErr, nil, false
 	}
 	want, diags = syn.Value(&hcl.EvalContext{Functions: funcs, Variables: vars})
@@ -122,7 +124,7 @@ func (c composer) expr(depth int, bound []string) string {
 	case 13:
 		return fmt.Sprintf("%s(%s...)", c.pick("concat", "merge", "max", "coalesce", "setunion", "format", "join"), sub())
 	}
-	names := functionNames()
+	names := functions.Names()
 	args := make([]string, c.IntN(4))
 	for i := range args {
 		args[i] = sub()
@@ -182,13 +184,13 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 			if !ok || len(calls(e, "file", "env", "secret")) > 0 {
 				return nil
 			}
-			ctx := constantContext(functions(&reads{}), nil)
+			ctx := metered.ConstantContext(functions.Table(&functions.Reads{}), nil)
 			for k, v := range seenVars() {
 				ctx.Variables[k] = v
 			}
-			_, _ = evaluateSafe(metered(e), ctx) // most refer to what is not there
-			if m := meterOf(ctx); m.cost > maxCost/100 || m.memory > maxMemory/20 {
-				t.Errorf("%s: %s costs %d units and %d bytes", name, src[e.Range().Start.Byte:e.Range().End.Byte], m.cost, m.memory)
+			_, _ = metered.Evaluate(metered.Of(e), ctx) // most refer to what is not there
+			if m := metered.MeterOf(ctx); m.Cost > metered.MaxCost/100 || m.Memory > metered.MaxMemory/20 {
+				t.Errorf("%s: %s costs %d units and %d bytes", name, src[e.Range().Start.Byte:e.Range().End.Byte], m.Cost, m.Memory)
 			}
 			seen++
 			return nil
@@ -240,8 +242,8 @@ func TestLargeAgrees(t *testing.T) {
 		"distinct(concat(" + texts + ", " + texts + "))", "join(\",\", " + texts + ")", "sort(concat([1], " + texts + "))", "coalescelist([], " + texts + ")",
 	} {
 		plain := strings.NewReplacer("setunion", "plainunion", "setsubtract", "plainsubtract", "setintersection", "plainintersection", "distinct", "plaindistinct").Replace(src)
-		got, diags := evaluateOnce(parsed(t, src), functions(&reads{}), nil)
-		funcs := functions(&reads{})
+		got, diags := metered.EvaluateOnce(parsed(t, src), functions.Table(&functions.Reads{}), nil)
+		funcs := functions.Table(&functions.Reads{})
 		funcs["plainunion"], funcs["plainsubtract"], funcs["plainintersection"] = stdlib.SetUnionFunc, stdlib.SetSubtractFunc, stdlib.SetIntersectionFunc
 		funcs["plaindistinct"] = stdlib.DistinctFunc
 		want, wantDiags := parsed(t, plain).Value(&hcl.EvalContext{Functions: funcs})

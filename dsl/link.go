@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -108,7 +109,7 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 	}
 	l.known = knownVariables(m)
 	if m.older {
-		l.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
+		l.effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	l.fileLevel = &evaluator{funcs: m.funcs, vars: variableShapes(m.variables), shared: true}
 	for _, a := range m.twinAgents { // before those that the names stand for
@@ -462,7 +463,7 @@ func (l *workflowLinker) checkReferences(c *compiled) {
 		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
 			continue
 		}
-		_, diags := evaluateSafe(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
+		_, diags := metered.Evaluate(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
 		l.explain(diags)
 	}
 }
@@ -557,7 +558,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	parent := v.ctx[len(v.ctx)-1]
 	child := parent.NewChild()
 	key, val := cty.DynamicVal, cty.DynamicVal
-	coll, diags := evaluateSafe(metered(f.CollExpr), parent)
+	coll, diags := metered.Evaluate(metered.Of(f.CollExpr), parent)
 	coll, _ = coll.Unmark()
 	ty := coll.Type()
 	open := !diags.HasErrors() && !coll.IsKnown() && (ty.IsMapType() || ty.IsListType() || ty.IsSetType())
@@ -575,7 +576,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	if open {
 		for _, part := range []hclsyntax.Expression{f.KeyExpr, f.ValExpr, f.CondExpr} {
 			if part != nil {
-				_, diags := evaluateSafe(metered(part), child)
+				_, diags := metered.Evaluate(metered.Of(part), child)
 				v.l.explain(diags)
 			}
 		}

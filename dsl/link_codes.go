@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -159,7 +160,7 @@ func (l codeLinker) writtenCodes(e *expr) []writtenCode {
 	if items, ok := e.elements(); ok {
 		for _, item := range items {
 			if constant(item) {
-				if v, diags := evaluateOnce(item.syn, nil, l.allowance()); !diags.HasErrors() {
+				if v, diags := metered.EvaluateOnce(item.syn, nil, l.allowance()); !diags.HasErrors() {
 					add(v, item.rng)
 				}
 			}

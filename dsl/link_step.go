@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
@@ -369,7 +370,7 @@ func substituteType(ty cty.Type) cty.Type {
 
 func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
 	for _, item := range cons.Items {
-		key, diags := evaluateOnce(item.KeyExpr, nil, l.allowance())
+		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
 // A literalDecoder reads arguments that must be constants.
@@ -23,7 +24,7 @@ func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
 		return "", false
 	}
-	v, diags := evaluateOnce(call.Args[0], nil, nil)
+	v, diags := metered.EvaluateOnce(call.Args[0], nil, nil)
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
 		return "", false
 	}
@@ -97,7 +98,7 @@ func (d literalDecoder) literal(e *expr, name string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	v, diags := evaluateOnce(e.syn, nil, d.allowance())
+	v, diags := metered.EvaluateOnce(e.syn, nil, d.allowance())
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true
@@ -122,7 +123,7 @@ func (d literalDecoder) constant(e *expr, why string) (cty.Value, bool) {
 		e.bad = true
 		return cty.NilVal, false
 	}
-	v, diags := evaluateOnce(e.syn, d.m.funcs, d.allowance())
+	v, diags := metered.EvaluateOnce(e.syn, d.m.funcs, d.allowance())
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

@@ -1,6 +1,9 @@
 package dsl
 
-import "github.com/saga-engine/engine/dsl/internal/value"
+import (
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
 
 // A Value is an immutable JSON document together with what must be kept apart from it:
 // which parts are sensitive, and which are references to secrets. The zero Value is null.
@@ -17,3 +20,10 @@ type SecretPart = value.SecretPart
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }
+
+// An Allowance bounds what the expressions evaluated for one decision may cost together.
+// The nil Allowance bounds nothing.
+type Allowance = metered.Allowance
+
+// NewAllowance returns an Allowance of a cost in nominal nanoseconds.
+func NewAllowance(cost int64) *Allowance { return metered.NewAllowance(cost) }

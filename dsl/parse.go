@@ -16,6 +16,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
 // ParseOptions choose what Parse reads.
@@ -39,7 +41,7 @@ type Module struct{ m *module }
 type module struct {
 	files   map[string][]byte // that make up the module
 	sources map[string][]byte // all that were read, for messages
-	reads   reads
+	reads   functions.Reads
 	places  places
 
 	agents    map[string]*agentDecl
@@ -58,13 +60,6 @@ type module struct {
 	// and never used.
 	twinAgents    []*agentDecl
 	twinVariables []*variableDecl // of file level
-}
-
-// reads are the answers of file() and env(): recorded when first asked, so
-// that a stored definition needs neither.
-type reads struct {
-	Files map[string]string
-	Env   map[string]*string // nil = not set
 }
 
 // Parse reads a module and reports everything that can be found wrong without
@@ -96,7 +91,7 @@ func parseFiles(fsys fs.FS, opts ParseOptions) (*module, diag.Diagnostics) {
 
 // parseStored reads the files of a stored definition, which holds what file() and env()
 // answer. older leaves out the rules that were made after it was stored.
-func parseStored(file string, files map[string][]byte, answers reads, older bool) (*module, diag.Diagnostics) {
+func parseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*module, diag.Diagnostics) {
 	m := newModule(file)
 	m.older, m.reads = older, answers
 	for name, src := range files {
@@ -104,7 +99,7 @@ func parseStored(file string, files map[string][]byte, answers reads, older bool
 	}
 	r := &reporter{sources: m.sources, places: m.places}
 	if older {
-		r.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
+		r.effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	m.build(r, storedSource{&m.reads}, "")
 	diags := r.finish()
@@ -117,7 +112,7 @@ func newModule(file string) *module {
 		file:    file,
 		files:   map[string][]byte{},
 		sources: map[string][]byte{},
-		reads:   reads{Files: map[string]string{}, Env: map[string]*string{}},
+		reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
 		places:  places{},
 	}
 }
@@ -270,7 +265,7 @@ func (m *module) build(r *reporter, source readSource, engineVersion string) {
 		blocks = append(blocks, syntaxReader{reporter: r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
 	}
 	d := &decoder{reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
-	m.funcs = functions(&m.reads)
+	m.funcs = functions.Table(&m.reads)
 	d.module(blocks)
 	if !broken { // with a file missing, half of the names would seem unknown
 		graphDecoder{d, referenceDecoder{d, map[*localDecl]visit{}}}.resolve()

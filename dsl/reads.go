@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
 // A readSource answers file() and env() while a definition is loaded, and
@@ -21,7 +23,7 @@ type readSource interface {
 type liveSource struct {
 	fsys  fs.FS
 	env   func(string) (string, bool)
-	reads *reads
+	reads *functions.Reads
 }
 
 func (s liveSource) readFile(name string) error {
@@ -107,7 +109,7 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 }
 
 // storedSource serves a definition that is read back: everything was recorded.
-type storedSource struct{ reads *reads }
+type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string) error {
 	if _, known := s.reads.Files[name]; !known {

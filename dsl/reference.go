@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -17,10 +18,10 @@ import (
 // declarations, when it is evaluated a scope.
 type sight struct {
 	ev     *evaluator
-	self   int          // index of the step that self is about
-	locals []*localDecl // that the expression refers to
-	nodes  *int         // compiled so far
-	effort *Allowance   // of the check that compiles
+	self   int                // index of the step that self is about
+	locals []*localDecl       // that the expression refers to
+	nodes  *int               // compiled so far
+	effort *metered.Allowance // of the check that compiles
 	s      *Scope
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
@@ -112,10 +114,10 @@ func (r syntaxReader) checkSyntax(e *expr) {
 	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.FunctionCallExpr:
-			if !isFunction(n.Name) {
+			if !functions.Known(n.Name) {
 				e.bad = true
-				hint := diag.DidYouMean(n.Name, functionNames())
-				if why, ok := impure[n.Name]; ok {
+				hint := diag.DidYouMean(n.Name, functions.Names())
+				if why, ok := functions.Impure[n.Name]; ok {
 					hint = " " + why
 				}
 				r.errorf(n.NameRange, "Call to unknown function", "There is no function named %q.%s", n.Name, hint)
@@ -194,7 +196,7 @@ func (d referenceDecoder) compile(e *expr, ns *names, a allow) *compiled {
 		c.named = append(c.named, i)
 	}
 	sort.Ints(c.named)
-	c.paid = metered(e.syn)
+	c.paid = metered.Of(e.syn)
 	d.fold(e, c)
 	return c
 }
@@ -204,7 +206,7 @@ func (d referenceDecoder) fold(e *expr, c *compiled) {
 	if e.bad || c.secrets || len(e.syn.Variables()) > 0 {
 		return
 	}
-	v, diags := evaluateSafe(c.paid, constantContext(d.m.funcs, d.allowance()))
+	v, diags := metered.Evaluate(c.paid, metered.ConstantContext(d.m.funcs, d.allowance()))
 	d.hcl(diags)
 	if diags.HasErrors() {
 		e.bad = true

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
 // A reporter collects findings and, in the end, adds to each what it takes to
@@ -22,7 +23,7 @@ type reporter struct {
 	// whole is set where many errors end the check: see bounded.
 	whole bool
 	// effort bounds what the evaluations of a check cost together.
-	effort *Allowance
+	effort *metered.Allowance
 }
 
 // maxErrors and maxFindings bound what is reported of a module. To look for
@@ -79,12 +80,12 @@ func (r *reporter) bounded(check func()) (whole bool) {
 
 // checkCost bounds what the expressions of a module cost while it is checked:
 // each of them is evaluated with what is known of it.
-const checkCost = 4 * maxCost
+const checkCost = 4 * metered.MaxCost
 
 // allowance returns the account of all evaluations of the check.
-func (r *reporter) allowance() *Allowance {
+func (r *reporter) allowance() *metered.Allowance {
 	if r.effort == nil {
-		r.effort = NewAllowance(checkCost)
+		r.effort = metered.NewAllowance(checkCost)
 	}
 	return r.effort
 }

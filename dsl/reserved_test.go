@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
 // A definition that was stored before the rule is still read, and its agent
@@ -22,7 +24,7 @@ workflow "w" {
 }
 `)
 	host := "db"
-	answers := reads{Files: map[string]string{}, Env: map[string]*string{"PGHOST": &host}}
+	answers := functions.Reads{Files: map[string]string{}, Env: map[string]*string{"PGHOST": &host}}
 	m, diags := parseStored("", map[string][]byte{"a.hcl": src}, answers, true)
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())

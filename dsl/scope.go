@@ -5,6 +5,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -27,7 +28,7 @@ type Scope struct {
 
 	// Allowance bounds what the expressions of one decision cost together.
 	// nil: only the limits of each expression count.
-	Allowance *Allowance
+	Allowance *metered.Allowance
 }
 
 // A Memo caches, for one run, the decoded form of values and of finished

@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -12,7 +13,7 @@ import (
 // where Parse allowed it.
 func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if len(calls(e, "secret")) == 0 {
-		return evaluateSafe(metered(e), ctx)
+		return metered.Evaluate(metered.Of(e), ctx)
 	}
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -27,7 +28,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 	case *hclsyntax.ObjectConsExpr:
 		attrs := map[string]cty.Value{}
 		for _, item := range e.Items {
-			k, diags := evaluateSafe(metered(item.KeyExpr), ctx)
+			k, diags := metered.Evaluate(metered.Of(item.KeyExpr), ctx)
 			if diags.HasErrors() {
 				return cty.DynamicVal, diags
 			}
@@ -36,7 +37,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 				if !k.IsKnown() {
 					return cty.DynamicVal, nil
 				}
-				return cty.DynamicVal, exprError(item.KeyExpr.Range(), "Invalid key", err.Error())
+				return cty.DynamicVal, metered.ExprError(item.KeyExpr.Range(), "Invalid key", err.Error())
 			}
 			v, diags := secretTree(item.ValueExpr, ctx)
 			if diags.HasErrors() {
@@ -56,7 +57,7 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 		}
 		return cty.TupleVal(items), nil
 	}
-	return cty.DynamicVal, exprError(e.Range(), "secret() not allowed here", secretRule)
+	return cty.DynamicVal, metered.ExprError(e.Range(), "secret() not allowed here", secretRule)
 }
 
 func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
@@ -67,7 +68,7 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 			parts = append(parts, value.SecretPart{Ref: ref})
 			continue
 		}
-		v, diags := evaluateSafe(metered(p), ctx)
+		v, diags := metered.Evaluate(metered.Of(p), ctx)
 		if diags.HasErrors() {
 			return cty.DynamicVal, diags
 		}
@@ -76,12 +77,12 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 		}
 		for m := range v.Marks() {
 			if _, ok := m.(value.SecretMark); ok {
-				return cty.DynamicVal, exprError(p.Range(), "secret() not allowed here", "A secret of another value can only be passed on as it is.")
+				return cty.DynamicVal, metered.ExprError(p.Range(), "secret() not allowed here", "A secret of another value can only be passed on as it is.")
 			}
 		}
 		text, err := value.StringOf(v)
 		if err != nil {
-			return cty.DynamicVal, exprError(p.Range(), "Invalid template interpolation value", err.Error())
+			return cty.DynamicVal, metered.ExprError(p.Range(), "Invalid template interpolation value", err.Error())
 		}
 		if n := len(parts); n > 0 && parts[n-1].Ref == "" {
 			parts[n-1].Text += text

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -46,7 +47,7 @@ func missingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 		}
 		val, steps = v, e.Traversal[1:]
 	case *hclsyntax.RelativeTraversalExpr:
-		v, diags := evaluateSafe(e.Source, d.EvalContext)
+		v, diags := metered.Evaluate(e.Source, d.EvalContext)
 		if diags.HasErrors() {
 			return "", cty.NilType, false
 		}

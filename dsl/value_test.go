@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
 )
@@ -340,7 +341,7 @@ func TestUndoByKey(t *testing.T) {
 
 // nonsensitive() does not turn a secret into text.
 func TestSecretStaysSecret(t *testing.T) {
-	v, err := functions(&reads{})["nonsensitive"].Call([]cty.Value{value.SecretValue([]value.SecretPart{{Ref: "env:A"}})})
+	v, err := functions.Table(&functions.Reads{})["nonsensitive"].Call([]cty.Value{value.SecretValue([]value.SecretPart{{Ref: "env:A"}})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -113,7 +114,7 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 // value evaluates one assignment.
 func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 	if e, _ := writtenValue(a); e != nil {
-		x, diags := evaluateOnce(e, nil, nil)
+		x, diags := metered.EvaluateOnce(e, nil, nil)
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
 		}
@@ -145,7 +146,7 @@ func parseText(a Assignment) (cty.Value, error) {
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
-	x, diags := evaluateOnce(e, nil, nil)
+	x, diags := metered.EvaluateOnce(e, nil, nil)
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}

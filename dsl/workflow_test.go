@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
 // TestDefaults: what a step that says nothing gets, and how retry merges.
@@ -248,13 +249,13 @@ func TestFunctions(t *testing.T) {
 		if err != nil || string(v.JSON()) != want {
 			t.Errorf("%s = %s, %v; want %s", expr, v.JSON(), err, want)
 		}
-		for _, name := range functionNames() {
+		for _, name := range functions.Names() {
 			if strings.Contains(expr, name+"(") {
 				used[name] = true
 			}
 		}
 	}
-	for _, name := range functionNames() {
+	for _, name := range functions.Names() {
 		if !used[name] {
 			t.Errorf("function %s is not tested", name)
 		}

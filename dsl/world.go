@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -19,7 +20,7 @@ type world interface {
 	localValue(l *localDecl) (keptLocal, bool)
 	keepLocal(l *localDecl, c *compiled, k keptLocal)
 	settle(l *localDecl, k keptLocal) bool // true the first time in an evaluation
-	meter() *meter
+	meter() *metered.Meter
 }
 
 // A runWorld takes values from a run's scope.
@@ -30,12 +31,12 @@ type runWorld struct {
 	// locals are those of this evaluation: one that several others use is
 	// still evaluated once.
 	locals map[*localDecl]keptLocal
-	used   meter // by this evaluation, its locals included
+	used   metered.Meter // by this evaluation, its locals included
 }
 
-func (w *runWorld) meter() *meter {
+func (w *runWorld) meter() *metered.Meter {
 	if w.s != nil {
-		w.used.allowance = w.s.Allowance
+		w.used.Allowance = w.s.Allowance
 	}
 	return &w.used
 }
@@ -52,12 +53,12 @@ func (w *runWorld) variables() (cty.Value, error) {
 
 // decodeVars decodes the object of all variables to their declared types; the
 // result is kept with the Value, so that it is decoded once a run.
-func (ev *evaluator) decodeVars(m *meter, v value.Value) (cty.Value, error) {
+func (ev *evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
-		return c.Value, m.input(c.Load)
+		return c.Value, m.Input(c.Load)
 	}
 	size := value.LoadOf(v)
-	if err := m.input(size); err != nil {
+	if err := m.Input(size); err != nil {
 		return cty.NilVal, err
 	}
 	raw, err := value.Decode(v)
@@ -130,7 +131,7 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	m := w.memo()
 	if m != nil {
 		if k, ok := m.steps[i]; ok {
-			return k.value, w.meter().input(k.load)
+			return k.value, w.meter().Input(k.load)
 		}
 	}
 	if w.s == nil || w.s.Step == nil {
@@ -138,7 +139,7 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	}
 	r := resultOf(w.s, w.ev, i)
 	size := loadOfStep(r)
-	if err := w.meter().input(size); err != nil {
+	if err := w.meter().Input(size); err != nil {
 		return cty.NilVal, err
 	}
 	v, err := w.ev.stepValue(i, r)
@@ -230,7 +231,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
 		}), nil
 	case name == "each" && s.Each != nil:
-		if err := w.meter().input(value.LoadOf(s.Each.Value)); err != nil {
+		if err := w.meter().Input(value.LoadOf(s.Each.Value)); err != nil {
 			return cty.NilVal, err
 		}
 		v, err := value.Decode(s.Each.Value)
@@ -239,7 +240,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		}
 		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
 	case name == "self" && s.Self != nil:
-		if err := w.meter().input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
+		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err
 		}
 		return selfValue(s.Self, w.ev.steps[w.self])
@@ -321,16 +322,16 @@ type checkWorld struct {
 	each   cty.Value
 	self   cty.Value
 	locals map[*localDecl]keptLocal
-	used   *meter // of the expression that is looked at
-	effort *Allowance
+	used   *metered.Meter // of the expression that is looked at
+	effort *metered.Allowance
 }
 
 // next begins with another expression.
 func (w *checkWorld) next() { w.used = nil }
 
-func (w *checkWorld) meter() *meter {
+func (w *checkWorld) meter() *metered.Meter {
 	if w.used == nil {
-		w.used = &meter{allowance: w.effort}
+		w.used = &metered.Meter{Allowance: w.effort}
 	}
 	return w.used
 }

@@ -1,4 +1,4 @@
-package dsl
+package metered
 
 import (
 	"math/bits"
@@ -18,20 +18,20 @@ type weight struct {
 	depth   int64
 	longest int64 // bytes of the longest text
 	digits  int64 // bytes of the longest text that may be read as a number
-	bits    int64 // before or behind the point of the longest number
+	Bits    int64 // before or behind the point of the longest number
 }
 
 const nodeCost = 200
 
-// weigh measures a value and pays for the look at it. A value that names
+// Weigh measures a value and pays for the look at it. A value that names
 // another one twice doubles with each level: then the account stops the walk.
-func (m *meter) weigh(v cty.Value) weight {
+func (m *Meter) Weigh(v cty.Value) weight {
 	var w weight
 	m.add(&w, v, 1)
 	return w
 }
 
-func (m *meter) add(w *weight, v cty.Value, depth int64) {
+func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	w.node(m, depth)
 	v, _ = v.Unmark()
 	ty := v.Type()
@@ -43,7 +43,7 @@ func (m *meter) add(w *weight, v cty.Value, depth int64) {
 	case ty == cty.Number:
 		w.bytes += 20
 		bits := value.Exponent(v)
-		w.bits = max(w.bits, bits)
+		w.Bits = max(w.Bits, bits)
 		if bits > 512 {
 			w.bytes += bits / 3
 			m.pay(bits*bits/1000, bits/2)
@@ -81,7 +81,7 @@ func elementCost(ty cty.Type, n int64) int64 {
 	return 0
 }
 
-func (m *meter) addType(w *weight, ty cty.Type, depth int64) {
+func (m *Meter) addType(w *weight, ty cty.Type, depth int64) {
 	w.node(m, depth)
 	switch {
 	case ty.IsPrimitiveType(), ty == cty.DynamicPseudoType, ty.IsCapsuleType():
@@ -99,16 +99,16 @@ func (m *meter) addType(w *weight, ty cty.Type, depth int64) {
 	}
 }
 
-func (w *weight) node(m *meter, depth int64) {
+func (w *weight) node(m *Meter, depth int64) {
 	w.nodes++
 	w.depth = max(w.depth, depth)
 	if depth > maxNesting {
-		m.over = overDepth
+		m.Over = overDepth
 	}
 	m.pay(nodeCost, 0)
 }
 
-func (w *weight) text(m *meter, s string) {
+func (w *weight) text(m *Meter, s string) {
 	n := int64(len(s))
 	m.pay(n, 0)
 	w.bytes += n
@@ -129,8 +129,8 @@ func (w *weight) text(m *meter, s string) {
 	}
 }
 
-// size is what the value takes in memory, roughly, if it shares nothing.
-func (w weight) size() int64 { return w.bytes + 16*w.nodes }
+// Size is what the value takes in memory, roughly, if it shares nothing.
+func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
 
 // json is at least the size of the value as JSON.
 func (w weight) json() int64 { return w.bytes + 5*w.special + 8*w.nodes }

@@ -1,4 +1,4 @@
-package dsl
+package metered
 
 import (
 	"github.com/hashicorp/hcl/v2"
@@ -19,18 +19,18 @@ const (
 	textCost     = 4
 )
 
-// metered returns an expression as it is evaluated: like e, with nodes in it
+// Of returns an expression as it is evaluated: like e, with nodes in it
 // that pay for the work. Only what may cost much is copied, and e stays as it
 // is, so that whatever looks at the source finds what was written.
-func metered(e hclsyntax.Expression) hclsyntax.Expression {
+func Of(e hclsyntax.Expression) hclsyntax.Expression {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		c := *e
-		c.Expression = metered(e.Expression)
+		c.Expression = Of(e.Expression)
 		return &c
 	case *hclsyntax.TemplateWrapExpr:
 		c := *e
-		c.Wrapped = metered(e.Wrapped)
+		c.Wrapped = Of(e.Wrapped)
 		return &c
 	case *hclsyntax.TemplateExpr:
 		if e.IsStringLiteral() {
@@ -39,12 +39,12 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		c := *e
 		c.Parts = make([]hclsyntax.Expression, len(e.Parts))
 		for i, p := range e.Parts {
-			c.Parts[i] = paying(metered(p), payText)
+			c.Parts[i] = paying(Of(p), payText)
 		}
 		return paying(&c, nil)
 	case *hclsyntax.TemplateJoinExpr:
 		c := *e
-		c.Tuple = paying(metered(e.Tuple), payTexts)
+		c.Tuple = paying(Of(e.Tuple), payTexts)
 		return &c
 	case *hclsyntax.FunctionCallExpr:
 		c := *e
@@ -52,12 +52,12 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		return &call{around(e), &c}
 	case *hclsyntax.ConditionalExpr:
 		c := *e
-		c.Condition = metered(e.Condition)
-		c.TrueResult, c.FalseResult = metered(e.TrueResult), metered(e.FalseResult)
+		c.Condition = Of(e.Condition)
+		c.TrueResult, c.FalseResult = Of(e.TrueResult), Of(e.FalseResult)
 		return &choice{around(e), &c}
 	case *hclsyntax.IndexExpr:
 		c := *e
-		c.Collection, c.Key = metered(e.Collection), paying(metered(e.Key), payNumber)
+		c.Collection, c.Key = Of(e.Collection), paying(Of(e.Key), payNumber)
 		return paying(&c, nil)
 	case *hclsyntax.TupleConsExpr:
 		c := *e
@@ -67,21 +67,21 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		c := *e
 		c.Items = make([]hclsyntax.ObjectConsItem, len(e.Items))
 		for i, item := range e.Items {
-			c.Items[i] = hclsyntax.ObjectConsItem{KeyExpr: metered(item.KeyExpr), ValueExpr: metered(item.ValueExpr)}
+			c.Items[i] = hclsyntax.ObjectConsItem{KeyExpr: Of(item.KeyExpr), ValueExpr: Of(item.ValueExpr)}
 		}
 		return paying(&c, payBuilt)
 	case *hclsyntax.ObjectConsKeyExpr:
 		c := *e
-		c.Wrapped = metered(e.Wrapped)
+		c.Wrapped = Of(e.Wrapped)
 		return &c
 	case *hclsyntax.ForExpr:
 		c := *e
-		c.CollExpr = paying(metered(e.CollExpr), payOrder)
+		c.CollExpr = paying(Of(e.CollExpr), payOrder)
 		c.KeyExpr, c.ValExpr, c.CondExpr = turn(e.KeyExpr), turn(e.ValExpr), turn(e.CondExpr)
 		return paying(&c, payBuilt)
 	case *hclsyntax.SplatExpr:
 		c := *e
-		c.Source, c.Each = paying(metered(e.Source), payOrder), turn(e.Each)
+		c.Source, c.Each = paying(Of(e.Source), payOrder), turn(e.Each)
 		return paying(&c, payBuilt)
 	case *hclsyntax.BinaryOpExpr:
 		c := *e
@@ -89,15 +89,15 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 		if e.Op == hclsyntax.OpEqual || e.Op == hclsyntax.OpNotEqual {
 			operand = payCompared
 		}
-		c.LHS, c.RHS = paying(metered(e.LHS), operand), paying(metered(e.RHS), operand)
+		c.LHS, c.RHS = paying(Of(e.LHS), operand), paying(Of(e.RHS), operand)
 		return paying(&c, nil)
 	case *hclsyntax.UnaryOpExpr:
 		c := *e
-		c.Val = paying(metered(e.Val), payNumber)
+		c.Val = paying(Of(e.Val), payNumber)
 		return paying(&c, nil)
 	case *hclsyntax.RelativeTraversalExpr:
 		c := *e
-		c.Source = metered(e.Source)
+		c.Source = Of(e.Source)
 		return &c
 	}
 	return e // a literal, a reference, the item of a splat
@@ -106,7 +106,7 @@ func metered(e hclsyntax.Expression) hclsyntax.Expression {
 func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	out := make([]hclsyntax.Expression, len(list))
 	for i, e := range list {
-		out[i] = metered(e)
+		out[i] = Of(e)
 	}
 	return out
 }
@@ -121,10 +121,10 @@ func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 // before it is evaluated.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
-	settle func(*meter, cty.Value)
+	settle func(*Meter, cty.Value)
 }
 
-func paying(e hclsyntax.Expression, settle func(*meter, cty.Value)) hclsyntax.Expression {
+func paying(e hclsyntax.Expression, settle func(*Meter, cty.Value)) hclsyntax.Expression {
 	switch e.(type) {
 	case nil:
 		return nil
@@ -136,7 +136,7 @@ func paying(e hclsyntax.Expression, settle func(*meter, cty.Value)) hclsyntax.Ex
 
 // Value evaluates the expression and pays for it.
 func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	m := meterOf(ctx)
+	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
 	v, diags := p.Expression.Value(ctx)
 	m.check()
@@ -153,12 +153,12 @@ func turn(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
 	}
-	return &round{around(metered(e))}
+	return &round{around(Of(e))}
 }
 
 // Value pays before it evaluates.
 func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	m := meterOf(ctx)
+	m := MeterOf(ctx)
 	m.pay(roundCost, roundMemory)
 	v, diags := r.Expression.Value(ctx)
 	m.check()
@@ -167,7 +167,7 @@ func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 }
 
 // payText pays for a part of a string, before it is put into it.
-func payText(m *meter, v cty.Value) {
+func payText(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	switch n := int64(0); {
 	case raw.IsNull(), !raw.IsKnown():
@@ -175,19 +175,19 @@ func payText(m *meter, v cty.Value) {
 		n = int64(len(raw.AsString()))
 		m.pay(n*textCost, n*textMemory)
 	case raw.Type() == cty.Number:
-		m.weigh(raw)
+		m.Weigh(raw)
 	}
 }
 
 // payTexts pays for the strings that a loop in a template makes.
-func payTexts(m *meter, v cty.Value) {
-	w := m.weigh(v)
+func payTexts(m *Meter, v cty.Value) {
+	w := m.Weigh(v)
 	m.pay(w.bytes*textCost, w.bytes*textMemory)
 }
 
 // payBuilt pays for a value that was put together from others.
-func payBuilt(m *meter, v cty.Value) {
-	m.weigh(v)
+func payBuilt(m *Meter, v cty.Value) {
+	m.Weigh(v)
 	raw, _ := v.Unmark()
 	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
 		n := int64(raw.LengthInt())
@@ -196,7 +196,7 @@ func payBuilt(m *meter, v cty.Value) {
 }
 
 // payOrder pays for the walk through the elements of a value.
-func payOrder(m *meter, v cty.Value) {
+func payOrder(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
 		n := int64(raw.LengthInt())
@@ -205,14 +205,14 @@ func payOrder(m *meter, v cty.Value) {
 }
 
 // payCompared pays for the comparison of a value with another one.
-func payCompared(m *meter, v cty.Value) {
-	w := m.weigh(v)
+func payCompared(m *Meter, v cty.Value) {
+	w := m.Weigh(v)
 	m.pay(w.nodes*1500, w.nodes*50)
 }
 
 // payNumber pays for a value that may be read as a number. Numbers may have
 // many digits before the point: each multiplication may double them.
-func payNumber(m *meter, v cty.Value) {
+func payNumber(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
 		m.pay(parsing(value.Numeral(raw.AsString())), 0)

@@ -1,4 +1,4 @@
-package dsl
+package functions
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// impure names functions that Terraform has and this language must not have,
+// Impure names functions that Terraform has and this language must not have,
 // with what to use instead: the same expression must give the same value
 // whenever it is evaluated.
-var impure = map[string]string{
+var Impure = map[string]string{
 	"timestamp":     "Use run.started_at.",
 	"plantimestamp": "Use run.started_at.",
 	"uuid":          "Use run.id, or uuidv5(namespace, name).",
@@ -26,9 +26,9 @@ var impure = map[string]string{
 
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
-// functions returns the function table of one module. All functions are pure;
+// Table returns the function table of one module. All functions are pure;
 // file and env answer from what was recorded when the module was loaded.
-func functions(rd *reads) map[string]function.Function {
+func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	f["file"] = textFunction("path", func(name string) (cty.Value, error) {
 		text, ok := rd.Files[name]
@@ -47,14 +47,14 @@ func functions(rd *reads) map[string]function.Function {
 	return f
 }
 
-// isFunction reports whether there is a function of that name.
-func isFunction(name string) bool {
+// Known reports whether there is a function of that name.
+func Known(name string) bool {
 	_, ok := pure[name]
 	return ok || name == "file" || name == "env" || name == "secret"
 }
 
-// functionNames returns the names of all functions.
-func functionNames() []string {
+// Names returns the names of all functions.
+func Names() []string {
 	return append(sorted.Keys(pure), "file", "env", "secret")
 }
 
@@ -109,8 +109,8 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// maxText bounds what one local value may hold.
-const maxText = 4 << 20
+// MaxText bounds what one local value may hold.
+const MaxText = 4 << 20
 
 // limited refuses format strings with absurd widths, which cost as much
 // memory as they name.
@@ -147,4 +147,11 @@ func wideFormat(s string) bool {
 		}
 	}
 	return false
+}
+
+// Reads are the answers of file() and env(): recorded when first asked, so
+// that a stored definition needs neither.
+type Reads struct {
+	Files map[string]string
+	Env   map[string]*string // nil = not set
 }

@@ -1,4 +1,4 @@
-package dsl
+package metered
 
 import (
 	"github.com/hashicorp/hcl/v2"
@@ -34,12 +34,12 @@ type choice struct {
 
 // Value evaluates both results, pays for the types they may get, and chooses.
 func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	m := meterOf(ctx)
+	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
 	cond := *c.cond
 	yes, no := evaluated(cond.TrueResult, ctx), evaluated(cond.FalseResult, ctx)
-	w := m.weigh(yes.v)
-	w.join(m.weigh(no.v))
+	w := m.Weigh(yes.v)
+	w.join(m.Weigh(no.v))
 	m.pay(w.nodes*300, w.nodes*50)
 	if !yes.v.Type().Equals(no.v.Type()) {
 		c.unify(m, yes, no, w)
@@ -53,7 +53,7 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // unify pays for a common type of the two results. Two tuples of different
 // length become lists, for which the library would compare all their elements
 // with each other; long ones become lists here.
-func (c *choice) unify(m *meter, yes, no *given, w weight) {
+func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
 	n := sequenceLength(a) + sequenceLength(b)
@@ -120,12 +120,12 @@ type call struct {
 
 // Value evaluates the arguments, pays for the call and makes it.
 func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	m := meterOf(ctx)
+	m := MeterOf(ctx)
 	m.pay(1000, 500)
 	if c.call.Name == "try" || c.call.Name == "can" { // they evaluate their arguments themselves
 		v, diags := c.call.Value(ctx)
 		m.check()
-		m.weigh(v)
+		m.Weigh(v)
 		m.pay(0, int64(len(diags))*faultMemory)
 		return v, diags
 	}
@@ -148,7 +148,7 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 
 // settle pays for a call, and brings its arguments into a form that the
 // library converts in one go.
-func (c *call) settle(m *meter, ctx *hcl.EvalContext, args []*given) {
+func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	p := c.payment(m, args)
 	p.settle(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
@@ -195,7 +195,7 @@ func numberParams(f function.Function) (n int) {
 }
 
 // payment weighs the arguments of a call. The last one may stand for many.
-func (c *call) payment(m *meter, args []*given) payment {
+func (c *call) payment(m *Meter, args []*given) payment {
 	values := make([]cty.Value, 0, len(args))
 	for i, a := range args {
 		v, _ := a.v.Unmark()
@@ -212,7 +212,7 @@ func (c *call) payment(m *meter, args []*given) payment {
 	}
 	p := payment{m: m, args: values, weights: make([]weight, len(values))}
 	for i, v := range values {
-		p.weights[i] = m.weigh(v)
+		p.weights[i] = m.Weigh(v)
 		p.all.join(p.weights[i])
 	}
 	return p

@@ -1,4 +1,4 @@
-package dsl
+package metered
 
 import (
 	"math"
@@ -23,7 +23,7 @@ func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
 
 // A payment is what a call has to pay for, known before it is made.
 type payment struct {
-	m       *meter
+	m       *Meter
 	args    []cty.Value
 	weights []weight
 	all     weight
@@ -272,7 +272,7 @@ func payRegexAll(p *payment) {
 	n := int64(len(re.FindAllStringIndex(p.text(1), maxMatches)))
 	p.m.pay(product(n, 300+200*int64(re.NumSubexp())), product(n, 150+150*int64(re.NumSubexp())))
 	if n == maxMatches {
-		p.m.pay(2*maxCost, 0)
+		p.m.pay(2*MaxCost, 0)
 	}
 }
 

@@ -1,14 +1,10 @@
-package dsl
+package metered
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-
-	ctyyaml "github.com/zclconf/go-cty-yaml"
-	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -22,38 +18,19 @@ const (
 	maxYAMLNames    = 1_000_000 // bytes, with what aliases name written out
 )
 
-// yamlDecodeFunc decodes a text that is within the limits.
-var yamlDecodeFunc = function.New(&function.Spec{
-	Params: []function.Parameter{{Name: "src", Type: cty.String}},
-	Type:   function.StaticReturnType(cty.DynamicPseudoType),
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		text := args[0].AsString()
-		if err := checkYAML(text); err != nil {
-			return cty.NilVal, err
-		}
-		ty, err := ctyyaml.Standard.ImpliedType([]byte(text))
-		if err != nil {
-			return cty.NilVal, err
-		}
-		return ctyyaml.Standard.Unmarshal([]byte(text), ty)
-	},
-})
-
-var yamlEncodeFunc = ctyyaml.YAMLEncodeFunc
-
 // payYAML pays for a document before it is decoded. One beyond the limits is
 // refused by the call, at once.
 func payYAML(p *payment) {
 	text := p.text(0)
-	if checkYAML(text) == nil {
+	if CheckYAML(text) == nil {
 		n := yamlSize(text)
 		p.m.pay(product(n, 1300), product(n, 100))
 	}
 }
 
-// checkYAML measures a text without decoding it. It never takes a text for
+// CheckYAML measures a text without decoding it. It never takes a text for
 // flatter than it is.
-func checkYAML(text string) error {
+func CheckYAML(text string) error {
 	if yamlSize(text) > maxYAMLNames {
 		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLNames)
 	}

@@ -1,4 +1,4 @@
-package dsl
+package functions
 
 import (
 	"crypto/md5"
