@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -181,7 +183,7 @@ func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 		if undirected {
 			linkAll = linkGeneral
 		}
-		workflows, _ := linkAll(m.m, agents, &reporter{sources: m.m.sources, places: m.m.places})
+		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.sources, Places: m.m.places})
 		for _, wf := range workflows {
 			if wf.Name == "w" {
 				return wf
@@ -286,8 +288,8 @@ func (a *author) value(doc string) value.Value {
 	return value.NewValue(out.JSON(), marks, secrets)
 }
 
-func (a *author) result(kind string) InstanceResult {
-	r := InstanceResult{Status: "succeeded", Attempts: a.IntN(3), StartedAt: time.Unix(1_800_000_000, int64(a.IntN(2))*5e6), TimedOut: a.IntN(2) == 0}
+func (a *author) result(kind string) eval.InstanceResult {
+	r := eval.InstanceResult{Status: "succeeded", Attempts: a.IntN(3), StartedAt: time.Unix(1_800_000_000, int64(a.IntN(2))*5e6), TimedOut: a.IntN(2) == 0}
 	switch a.IntN(6) {
 	case 0:
 		r.Status, r.ErrorCode, r.ErrorText = "failed", "denied", "no é"
@@ -299,7 +301,7 @@ func (a *author) result(kind string) InstanceResult {
 	return r
 }
 
-func (a *author) scope(wf *Workflow) func() *Scope {
+func (a *author) scope(wf *Workflow) func() *eval.Scope {
 	vars := "{"
 	for i, v := range []string{"any:object", "b:bool", "far:far", "l:strings", "lo:lo", "m:numbers", "mo:object", "n:number", "o:o", "opt:string", "pin:string", "s:string", "set:strings"} {
 		name, kind, _ := strings.Cut(v, ":")
@@ -315,7 +317,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 	if whole, _ := value.MarksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
 		all = value.NewValue(all.JSON(), []string{"/pin"}, nil)
 	}
-	results := map[string]StepResult{
+	results := map[string]eval.StepResult{
 		"a": {Final: true, One: a.result(`{"value":` + a.document(a.pick("string", "object", "number"), 2) + "}")},
 		"t": {Final: true, One: a.result(`{"card":` + a.document("string", 0) + `,"charge_id":` + a.document("string", 0) + "}")},
 		"j": {Final: true, One: a.result(a.document("json", 1))},
@@ -328,23 +330,23 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 		e.Instances = append(e.Instances, r)
 	}
 	results["e"] = e
-	each := &EachItem{Key: a.pick("k1", "k2", "é", "zz"), Value: a.value(a.document(a.pick("number", "object"), 2))}
-	self := &Self{
+	each := &eval.EachItem{Key: a.pick("k1", "k2", "é", "zz"), Value: a.value(a.document(a.pick("number", "object"), 2))}
+	self := &eval.Self{
 		Input: a.value(`{"value":1}`), Output: a.value(`{"value":` + a.document(a.pick("string", "object"), 2) + "}"),
 		OutputKnown: a.IntN(4) > 0, Key: "key é", TimedOut: a.IntN(2) == 0,
 	}
-	info := RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
-	return func() *Scope {
-		return &Scope{
+	info := eval.RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
+	return func() *eval.Scope {
+		return &eval.Scope{
 			Run: info, Vars: value.NewValue(all.JSON(), all.Sensitive(), all.Secrets()), Each: each, Self: self,
-			Failure: &Failure{Step: "x", Code: "c", Message: "m"}, Memo: &Memo{},
-			Step: func(i int) StepResult { return results[wf.Steps[i].Name] },
+			Failure: &eval.Failure{Step: "x", Code: "c", Message: "m"}, Memo: &eval.Memo{},
+			Step: func(i int) eval.StepResult { return results[wf.Steps[i].Name] },
 		}
 	}
 }
 
 // outcomes evaluates everything of the last step and of the outputs.
-func outcomes(wf *Workflow, scope func() *Scope) map[string]string {
+func outcomes(wf *Workflow, scope func() *eval.Scope) map[string]string {
 	out := map[string]string{}
 	say := func(name string, v any, err error) {
 		if x, ok := v.(value.Value); ok && err == nil {

@@ -6,15 +6,17 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // compiledArgument prepares an argument that was written.
 func (l argumentLinker) compiledArgument(spec *argSpec, a arg) argument {
-	out := argument{spec: spec, name: a.name, path: []byte("/" + value.EscapePointer(a.name)), c: a.expr.comp, at: toRange(a.expr.rng), preset: spec.preset()}
+	out := argument{spec: spec, name: a.name, path: []byte("/" + value.EscapePointer(a.name)), c: a.expr.Compiled, at: report.Range(a.expr.Range), preset: spec.preset()}
 	switch {
-	case len(a.expr.syn.Variables()) == 0: // perhaps with secret()
-		v, err := l.ev.run(out.c, &Scope{}, max(l.cur, 0))
+	case len(a.expr.Syntax.Variables()) == 0: // perhaps with secret()
+		v, err := l.ev.Run(out.c, &eval.Scope{}, max(l.cur, 0))
 		if err == nil {
 			v, err = spec.accept(v)
 		}
@@ -72,12 +74,12 @@ func (a *arguments) fold() {
 }
 
 // eval is the ValueFunc of the arguments.
-func (a *arguments) eval(s *Scope) (value.Value, error) { return a.build(s, false) }
+func (a *arguments) eval(s *eval.Scope) (value.Value, error) { return a.build(s, false) }
 
 // build evaluates the arguments; skipSelf leaves out those that depend on
 // self.output. They are written one after the other. What cannot be written
 // matters only if all can be evaluated.
-func (a *arguments) build(s *Scope, skipSelf bool) (value.Value, error) {
+func (a *arguments) build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
@@ -87,7 +89,7 @@ func (a *arguments) build(s *Scope, skipSelf bool) (value.Value, error) {
 	for i := range a.list {
 		x := &a.list[i]
 		r := x.ready
-		if skipSelf && x.c != nil && x.c.selfOut {
+		if skipSelf && x.c != nil && x.c.SelfOutput {
 			if r = x.preset; r == nil {
 				continue
 			}
@@ -119,11 +121,11 @@ func (a *arguments) build(s *Scope, skipSelf bool) (value.Value, error) {
 }
 
 // evaluate has the evaluator evaluate one argument.
-func (a *arguments) evaluate(x *argument, s *Scope) (cty.Value, error) {
+func (a *arguments) evaluate(x *argument, s *eval.Scope) (cty.Value, error) {
 	if x.c == nil {
 		return x.spec.mark(x.spec.def), nil
 	}
-	v, err := a.ev.run(x.c, s, a.self)
+	v, err := a.ev.Run(x.c, s, a.self)
 	if err != nil {
 		return cty.NilVal, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -148,7 +149,7 @@ func TestAllowance(t *testing.T) {
 	vars := bindAll(t, wf, "v", "a")
 	a := metered.NewAllowance(10_000_000)
 	eval := func() error {
-		_, err := wf.Outputs[0].Value(&Scope{Vars: vars, Memo: &Memo{}, Allowance: a})
+		_, err := wf.Outputs[0].Value(&eval.Scope{Vars: vars, Memo: &eval.Memo{}, Allowance: a})
 		return err
 	}
 	if err := eval(); err != nil || a.Over() || a.Spent() < 1_000_000 {
@@ -190,18 +191,18 @@ workflow "w" {
   output "o" { value = [for x in local.c : "${x}-${length(local.a)}"] }
   output "p" { value = [for x in local.b : "${x}-${length(local.a)}"] }
 }`).Workflow("w")
-	vars, memo := bindAll(t, wf, "v", "a"), &Memo{}
-	out := StepResult{Final: true, One: InstanceResult{Status: "succeeded", Output: jsonValue(`{"value":"y"}`)}}
-	cost := func(i int, m *Memo) int64 {
+	vars, memo := bindAll(t, wf, "v", "a"), &eval.Memo{}
+	out := eval.StepResult{Final: true, One: eval.InstanceResult{Status: "succeeded", Output: jsonValue(`{"value":"y"}`)}}
+	cost := func(i int, m *eval.Memo) int64 {
 		a := metered.NewAllowance(1 << 40)
-		s := &Scope{Vars: value.NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) StepResult { return out }}
+		s := &eval.Scope{Vars: value.NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) eval.StepResult { return out }}
 		if _, err := wf.Outputs[i].Value(s); err != nil {
 			t.Fatal(err)
 		}
 		return a.Spent()
 	}
 	for i := range wf.Outputs {
-		fresh := cost(i, &Memo{})
+		fresh := cost(i, &eval.Memo{})
 		for range 2 {
 			if kept := cost(i, memo); kept != fresh {
 				t.Errorf("output %d costs %d units alone and %d where its values are known", i, fresh, kept)

@@ -1,6 +1,10 @@
 package dsl
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+)
 
 // S78: how often a step is tried is said by what is closest to it: the step
 // itself, then its workflow, then what the action promises.
@@ -35,7 +39,7 @@ workflow "w" {
     }
   }
 }`).Workflow("w")
-			st, err := wf.Steps[0].Settings(&Scope{Vars: bindAll(t, wf)})
+			st, err := wf.Steps[0].Settings(&eval.Scope{Vars: bindAll(t, wf)})
 			if err != nil || st.Retry.MaxAttempts != tt.want {
 				t.Errorf("got %+v, %v, want %d attempts", st, err, tt.want)
 			}

@@ -9,7 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -17,28 +19,19 @@ import (
 // An argumentLinker links the arguments of blocks: their types, values and evaluation.
 type argumentLinker struct{ *workflowLinker }
 
-// run evaluates an expression for a run.
-func (ev *evaluator) run(c *compiled, s *Scope, self int) (cty.Value, error) {
-	v, diags := ev.value(c, &runWorld{ev: ev, s: s, self: self})
-	if diags.HasErrors() {
-		return cty.NilVal, runtimeError(diags)
-	}
-	return v, nil
-}
-
 // exprFunc makes a function of a run from an expression, nil from nil. What is
 // known already is checked and converted here, once.
-func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*Scope) (T, error) {
+func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*eval.Scope) (T, error) {
 	if e == nil {
 		return nil
 	}
 	v := l.check(e)
 	bad := func(err error) {
-		l.invalid(e.rng, name, err)
+		l.Invalid(e.Range, name, err)
 	}
 	raw, _ := v.UnmarkDeep()
 	switch {
-	case e.bad || raw.Type() == cty.DynamicPseudoType && !raw.IsKnown():
+	case e.Bad || raw.Type() == cty.DynamicPseudoType && !raw.IsKnown():
 	case raw.IsWhollyKnown():
 		if _, err := conv(v); err != nil {
 			bad(err)
@@ -46,19 +39,19 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 	case !value.Assignable(raw.Type(), want):
 		bad(fmt.Errorf("%s is required, this is %s", want.FriendlyName(), raw.Type().FriendlyName()))
 	}
-	ev, self, c := l.ev, max(l.cur, 0), e.comp
-	if c != nil && c.konst != nil {
-		val, err := conv(*c.konst)
-		return func(*Scope) (T, error) { return val, err }
+	ev, self, c := l.ev, max(l.cur, 0), e.Compiled
+	if c != nil && c.Constant != nil {
+		val, err := conv(*c.Constant)
+		return func(*eval.Scope) (T, error) { return val, err }
 	}
-	at, d := toRange(e.rng), l.direct(e, anything)
-	return func(s *Scope) (T, error) {
+	at, d := report.Range(e.Range), l.direct(e, anything)
+	return func(s *eval.Scope) (T, error) {
 		if v, ok := d.scalar(&sight{ev: ev, s: s, self: self}); ok {
 			if out, err := conv(v); err == nil {
 				return out, nil
 			}
 		}
-		v, err := ev.run(c, s, self)
+		v, err := ev.Run(c, s, self)
 		if err != nil {
 			var zero T
 			return zero, err
@@ -73,7 +66,7 @@ func exprFunc[T any](l *workflowLinker, e *expr, name string, want cty.Type, con
 
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
-func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
+func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
 			var err error
@@ -90,10 +83,10 @@ func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(
 		return general
 	}
 	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
-	if d == nil || e.comp.konst != nil {
+	if d == nil || e.Compiled.Constant != nil {
 		return general
 	}
-	return func(s *Scope) (value.Value, error) {
+	return func(s *eval.Scope) (value.Value, error) {
 		if v, ok := d.value(&sight{ev: ev, s: s, self: self}, whole); ok {
 			return v, nil
 		}
@@ -105,8 +98,8 @@ func (l argumentLinker) valueFunc(e *expr, name string, whole bool, accept func(
 type argument struct {
 	spec   *argSpec
 	name   string
-	path   []byte    // JSON pointer
-	c      *compiled // nil: it was not written and has a default
+	path   []byte         // JSON pointer
+	c      *eval.Compiled // nil: it was not written and has a default
 	at     diag.Range
 	direct *direct // nil: the evaluator evaluates it
 	ready  *ready  // its value, if that is known
@@ -123,7 +116,7 @@ type ready struct {
 
 // arguments are the compiled attributes of an input or config block.
 type arguments struct {
-	ev       *evaluator
+	ev       *eval.Evaluator
 	self     int
 	list     []argument // by name; also those not written that have a default
 	usesSelf bool
@@ -140,19 +133,19 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 		written[a.name] = true
 		spec, ok := specs[a.name]
 		if !ok {
-			l.errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sorted.Keys(specs)))
+			l.Errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sorted.Keys(specs)))
 			l.check(a.expr)
 			continue
 		}
 		l.argument(spec, a, title)
-		plainSecrets(l.reporter, spec, a, title)
-		if a.expr.bad || a.expr.comp == nil {
+		plainSecrets(l.Reporter, spec, a, title)
+		if a.expr.Bad || a.expr.Compiled == nil {
 			continue
 		}
-		if a.expr.comp.selfOut {
+		if a.expr.Compiled.SelfOutput {
 			out.usesSelf = true
 			if byKey && spec.required() {
-				l.errorf(a.where, "Argument cannot be left out",
+				l.Errorf(a.where, "Argument cannot be left out",
 					"The undo is called by key when the step's output is not known; then this argument is left out, but %s requires it.", title)
 			}
 		}
@@ -162,7 +155,7 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 		switch spec := specs[n]; {
 		case written[n]:
 		case spec.required():
-			l.errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, value.TypeText(spec.typ), docText(spec.field.Doc))
+			l.Errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, value.TypeText(spec.typ), docText(spec.field.Doc))
 		case spec.def != cty.NilVal:
 			out.list = append(out.list, argument{spec: spec, name: n, ready: spec.preset()})
 		}
@@ -195,7 +188,7 @@ func upperFirst(s string) string {
 
 func (l argumentLinker) argument(spec *argSpec, a arg, title string) {
 	v := l.check(a.expr)
-	if a.expr.bad {
+	if a.expr.Bad {
 		return
 	}
 	l.extraAttributes(spec, a)
@@ -204,24 +197,24 @@ func (l argumentLinker) argument(spec *argSpec, a arg, title string) {
 		if spec.words != nil && spec.field.Doc != "" {
 			hint = " " + spec.field.Doc
 		}
-		l.errorf(a.expr.rng, "Invalid value for argument", "Argument %q of %s: %s.%s", a.name, title, err, hint)
+		l.Errorf(a.expr.Range, "Invalid value for argument", "Argument %q of %s: %s.%s", a.name, title, err, hint)
 	}
 }
 
 // extraAttributes reports attributes of an object written out that the
 // argument's type does not have: the conversion would drop them silently.
 func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
-	cons, ok := a.expr.syn.(*hclsyntax.ObjectConsExpr)
+	cons, ok := a.expr.Syntax.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.typ.IsObjectType() {
 		return
 	}
 	for _, item := range cons.Items {
-		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.allowance())
+		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.Allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}
 		if name := key.AsString(); !spec.typ.HasAttribute(name) {
-			l.errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
+			l.Errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
 				diag.DidYouMean(name, value.AttributeNames(spec.typ)))
 		}
 	}

@@ -3,6 +3,7 @@ package dsl
 import (
 	"slices"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -18,7 +19,7 @@ func confidential(l *workflowLinker) bool {
 		return true
 	}
 	for _, loc := range d.locals {
-		if exprHides(loc.expr) {
+		if exprHides(loc.Expr) {
 			return true
 		}
 	}
@@ -76,6 +77,6 @@ func blockHides(b *block) bool {
 	return slices.ContainsFunc(b.args, func(x arg) bool { return exprHides(x.expr) }) || slices.ContainsFunc(b.blocks, blockHides)
 }
 
-func exprHides(e *expr) bool {
-	return e != nil && e.syn != nil && len(calls(e.syn, "secret", "sensitive")) > 0
+func exprHides(e *eval.Expr) bool {
+	return e != nil && e.Syntax != nil && len(eval.Calls(e.Syntax, "secret", "sensitive")) > 0
 }

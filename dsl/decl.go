@@ -4,6 +4,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
 )
 
 // Declarations are what the blocks of a module say, checked as far as that is
@@ -39,18 +41,10 @@ type variableDecl struct {
 	validations       []*conditionDecl
 }
 
-// A localDecl is one local value.
-type localDecl struct {
-	name  string
-	where hcl.Range
-	expr  *expr
-	file  bool
-}
-
 // A conditionDecl is a precondition, postcondition or validation block.
 type conditionDecl struct {
 	where                    hcl.Range
-	condition, message, code *expr
+	condition, message, code *eval.Expr
 }
 
 // A workflowDecl is a workflow block with all that is inside of it.
@@ -61,17 +55,17 @@ type workflowDecl struct {
 	block             *block
 	variables         map[string]*variableDecl // of the workflow and of the file
 	twinVariables     []*variableDecl
-	locals            map[string]*localDecl // of the workflow and of the file
-	ownLocals         []*localDecl          // with twins
-	steps             []*stepDecl           // with twins, which are not in index
+	locals            map[string]*eval.Local // of the workflow and of the file
+	ownLocals         []*eval.Local          // with twins
+	steps             []*stepDecl            // with twins, which are not in index
 	index             map[string]int
 	outputs           []*outputDecl
 	outputAt          map[string]hcl.Range // by name
 	retry             *block
-	deadline          *expr
+	deadline          *eval.Expr
 	mode              Mode
-	compDeadline      *expr
-	unique            *expr
+	compDeadline      *eval.Expr
+	unique            *eval.Expr
 	order             []int // nil where there is a cycle
 }
 
@@ -79,7 +73,7 @@ type workflowDecl struct {
 type outputDecl struct {
 	name, description string
 	where             hcl.Range
-	value             *expr
+	value             *eval.Expr
 	sensitive         bool
 }
 
@@ -121,7 +115,7 @@ type undoDecl struct {
 }
 
 // attr returns an argument of the step's block; nil if it is not written.
-func (s *stepDecl) attr(name string) *expr { return s.block.attr(name) }
+func (s *stepDecl) attr(name string) *eval.Expr { return s.block.attr(name) }
 
 // each reports whether the step has for_each.
 func (s *stepDecl) each() bool { return s.attr("for_each") != nil }
@@ -130,5 +124,5 @@ func (s *stepDecl) each() bool { return s.attr("for_each") != nil }
 // cannot be evaluated before for_each.
 func (s *stepDecl) whenEach() bool {
 	e := s.attr("when")
-	return s.each() && e != nil && e.comp != nil && e.comp.each
+	return s.each() && e != nil && e.Compiled != nil && e.Compiled.Each
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // A decoder turns blocks into declarations.
 type decoder struct {
-	*reporter
+	*report.Reporter
 	lit           literalDecoder
 	m             *module
 	source        readSource
@@ -30,7 +32,7 @@ func (d *decoder) module(blocks []*block) {
 	}
 	d.m.agents = map[string]*agentDecl{}
 	d.m.variables = map[string]*variableDecl{}
-	d.m.locals = map[string]*localDecl{}
+	d.m.locals = map[string]*eval.Local{}
 	for _, b := range blocks {
 		switch b.kind {
 		case "variable":
@@ -88,7 +90,7 @@ func (d *decoder) tooMany(blocks []*block) bool {
 	if d.m.older || n <= maxWorkflows && n*shared <= maxShared {
 		return false
 	}
-	d.errorf(hcl.Range{}, "Too many workflows",
+	d.Errorf(hcl.Range{}, "Too many workflows",
 		"The module declares %d workflows and %d variables and local values for all of them. It may declare at most %d workflows, and workflows times such declarations may be at most %d. Split the module.",
 		n, shared, maxWorkflows, maxShared)
 	return true
@@ -100,7 +102,7 @@ const maxWorkflows = 10_000
 // checked like any other, so that its own errors show at once, but nothing can
 // refer to it.
 func (d *decoder) duplicate(b *block, first hcl.Range) {
-	d.errorf(b.def, fmt.Sprintf("Duplicate %s %q", b.kind, b.label), "The first one is at %s.", toRange(first))
+	d.Errorf(b.def, fmt.Sprintf("Duplicate %s %q", b.kind, b.label), "The first one is at %s.", report.Range(first))
 }
 
 // recordReads performs every file() and env() of a block once.
@@ -116,18 +118,18 @@ func (d *decoder) recordReads(b *block) {
 	}
 }
 
-func (d *decoder) recordExpr(e *expr) {
-	for _, call := range calls(e.syn, "file", "env") {
-		text, ok := literalString(call)
+func (d *decoder) recordExpr(e *eval.Expr) {
+	for _, call := range eval.Calls(e.Syntax, "file", "env") {
+		text, ok := eval.LiteralString(call)
 		if !ok {
-			e.bad = true
-			d.errorf(call.Range(), "Not a literal argument",
+			e.Bad = true
+			d.Errorf(call.Range(), "Not a literal argument",
 				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
 			continue
 		}
 		if call.Name == "env" && d.lit.reservedEnv(text) {
-			e.bad = true
-			d.errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, secret.ReservedEnvRule)
+			e.Bad = true
+			d.Errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, secret.ReservedEnvRule)
 			continue
 		}
 		if call.Name == "env" {
@@ -135,8 +137,8 @@ func (d *decoder) recordExpr(e *expr) {
 			continue
 		}
 		if err := d.source.readFile(text); err != nil {
-			e.bad = true
-			d.errorf(call.Range(), "Cannot read file", "file(%q): %s.", text, err)
+			e.Bad = true
+			d.Errorf(call.Range(), "Cannot read file", "file(%q): %s.", text, err)
 		}
 	}
 }
@@ -152,7 +154,7 @@ func (d *decoder) engine(b *block) {
 	}
 	c, err := version.NewConstraint(text)
 	if err != nil {
-		d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+		d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
 		return
 	}
 	if d.engineVersion == "" {
@@ -160,11 +162,11 @@ func (d *decoder) engine(b *block) {
 	}
 	v, err := version.NewVersion(d.engineVersion)
 	if err != nil {
-		d.warnf(e.rng, "Engine version not checked", "This engine calls itself %q, which is not a version.", d.engineVersion)
+		d.Warnf(e.Range, "Engine version not checked", "This engine calls itself %q, which is not a version.", d.engineVersion)
 		return
 	}
 	if !c.Check(v.Core()) {
-		d.errorf(e.rng, "Unsupported engine version", "This module needs engine %s; this is %s.", text, d.engineVersion)
+		d.Errorf(e.Range, "Unsupported engine version", "This module needs engine %s; this is %s.", text, d.engineVersion)
 	}
 }
 
@@ -174,9 +176,9 @@ func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment b
 	if dup && first.deployment == deployment {
 		d.duplicate(b, first.where)
 	} else if dup {
-		d.errorf(b.def, "Variable shadows another",
+		d.Errorf(b.def, "Variable shadows another",
 			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
-			b.label, toRange(first.where))
+			b.label, report.Range(first.where))
 	}
 	v := &variableDecl{
 		name: b.label, where: b.def, deployment: deployment, typ: cty.DynamicPseudoType,
@@ -205,7 +207,7 @@ func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment b
 
 // variableDefault evaluates a default: functions may stand in it, references
 // may not.
-func (d *decoder) variableDefault(v *variableDecl, e *expr) {
+func (d *decoder) variableDefault(v *variableDecl, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
 		v.def = cty.NullVal(v.typ.WithoutOptionalAttributesDeep()) // not missing, only broken
@@ -213,9 +215,9 @@ func (d *decoder) variableDefault(v *variableDecl, e *expr) {
 	}
 	val, err := v.convert(val)
 	if err != nil {
-		d.errorf(e.rng, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.name, v.typeText, err)
+		d.Errorf(e.Range, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.name, v.typeText, err)
 	} else if val.IsNull() && !v.nullable {
-		d.errorf(e.rng, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
+		d.Errorf(e.Range, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
 	}
 	v.def = val
 	if !d.m.older {
@@ -229,16 +231,16 @@ func condition(b *block) *conditionDecl {
 
 // localsBlock reads declarations into a map, and returns all of them, also
 // those whose name is taken.
-func (d *decoder) localsBlock(b *block, into map[string]*localDecl, file bool) []*localDecl {
-	var own []*localDecl
+func (d *decoder) localsBlock(b *block, into map[string]*eval.Local, file bool) []*eval.Local {
+	var own []*eval.Local
 	for _, a := range b.args {
 		if !validName(a.name) {
-			d.errorf(a.where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
+			d.Errorf(a.where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
 			continue
 		}
-		l := &localDecl{name: a.name, where: a.where, expr: a.expr, file: file}
+		l := &eval.Local{Name: a.name, Where: a.where, Expr: a.expr, File: file}
 		if first, dup := into[a.name]; dup {
-			d.errorf(a.where, fmt.Sprintf("Duplicate local value %q", a.name), "The first one is at %s.", toRange(first.where))
+			d.Errorf(a.where, fmt.Sprintf("Duplicate local value %q", a.name), "The first one is at %s.", report.Range(first.Where))
 		} else {
 			into[a.name] = l
 		}
@@ -251,7 +253,7 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 	w := &workflowDecl{
 		name: b.label, where: b.def, block: b, mode: ModeAutomatic,
 		description: d.lit.text(b, "description"), deadline: b.attr("deadline"),
-		variables: map[string]*variableDecl{}, locals: map[string]*localDecl{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		variables: map[string]*variableDecl{}, locals: map[string]*eval.Local{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		retry: b.one("retry"), unique: b.one("unique").attr("key"),
 	}
 	for n, v := range d.m.variables {
@@ -286,7 +288,7 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 		}
 	}
 	if len(w.steps) > maxSteps {
-		d.errorf(b.def, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
+		d.Errorf(b.def, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}
 	return w
 }
@@ -305,7 +307,7 @@ func (d *decoder) output(w *workflowDecl, b *block) {
 	})
 }
 
-func (d *decoder) mode(e *expr) Mode {
+func (d *decoder) mode(e *eval.Expr) Mode {
 	if e == nil {
 		return ModeAutomatic
 	}
@@ -317,10 +319,10 @@ func (d *decoder) mode(e *expr) Mode {
 		case "manual":
 			return ModeManual
 		}
-		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
 			diag.DidYouMean(v.AsString(), []string{"automatic", "manual"}))
 	} else if ok {
-		d.errorf(e.rng, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
 	}
 	return ModeAutomatic
 }
@@ -336,12 +338,12 @@ func (d *decoder) step(b *block) *stepDecl {
 		s.input, s.inputAt = c.args, c.def
 	}
 	if e := b.attr("output_type"); e != nil {
-		s.outputAt = e.rng
+		s.outputAt = e.Range
 		if ty, _, ok := d.lit.typeOf(e); ok {
 			if ty.IsObjectType() {
 				s.outputType = ty
 			} else {
-				d.errorf(e.rng, "Invalid output type", "output_type describes the whole output and is an object({ ... }).")
+				d.Errorf(e.Range, "Invalid output type", "output_type describes the whole output and is an object({ ... }).")
 			}
 		}
 	}
@@ -351,7 +353,7 @@ func (d *decoder) step(b *block) *stepDecl {
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
-			d.errorf(e.rng, "Invalid value for compensation",
+			d.Errorf(e.Range, "Invalid value for compensation",
 				"The only value is \"none\". To say how the step is undone write a compensate block.")
 		}
 	}
@@ -365,14 +367,14 @@ func (d *decoder) step(b *block) *stepDecl {
 	if c := b.one("compensate"); c != nil {
 		s.undo = d.undo(c)
 		if stated {
-			d.errorf(c.def, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
+			d.Errorf(c.def, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
 		}
 	}
 	return s
 }
 
 // rerun reads on_rerun.
-func (d *decoder) rerun(e *expr) Rerun {
+func (d *decoder) rerun(e *eval.Expr) Rerun {
 	if e == nil {
 		return RerunDefault
 	}
@@ -385,7 +387,7 @@ func (d *decoder) rerun(e *expr) Rerun {
 			return r
 		}
 	}
-	d.errorf(e.rng, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
+	d.Errorf(e.Range, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
 		diag.DidYouMean(text, []string{"continue", "undo_first"}))
 	return RerunDefault
 }
@@ -406,19 +408,19 @@ func (d *decoder) action(b *block) (agent, action string, at hcl.Range) {
 	e := b.attr("action")
 	if e == nil {
 		if b.kind == "step" && !b.broken {
-			d.errorf(b.def, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
+			d.Errorf(b.def, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
 		}
 		return "", "", b.def
 	}
-	t := e.traversal()
+	t := e.Traversal()
 	if len(t) == 3 && t.RootName() == "agent" {
 		x, okX := t[1].(hcl.TraverseAttr)
 		y, okY := t[2].(hcl.TraverseAttr)
 		if okX && okY && validName(x.Name) && validName(y.Name) {
-			return x.Name, y.Name, e.rng
+			return x.Name, y.Name, e.Range
 		}
 	}
-	e.bad = true
-	d.errorf(e.rng, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")
-	return "", "", e.rng
+	e.Bad = true
+	d.Errorf(e.Range, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")
+	return "", "", e.Range
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
 )
@@ -20,10 +21,10 @@ func (d *decoder) agent(b *block) *agentDecl {
 		breaker: Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
 	if e := b.attr("plugin"); e != nil {
-		a.pluginAt = e.rng
+		a.pluginAt = e.Range
 		if s, ok := d.lit.literalText(e, "plugin"); ok {
 			if !validName(s) {
-				d.errorf(e.rng, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
+				d.Errorf(e.Range, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
 			} else {
 				a.plugin = s
 			}
@@ -32,7 +33,7 @@ func (d *decoder) agent(b *block) *agentDecl {
 	if e := b.attr("version"); e != nil {
 		if s, ok := d.lit.literalText(e, "version"); ok {
 			if _, err := version.NewConstraint(s); err != nil {
-				d.errorf(e.rng, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+				d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
 			} else {
 				a.constraint = s
 			}
@@ -49,24 +50,24 @@ func (d *decoder) agent(b *block) *agentDecl {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (d *decoder) envNames(e *expr) []string {
+func (d *decoder) envNames(e *eval.Expr) []string {
 	v, ok := d.lit.literal(e, "env")
 	if !ok {
 		return nil
 	}
 	list, err := convert.Convert(v, cty.List(cty.String))
 	if err != nil || list.IsNull() {
-		d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+		d.Errorf(e.Range, "Invalid value for env", "env is a list of names of environment variables.")
 		return nil
 	}
 	names := []string{}
 	for _, n := range list.AsValueSlice() {
 		if n.IsNull() || !envName.MatchString(n.AsString()) {
-			d.errorf(e.rng, "Invalid value for env", "env is a list of names of environment variables.")
+			d.Errorf(e.Range, "Invalid value for env", "env is a list of names of environment variables.")
 			return nil
 		}
 		if d.lit.reservedEnv(n.AsString()) {
-			d.errorf(e.rng, "Reserved variable", "env holds %q: %s.", n.AsString(), secret.ReservedEnvRule)
+			d.Errorf(e.Range, "Reserved variable", "env holds %q: %s.", n.AsString(), secret.ReservedEnvRule)
 			return nil
 		}
 		names = append(names, n.AsString())
@@ -101,7 +102,7 @@ func (d *decoder) limits(a *agentDecl) {
 				f, _ = n.AsBigFloat().Float64()
 			}
 			if f <= 0 || f > 1 {
-				d.errorf(e.rng, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
+				d.Errorf(e.Range, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
 			} else {
 				br.FailureRatio = f
 			}
@@ -117,28 +118,28 @@ func mustBeKnown(name string) string {
 	return name + " must be known before a run, so it cannot refer to anything; env() may be used."
 }
 
-func (d *decoder) whole(e *expr, name string, lo, hi int, out *int) {
+func (d *decoder) whole(e *eval.Expr, name string, lo, hi int, out *int) {
 	if e == nil {
 		return
 	}
 	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
 		n, err := value.WholeNumber(v, lo, hi)
 		if err != nil {
-			d.invalid(e.rng, name, err)
+			d.Invalid(e.Range, name, err)
 			return
 		}
 		*out = n
 	}
 }
 
-func (d *decoder) span(e *expr, name string, out *time.Duration) {
+func (d *decoder) span(e *eval.Expr, name string, out *time.Duration) {
 	if e == nil {
 		return
 	}
 	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
 		t, err := value.SpanOf(v)
 		if err != nil {
-			d.invalid(e.rng, name, err)
+			d.Invalid(e.Range, name, err)
 			return
 		}
 		*out = t

@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
 )
 
 // TestDigest: equal modules have equal digests; whatever changes the behaviour
@@ -87,7 +89,7 @@ func TestDecodeNeedsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := back.Workflow("w").Steps[0].Input(&Scope{})
+	in, err := back.Workflow("w").Steps[0].Input(&eval.Scope{})
 	if err != nil || string(in.JSON()) != `{"value":"text eutrue"}` {
 		t.Errorf("input %s, %v", in.JSON(), err)
 	}
@@ -136,7 +138,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				scope := &Scope{Vars: vars, Memo: &Memo{}, Each: &EachItem{Key: "a", Value: jsonValue(`{"qty":1,"price":2}`)}}
+				scope := &eval.Scope{Vars: vars, Memo: &eval.Memo{}, Each: &eval.EachItem{Key: "a", Value: jsonValue(`{"qty":1,"price":2}`)}}
 				if _, err := wf.Steps[0].Input(scope); err != nil {
 					t.Error(err)
 				}
@@ -156,10 +158,10 @@ func TestJSONTwin(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	scope := &Scope{Vars: bindAll(t, wf, "id", "ann"), Memo: &Memo{}}
+	scope := &eval.Scope{Vars: bindAll(t, wf, "id", "ann"), Memo: &eval.Memo{}}
 	charge := stepNamed(t, wf, "charge")
 	wantInput(t, charge, scope, `{"amount":2,"currency":"eur","email":"ann@example.com"}`)
-	scope.Self = &Self{OutputKnown: true, Output: jsonValue(`{"charge_id":"c"}`)}
+	scope.Self = &eval.Self{OutputKnown: true, Output: jsonValue(`{"charge_id":"c"}`)}
 	if in, err := charge.Undo.Input(scope); err != nil || string(in.JSON()) != `{"charge_id":"c"}` {
 		t.Errorf("undo %s, %v", in.JSON(), err)
 	}
@@ -171,7 +173,7 @@ func TestJSONTwin(t *testing.T) {
 	if err != nil || len(each.Keys) != 1 {
 		t.Fatalf("for_each %v, %v", each, err)
 	}
-	scope.Each = &EachItem{Key: each.Keys[0], Value: each.Values[0]}
+	scope.Each = &eval.EachItem{Key: each.Keys[0], Value: each.Values[0]}
 	wantInput(t, reserve, scope, `{"qty":1,"sku":"a"}`)
 	if st, err := reserve.Settings(scope); err != nil || st.Retry.MaxAttempts != 2 {
 		t.Errorf("settings %+v, %v", st, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -50,13 +51,13 @@ const (
 
 // directOf compiles an expression of a definition, which belongs to step self; nil if the
 // evaluator must evaluate it. effort bounds what the compilation may cost.
-func directOf(ev *evaluator, self int, e *expr, to *shape, effort *metered.Allowance) *direct {
-	if e == nil || e.bad || e.comp == nil || e.comp.secrets {
+func directOf(ev *eval.Evaluator, self int, e *eval.Expr, to *shape, effort *metered.Allowance) *direct {
+	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
 	}
 	nodes := 0
-	x := sight{ev: ev, self: self, locals: e.comp.locals, nodes: &nodes, effort: effort}
-	return x.direct(e.syn, to)
+	x := sight{ev: ev, self: self, locals: e.Compiled.Locals, nodes: &nodes, effort: effort}
+	return x.direct(e.Syntax, to)
 }
 
 // direct compiles an expression whose value is wanted in a shape; nil if the
@@ -104,13 +105,13 @@ func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
 		return nil
 	}
 	first, ok := pathStepOf(e.Traversal[1])
-	i := slices.IndexFunc(x.locals, func(l *localDecl) bool { return ok && l.name == first.Name })
-	if i < 0 || x.locals[i].expr.bad || x.locals[i].expr.comp == nil || x.locals[i].expr.comp.secrets {
+	i := slices.IndexFunc(x.locals, func(l *eval.Local) bool { return ok && l.Name == first.Name })
+	if i < 0 || x.locals[i].Expr.Bad || x.locals[i].Expr.Compiled == nil || x.locals[i].Expr.Compiled.Secrets {
 		return nil
 	}
-	c := x.locals[i].expr.comp
-	inner := sight{ev: x.ev, self: x.self, locals: c.locals, nodes: x.nodes, effort: x.effort}
-	d := inner.direct(c.syn, to)
+	c := x.locals[i].Expr.Compiled
+	inner := sight{ev: x.ev, self: x.self, locals: c.Locals, nodes: x.nodes, effort: x.effort}
+	d := inner.direct(c.Syntax, to)
 	if d != nil {
 		d.local = true
 	}
@@ -131,10 +132,10 @@ func (d *direct) of(x *sight, to *shape, list ...hclsyntax.Expression) *direct {
 
 // constant evaluates what refers to nothing.
 func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
-	if len(calls(e, "secret")) > 0 {
+	if len(eval.Calls(e, "secret")) > 0 {
 		return nil
 	}
-	v, diags := metered.EvaluateOnce(e, x.ev.funcs, x.effort)
+	v, diags := metered.EvaluateOnce(e, x.ev.Funcs, x.effort)
 	if diags.HasErrors() || v.ContainsMarked() {
 		return nil
 	}
@@ -187,8 +188,8 @@ func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference
 	if r.key == nil || r.key.shape == nil {
 		return nil
 	}
-	r.step = slices.IndexFunc(x.ev.steps, func(s stepShape) bool { return s.name == first.Name })
-	if r.step < 0 || !x.ev.steps[r.step].each {
+	r.step = slices.IndexFunc(x.ev.Steps, func(s eval.StepShape) bool { return s.Name == first.Name })
+	if r.step < 0 || !x.ev.Steps[r.step].Each {
 		return nil
 	}
 	r.each = true
@@ -254,10 +255,10 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 	}
 	values := map[string]hclsyntax.Expression{}
 	for _, item := range e.Items {
-		if len(item.KeyExpr.Variables()) > 0 || len(calls(item.KeyExpr, "secret")) > 0 {
+		if len(item.KeyExpr.Variables()) > 0 || len(eval.Calls(item.KeyExpr, "secret")) > 0 {
 			return nil
 		}
-		k, diags := metered.EvaluateOnce(item.KeyExpr, x.ev.funcs, x.effort)
+		k, diags := metered.EvaluateOnce(item.KeyExpr, x.ev.Funcs, x.effort)
 		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !value.IsPlain(k.AsString()) {
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -28,7 +29,7 @@ func evaluateBoth(t testing.TB, src string, vars map[string]cty.Value) (got, wan
 		return got, want, nil, nil, false
 	}
 	syn, diags := hclsyntax.ParseExpression([]byte(src), "x.hcl", hcl.InitialPos)
-	if diags.HasErrors() || len(calls(syn, "file", "env", "secret")) > 0 {
+	if diags.HasErrors() || len(eval.Calls(syn, "file", "env", "secret")) > 0 {
 		return got, want, nil, nil, false
 	}
 	funcs := functions.Table(&functions.Reads{})
@@ -181,7 +182,7 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 		}
 		_ = hclsyntax.VisitAll(f.Body.(*hclsyntax.Body), func(n hclsyntax.Node) hcl.Diagnostics {
 			e, ok := n.(hclsyntax.Expression)
-			if !ok || len(calls(e, "file", "env", "secret")) > 0 {
+			if !ok || len(eval.Calls(e, "file", "env", "secret")) > 0 {
 				return nil
 			}
 			ctx := metered.ConstantContext(functions.Table(&functions.Reads{}), nil)
@@ -222,7 +223,7 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 func evalWith(t testing.TB, expr, v string) (value.Value, error) {
 	t.Helper()
 	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
-	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf, "v", v), Memo: &Memo{}})
+	return wf.Outputs[0].Value(&eval.Scope{Vars: bindAll(t, wf, "v", v), Memo: &eval.Memo{}})
 }
 
 // TestLargeAgrees: what is done in another way for large values gives what the

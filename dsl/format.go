@@ -12,6 +12,7 @@ import (
 	hcljson "github.com/hashicorp/hcl/v2/json"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // Format returns src in the canonical layout: two blanks of indentation,
@@ -26,13 +27,13 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 // formatSource lays a source out; see dsl.Format. Of source that cannot be parsed it returns
 // the text as it is, and the reason.
 func formatSource(src []byte, filename string) ([]byte, diag.Diagnostics) {
-	r := &reporter{sources: map[string][]byte{filename: src}}
+	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
 		return formatJSON(r, src, filename)
 	}
 	body := formattable(r, src, filename)
 	if body == nil {
-		return src, r.finish()
+		return src, r.Finish()
 	}
 	out := unwrapTemplates(src, body)
 	for range maxFormatPasses { // the library's layout settles after a pass or two
@@ -43,21 +44,21 @@ func formatSource(src []byte, filename string) ([]byte, diag.Diagnostics) {
 		out = next
 	}
 	if !sameMeaning(src, out) {
-		return src, r.finish() // never give out what reads differently
+		return src, r.Finish() // never give out what reads differently
 	}
-	return out, r.finish()
+	return out, r.Finish()
 }
 
 const maxFormatPasses = 8
 
 // formattable parses source; nil after reporting why it cannot.
-func formattable(r *reporter, src []byte, filename string) *hclsyntax.Body {
+func formattable(r *report.Reporter, src []byte, filename string) *hclsyntax.Body {
 	if d := prescan(src, filename); d != nil {
-		r.hcl(hcl.Diagnostics{d})
+		r.HCL(hcl.Diagnostics{d})
 		return nil
 	}
 	f, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	r.hcl(diags)
+	r.HCL(diags)
 	body, ok := f.Body.(*hclsyntax.Body)
 	if !ok || diags.HasErrors() {
 		return nil
@@ -65,20 +66,20 @@ func formattable(r *reporter, src []byte, filename string) *hclsyntax.Body {
 	return body
 }
 
-func formatJSON(r *reporter, src []byte, filename string) ([]byte, diag.Diagnostics) {
+func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.Diagnostics) {
 	if d := prescanJSON(src, filename); d != nil {
-		r.hcl(hcl.Diagnostics{d})
-		return src, r.finish()
+		r.HCL(hcl.Diagnostics{d})
+		return src, r.Finish()
 	}
 	_, diags := hcljson.Parse(src, filename)
-	r.hcl(diags)
+	r.HCL(diags)
 	var out bytes.Buffer
 	if diags.HasErrors() || json.Indent(&out, bytes.TrimSpace(src), "", "  ") != nil {
-		return src, r.finish()
+		return src, r.Finish()
 	}
 	out.WriteByte('\n')
 	// Strings hold no raw line breaks, so these are all layout.
-	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.finish()
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.Finish()
 }
 
 // unwrapTemplates rewrites attributes of the form name = "${expr}" to

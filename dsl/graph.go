@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
@@ -54,7 +56,7 @@ func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
 func (d graphDecoder) impliedAgents(w *workflowDecl) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.agents[name] == nil {
-			a := d.agent(&block{kind: "agent", label: name, def: at, attrs: map[string]*expr{}})
+			a := d.agent(&block{kind: "agent", label: name, def: at, attrs: map[string]*eval.Expr{}})
 			a.implied, a.block = true, nil
 			d.m.agents[name] = a
 		}
@@ -110,7 +112,7 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 }
 
 // attrsOf returns the arguments of a block; nil for a block that is not written.
-func attrsOf(b *block) map[string]*expr {
+func attrsOf(b *block) map[string]*eval.Expr {
 	if b == nil {
 		return nil
 	}
@@ -123,9 +125,9 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	whole := *ns
 	inst := *ns
 	inst.hasEach = s.each()
-	use := func(e *expr, ns *names, a allow) {
+	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
-			for _, i := range c.steps {
+			for _, i := range c.Steps {
 				d.depend(s, i, w, c, e)
 			}
 		}
@@ -159,14 +161,14 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	d.dependsOn(w, s)
 }
 
-func (d graphDecoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, e *expr) {
-	at, direct := c.direct[on]
+func (d graphDecoder) depend(s *stepDecl, on int, w *workflowDecl, c *eval.Compiled, e *eval.Expr) {
+	at, direct := c.Direct[on]
 	if !direct {
-		at = e.rng
+		at = e.Range
 	}
 	if w.steps[on].name == s.name { // or to the one whose name it took
-		e.bad = true
-		d.errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.name)
+		e.Bad = true
+		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.name)
 		return
 	}
 	if _, known := s.after[on]; !known {
@@ -177,37 +179,37 @@ func (d graphDecoder) depend(s *stepDecl, on int, w *workflowDecl, c *compiled, 
 // dependsOn reads depends_on: a list of whole steps.
 func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 	e := s.attr("depends_on")
-	if e == nil || e.bad {
+	if e == nil || e.Bad {
 		return
 	}
-	items, ok := e.elements()
+	items, ok := e.Elements()
 	if !ok {
-		d.errorf(e.rng, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+		d.Errorf(e.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
 		return
 	}
 	for _, item := range items {
-		t := item.traversal()
+		t := item.Traversal()
 		if len(t) < 2 || t.RootName() != "step" {
-			d.errorf(item.rng, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+			d.Errorf(item.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
 			continue
 		}
 		attr, ok := t[1].(hcl.TraverseAttr)
 		if !ok || len(t) > 2 {
-			d.errorf(item.rng, "Invalid depends_on", "depends_on takes whole steps only: write step.NAME, without a key or an output.")
+			d.Errorf(item.Range, "Invalid depends_on", "depends_on takes whole steps only: write step.NAME, without a key or an output.")
 			continue
 		}
 		i, ok := w.index[attr.Name]
 		if !ok {
-			d.errorf(item.rng, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
+			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
 				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.index)))
 			continue
 		}
 		if attr.Name == s.name {
-			d.errorf(item.rng, "Step refers to itself", "Step %q cannot depend on itself.", s.name)
+			d.Errorf(item.Range, "Step refers to itself", "Step %q cannot depend on itself.", s.name)
 			continue
 		}
 		if _, known := s.after[i]; !known {
-			s.after[i] = item.rng
+			s.after[i] = item.Range
 		}
 		s.dependsOn = append(s.dependsOn, i)
 	}
@@ -321,10 +323,10 @@ func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
 	var why []string
 	for i := 0; i+1 < len(path); i++ {
 		a, b := w.steps[path[i]], w.steps[path[i+1]]
-		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.name, b.name, toRange(a.after[b.index])))
+		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.name, b.name, report.Range(a.after[b.index])))
 	}
 	first := w.steps[path[0]]
-	d.errorf(first.after[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
+	d.Errorf(first.after[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
@@ -337,7 +339,7 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 			continue
 		}
 		if pivot >= 0 {
-			d.errorf(s.block.attr("pivot").rng, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
+			d.Errorf(s.block.attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
 			s.pivot = false
 			continue
 		}
@@ -352,7 +354,7 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	for k := len(w.order) - 1; k >= 0; k-- { // last ones first: they cover those before them
 		i := w.order[k]
 		if i != pivot && !later[i] && !covered[i] {
-			p.after[i] = p.block.attr("pivot").rng
+			p.after[i] = p.block.attr("pivot").Range
 			covered[i] = true
 			for a := range w.upstream(i) {
 				covered[a] = true
@@ -420,7 +422,7 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	inst := *ns
 	inst.hasEach, inst.inUndoOf = s.each(), s.name
 	var up map[int]bool
-	check := func(e *expr, a allow) {
+	check := func(e *eval.Expr, a allow) {
 		c := d.refs.compile(e, &inst, a)
 		if c == nil {
 			return
@@ -428,9 +430,9 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 		if up == nil {
 			up = w.upstream(s.index)
 		}
-		for _, i := range c.steps {
+		for _, i := range c.Steps {
 			if w.steps[i].name == s.name || !up[i] && !w.maybeUpstream(s, up) {
-				e.bad = true
+				e.Bad = true
 				d.undoReference(w, s, i, c, e)
 			}
 		}
@@ -446,20 +448,20 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 	}
 }
 
-func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *compiled, e *expr) {
-	at, direct := c.direct[other]
+func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *eval.Compiled, e *eval.Expr) {
+	at, direct := c.Direct[other]
 	if !direct {
-		at = e.rng
+		at = e.Range
 	}
 	name := w.steps[other].name
 	if name == s.name {
-		d.errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
+		d.Errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
 		return
 	}
 	relation := "does not run before"
 	if w.waitsFor(other, s.index) {
 		relation = "runs after"
 	}
-	d.errorf(at, "Undo refers to a step that may not have run",
+	d.Errorf(at, "Undo refers to a step that may not have run",
 		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.name)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -69,23 +70,23 @@ workflow "hot" {
 }`
 
 // hotScope is the scope of a run whose steps answered a string of 100 bytes.
-func hotScope(t testing.TB) (*Workflow, *Scope) {
+func hotScope(t testing.TB) (*Workflow, *eval.Scope) {
 	t.Helper()
 	text := strings.Repeat("x", 100)
 	wf := linked(t, hotText).Workflow("hot")
 	out := jsonValue(fmt.Sprintf(`{"value":%q}`, text))
-	return wf, &Scope{
-		Run: RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &Memo{},
-		Step: func(int) StepResult {
-			return StepResult{Final: true, One: InstanceResult{Status: "succeeded", Attempts: 1, Output: out}}
+	return wf, &eval.Scope{
+		Run: eval.RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &eval.Memo{},
+		Step: func(int) eval.StepResult {
+			return eval.StepResult{Final: true, One: eval.InstanceResult{Status: "succeeded", Attempts: 1, Output: out}}
 		},
 	}
 }
 
 // fresh gives each evaluation a memo of its own, as the runs of short
 // workflows have: each reads a result once.
-func fresh(s *Scope) *Scope {
-	s.Memo = &Memo{}
+func fresh(s *eval.Scope) *eval.Scope {
+	s.Memo = &eval.Memo{}
 	return s
 }
 
@@ -116,22 +117,22 @@ func BenchmarkReply(b *testing.B) {
 
 func BenchmarkHot(b *testing.B) {
 	wf, scope := hotScope(b)
-	input := func(i int) func(*Scope) error {
-		return func(s *Scope) error { _, err := wf.Steps[i].Input(s); return err }
+	input := func(i int) func(*eval.Scope) error {
+		return func(s *eval.Scope) error { _, err := wf.Steps[i].Input(s); return err }
 	}
 	for _, c := range []struct {
 		name string
-		f    func(*Scope) error
+		f    func(*eval.Scope) error
 	}{
 		{"input/var", input(0)},
 		{"input/step", input(1)},
 		{"input/template", input(2)},
 		{"input/object", input(3)},
 		{"input/secret", input(4)},
-		{"when", func(s *Scope) error { _, err := wf.Steps[1].When(s); return err }},
-		{"idempotency_key", func(s *Scope) error { _, err := wf.Steps[1].IdempotencyKey(s); return err }},
-		{"settings", func(s *Scope) error { _, err := wf.Steps[1].Settings(s); return err }},
-		{"output", func(s *Scope) error { _, err := wf.Outputs[0].Value(s); return err }},
+		{"when", func(s *eval.Scope) error { _, err := wf.Steps[1].When(s); return err }},
+		{"idempotency_key", func(s *eval.Scope) error { _, err := wf.Steps[1].IdempotencyKey(s); return err }},
+		{"settings", func(s *eval.Scope) error { _, err := wf.Steps[1].Settings(s); return err }},
+		{"output", func(s *eval.Scope) error { _, err := wf.Outputs[0].Value(s); return err }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -164,7 +165,7 @@ func BenchmarkWide(b *testing.B) {
 	for _, n := range []int{10, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			wf, scope := wideScope(b, n)
-			scope.Each = &EachItem{Key: "k000007", Value: jsonValue("7")}
+			scope.Each = &eval.EachItem{Key: "k000007", Value: jsonValue("7")}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := wf.Steps[1].Input(scope); err != nil {

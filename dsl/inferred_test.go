@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -78,7 +79,7 @@ func TestTypeOfDefaultInRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	wf := back.Workflow("w")
-	each, err := wf.Steps[0].ForEach(&Scope{Vars: bindAll(t, wf, "set", `["c", "b"]`)})
+	each, err := wf.Steps[0].ForEach(&eval.Scope{Vars: bindAll(t, wf, "set", `["c", "b"]`)})
 	if err != nil || strings.Join(each.Keys, " ") != "b c" {
 		t.Errorf("keys %q, %v; want b c", each.Keys, err)
 	}

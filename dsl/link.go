@@ -11,7 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -48,7 +50,7 @@ func (mod *Module) Agents() []AgentUse {
 	}
 	for _, n := range sorted.Keys(m.agents) {
 		a := m.agents[n]
-		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
+		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: report.Range(a.pluginAt)}
 		if a.implied {
 			use.Similar = diag.Nearest(n, declared)
 		}
@@ -61,7 +63,7 @@ func (mod *Module) Agents() []AgentUse {
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	r := &reporter{sources: m.m.sources, places: m.m.places}
+	r := &report.Reporter{Sources: m.m.sources, Places: m.m.places}
 	workflows, diags := linkModule(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags
@@ -72,8 +74,8 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 		def.names = append(def.names, wf.Name)
 	}
 	if err := def.seal(agents); err != nil {
-		r.errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
-		return nil, r.finish()
+		r.Errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
+		return nil, r.Finish()
 	}
 	for _, wf := range def.workflows {
 		wf.Digest = def.digest
@@ -84,18 +86,18 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 
 // linkModule links the workflows of a module. They are nil if there are errors, or were
 // any before. It reports to r, and returns what r has found.
-func linkModule(m *module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
+func linkModule(m *module, agents map[string]AgentBinary, r *report.Reporter) ([]*Workflow, diag.Diagnostics) {
+	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
 // linkGeneral is linkModule without the fast evaluator, for tests that compare the two.
-func linkGeneral(m *module, agents map[string]AgentBinary, r *reporter) ([]*Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
+func linkGeneral(m *module, agents map[string]AgentBinary, r *report.Reporter) ([]*Workflow, diag.Diagnostics) {
+	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
 
 func linkedBy(l *linker, agents map[string]AgentBinary) (out []*Workflow, diags diag.Diagnostics) {
-	if !l.bounded(func() { out, diags = l.link(agents) }) {
-		return nil, l.finish()
+	if !l.Bounded(func() { out, diags = l.link(agents) }) {
+		return nil, l.Finish()
 	}
 	return out, diags
 }
@@ -109,9 +111,9 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 	}
 	l.known = knownVariables(m)
 	if m.older {
-		l.effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
-	l.fileLevel = &evaluator{funcs: m.funcs, vars: variableShapes(m.variables), shared: true}
+	l.fileLevel = &eval.Evaluator{Funcs: m.funcs, Vars: variableShapes(m.variables), Shared: true}
 	for _, a := range m.twinAgents { // before those that the names stand for
 		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
 			l.agent(a, agents)
@@ -124,7 +126,7 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 	for _, w := range m.workflows {
 		out = append(out, l.workflow(w))
 	}
-	diags := l.finish()
+	diags := l.Finish()
 	if m.failed || diags.HasErrors() {
 		return nil, diags
 	}
@@ -133,9 +135,9 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 
 // A linker links one module.
 type linker struct {
-	*reporter
+	*report.Reporter
 	m         *module
-	fileLevel *evaluator
+	fileLevel *eval.Evaluator
 	agents    map[string]*linkedAgent
 	known     map[string]bool // variables of all workflows
 	// undirected leaves every expression to the evaluator: tests compare.
@@ -161,11 +163,11 @@ type linkedAction struct {
 
 // direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
 // it.
-func (l *workflowLinker) direct(e *expr, to *shape) *direct {
+func (l *workflowLinker) direct(e *eval.Expr, to *shape) *direct {
 	if l.undirected {
 		return nil
 	}
-	return directOf(l.ev, max(l.cur, 0), e, to, l.allowance())
+	return directOf(l.ev, max(l.cur, 0), e, to, l.Allowance())
 }
 
 // title names the action with its plugin, for messages.
@@ -185,7 +187,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	bin, ok := bins[d.name]
 	if !ok {
 		la.missing = true
-		l.errorf(d.pluginAt, fmt.Sprintf("Agent %q not found", d.name),
+		l.Errorf(d.pluginAt, fmt.Sprintf("Agent %q not found", d.name),
 			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.plugin)
 		return
 	}
@@ -197,7 +199,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	l.constraint(la)
 	specs, err := argSpecs(bin.Schema.Config)
 	if err != nil {
-		l.errorf(d.where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.plugin, err)
+		l.Errorf(d.where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.plugin, err)
 		return
 	}
 	ctx := l.fileContext()
@@ -221,7 +223,7 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 	v, err := version.NewVersion(la.bin.Version)
 	if err != nil || !c.Check(v.Core()) {
-		l.errorf(la.decl.where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
+		l.Errorf(la.decl.where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
 			la.decl.name, la.decl.plugin, la.decl.constraint, la.bin.Version)
 	}
 }
@@ -230,15 +232,15 @@ func (l *linker) constraint(la *linkedAgent) {
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
-		world: &checkWorld{ev: l.fileLevel, vars: unknownVars(l.m.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
+		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 	}
 }
 
 // variableShapes is what the evaluator has to know of variables.
-func variableShapes(decls map[string]*variableDecl) map[string]variableShape {
-	out := make(map[string]variableShape, len(decls))
+func variableShapes(decls map[string]*variableDecl) map[string]eval.VariableShape {
+	out := make(map[string]eval.VariableShape, len(decls))
 	for name, v := range decls {
-		out[name] = variableShape{typ: v.typ, sensitive: v.sensitive}
+		out[name] = eval.VariableShape{Type: v.typ, Sensitive: v.sensitive}
 	}
 	return out
 }
@@ -273,7 +275,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	}
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
-		l.errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
+		l.Errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
 			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
 		return nil
 	}
@@ -285,7 +287,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	}
 	if err != nil {
 		a.broken = true
-		l.errorf(at, "Invalid agent schema", "The schema of action %s is broken: %s.", a.title(), err)
+		l.Errorf(at, "Invalid agent schema", "The schema of action %s is broken: %s.", a.title(), err)
 		return nil
 	}
 	return a
@@ -295,8 +297,8 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 type workflowLinker struct {
 	*linker
 	decl  *workflowDecl
-	ev    *evaluator
-	world *checkWorld
+	ev    *eval.Evaluator
+	world *eval.CheckWorld
 	out   *Workflow
 	steps []*linkedStep
 	cur   int // step being linked; -1 = none
@@ -312,10 +314,10 @@ type linkedStep struct {
 }
 
 func (l *linker) workflow(w *workflowDecl) *Workflow {
-	ev := &evaluator{funcs: l.m.funcs, vars: variableShapes(w.variables)}
+	ev := &eval.Evaluator{Funcs: l.m.funcs, Vars: variableShapes(w.variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
-		world: &checkWorld{ev: ev, vars: unknownVars(w.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
+		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &Workflow{
 			Name: w.name, Description: w.description, Pivot: -1, Order: w.order,
 			CompensationMode: w.mode, Agents: map[string]*Agent{}, Variables: variableList(w.variables),
@@ -324,7 +326,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 	wl.shapes()
 	stepLinker{wl}.validations()
 	for _, loc := range w.ownLocals {
-		wl.check(loc.expr)
+		wl.check(loc.Expr)
 	}
 	stepLinker{wl}.limits()
 	for i := range w.steps {
@@ -354,15 +356,15 @@ func knownVariables(m *module) map[string]bool {
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.steps {
 		a := l.action(s.agent, s.action, s.actionAt)
-		shape := stepShape{name: s.name, each: s.each(), out: cty.DynamicPseudoType, in: cty.DynamicPseudoType}
+		shape := eval.StepShape{Name: s.name, Each: s.each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
 		if a != nil {
-			shape.out = l.outputType(s, a)
-			shape.in = argType(a.in)
+			shape.Out = l.outputType(s, a)
+			shape.In = argType(a.in)
 			l.out.Agents[s.agent] = a.agent.noun
 		}
 		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
-		l.ev.steps = append(l.ev.steps, shape)
-		l.world.steps = append(l.world.steps, l.unknownStep(shape, a))
+		l.ev.Steps = append(l.ev.Steps, shape)
+		l.world.Steps = append(l.world.Steps, l.unknownStep(shape, a))
 	}
 }
 
@@ -393,9 +395,9 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
 				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, value.TypeText(want))
 			}
-			l.errorf(s.outputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
+			l.Errorf(s.outputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
 		case !value.Assignable(declared, want):
-			l.errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
+			l.Errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
 		default:
 			attrs[n] = want
 		}
@@ -411,16 +413,16 @@ func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
 }
 
 // unknownStep is step.NAME before a run.
-func (l *workflowLinker) unknownStep(shape stepShape, a *linkedAction) cty.Value {
+func (l *workflowLinker) unknownStep(shape eval.StepShape, a *linkedAction) cty.Value {
 	output := cty.DynamicVal
 	if a != nil {
-		output = value.MarkFields(value.UnknownOf(shape.out), a.schema.Outputs)
+		output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
 	}
 	one := cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": cty.UnknownVal(cty.String).RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
-		"error": cty.UnknownVal(errorType), "started_at": cty.UnknownVal(cty.String), "timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+		"error": cty.UnknownVal(eval.ErrorType), "started_at": cty.UnknownVal(cty.String), "timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
 	})
-	if shape.each {
+	if shape.Each {
 		return cty.UnknownVal(cty.Map(one.Type())).RefineNotNull()
 	}
 	return one
@@ -428,22 +430,22 @@ func (l *workflowLinker) unknownStep(shape stepShape, a *linkedAction) cty.Value
 
 // check evaluates an expression with unknown values and reports what cannot
 // work. It returns cty.DynamicVal where nothing is known.
-func (l *workflowLinker) check(e *expr) cty.Value {
-	if e == nil || e.comp == nil {
+func (l *workflowLinker) check(e *eval.Expr) cty.Value {
+	if e == nil || e.Compiled == nil {
 		return cty.DynamicVal
 	}
-	if e.bad {
-		l.checkReferences(e.comp)
+	if e.Bad {
+		l.checkReferences(e.Compiled)
 		return cty.DynamicVal
 	}
-	before := len(l.list)
-	l.world.next()
-	v, diags := l.ev.value(e.comp, l.world)
+	before := len(l.List)
+	l.world.Next()
+	v, diags := l.ev.Value(e.Compiled, l.world)
 	l.explain(diags)
-	if !diags.HasErrors() && e.comp.konst == nil {
+	if !diags.HasErrors() && e.Compiled.Constant == nil {
 		l.checkLoops(e)
 	}
-	if (l.list[before:]).HasErrors() {
+	if (l.List[before:]).HasErrors() {
 		return cty.DynamicVal
 	}
 	return v
@@ -452,14 +454,14 @@ func (l *workflowLinker) check(e *expr) cty.Value {
 // checkReferences looks at the references of an expression that cannot be
 // evaluated, each alone, so that one mistake does not hide the others.
 // Those inside try() and can() may fail.
-func (l *workflowLinker) checkReferences(c *compiled) {
-	l.world.next()
-	ctx, diags := l.ev.context(c, l.world)
+func (l *workflowLinker) checkReferences(c *eval.Compiled) {
+	l.world.Next()
+	ctx, diags := l.ev.Context(c, l.world)
 	if diags.HasErrors() {
 		return // a local value's, reported there
 	}
-	bearing := calls(c.syn, "try", "can")
-	for _, t := range c.refs {
+	bearing := eval.Calls(c.Syntax, "try", "can")
+	for _, t := range c.Refs {
 		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
 			continue
 		}
@@ -472,14 +474,14 @@ func (l *workflowLinker) checkReferences(c *compiled) {
 // lacks an attribute it names the action.
 func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 	for _, d := range diags {
-		name, ty, ok := missingAttribute(d)
+		name, ty, ok := report.MissingAttribute(d)
 		if !ok {
-			l.hcl(hcl.Diagnostics{d})
+			l.HCL(hcl.Diagnostics{d})
 			continue
 		}
 		a := l.actionWithOutput(d, ty)
 		if a == nil {
-			l.hcl(hcl.Diagnostics{d})
+			l.HCL(hcl.Diagnostics{d})
 			continue
 		}
 		hint := diag.DidYouMean(name, value.AttributeNames(a.out))
@@ -488,7 +490,7 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 		} else if hint == "" {
 			hint = " It has no outputs."
 		}
-		l.errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
+		l.Errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
 	}
 }
 
@@ -506,7 +508,7 @@ func quotedList(names []string) string {
 // actionWithOutput finds the action whose output was looked at in vain.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
-		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.steps[i].out).Type().Equals(ty)
+		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
 	}
 	if t, ok := d.Expression.(*hclsyntax.ScopeTraversalExpr); ok {
 		switch root := t.Traversal.RootName(); {
@@ -531,17 +533,17 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 
 // checkLoops looks inside for expressions over collections that are not known
 // yet, which the library does not evaluate.
-func (l *workflowLinker) checkLoops(e *expr) {
-	if e.comp.secrets {
+func (l *workflowLinker) checkLoops(e *eval.Expr) {
+	if e.Compiled.Secrets {
 		return
 	}
-	l.world.next()
-	ctx, diags := l.ev.context(e.comp, l.world)
+	l.world.Next()
+	ctx, diags := l.ev.Context(e.Compiled, l.world)
 	if diags.HasErrors() {
 		return // reported already
 	}
 	v := &loopVisitor{l: l, ctx: []*hcl.EvalContext{ctx}}
-	v.l.hcl(hclsyntax.Walk(e.syn, v))
+	v.l.HCL(hclsyntax.Walk(e.Syntax, v))
 }
 
 type loopVisitor struct {

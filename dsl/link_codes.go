@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
@@ -83,7 +84,7 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
 	for _, in := range input {
 		spec := a.in[in.name]
 		switch {
-		case in.expr.bad:
+		case in.expr.Bad:
 			k.open = true
 		case !declared:
 			k.literals(in.expr)
@@ -111,15 +112,15 @@ func (k *knownCodes) values(v cty.Value) {
 	}
 }
 
-func (k *knownCodes) literals(e *expr) {
+func (k *knownCodes) literals(e *eval.Expr) {
 	k.open = k.open || !constant(e)
 	k.own = append(k.own, literals(e)...)
 }
 
 // codes warns about error codes that cannot occur, which are most likely
 // spelled wrong.
-func (l codeLinker) codes(e *expr, k knownCodes, also ...string) {
-	if e == nil || e.bad || k.open {
+func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
+	if e == nil || e.Bad || k.open {
 		return
 	}
 	known := slices.Concat(k.own, engineCodes, also)
@@ -134,7 +135,7 @@ func (l codeLinker) codes(e *expr, k knownCodes, also ...string) {
 		case hint == "" && len(own) > 0:
 			hint = " Known are " + quotedList(own) + "."
 		}
-		l.warnf(c.at, "Unknown error code", "%s the code %q.%s", k.others, c.code, hint)
+		l.Warnf(c.at, "Unknown error code", "%s the code %q.%s", k.others, c.code, hint)
 	}
 }
 
@@ -150,18 +151,18 @@ type writtenCode struct {
 }
 
 // writtenCodes are the codes of a list as far as they are known before a run.
-func (l codeLinker) writtenCodes(e *expr) []writtenCode {
+func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
 		if raw, _ := v.Unmark(); raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
 			out = append(out, writtenCode{raw.AsString(), at})
 		}
 	}
-	if items, ok := e.elements(); ok {
+	if items, ok := e.Elements(); ok {
 		for _, item := range items {
 			if constant(item) {
-				if v, diags := metered.EvaluateOnce(item.syn, nil, l.allowance()); !diags.HasErrors() {
-					add(v, item.rng)
+				if v, diags := metered.EvaluateOnce(item.Syntax, nil, l.Allowance()); !diags.HasErrors() {
+					add(v, item.Range)
 				}
 			}
 		}
@@ -170,7 +171,7 @@ func (l codeLinker) writtenCodes(e *expr) []writtenCode {
 	if raw, _ := l.check(e).Unmark(); raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
 		for it := raw.ElementIterator(); it.Next(); {
 			_, v := it.Element()
-			add(v, e.rng)
+			add(v, e.Range)
 		}
 	}
 	return out
@@ -193,15 +194,17 @@ func (l codeLinker) workflowCodes() {
 
 // constant reports whether an expression holds nothing but literals, so that
 // literals finds every string in it.
-func constant(e *expr) bool { return len(e.syn.Variables()) == 0 && len(calls(e.syn)) == 0 }
+func constant(e *eval.Expr) bool {
+	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
+}
 
 // literals returns the strings written in an expression.
-func literals(e *expr) []string {
+func literals(e *eval.Expr) []string {
 	if e == nil {
 		return nil
 	}
 	var out []string
-	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
+	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.LiteralValueExpr:
 			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -19,27 +20,27 @@ func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 	if e == nil {
 		return each(cty.DynamicVal)
 	}
-	before := len(l.list)
+	before := len(l.List)
 	v := l.check(e)
 	defer func() {
-		if len(l.list) == before { // else it was said already, better
+		if len(l.List) == before { // else it was said already, better
 			out.ForEach = l.forEach(e)
 		}
 	}()
-	if e.bad {
+	if e.Bad {
 		return each(cty.DynamicVal)
 	}
 	raw, marks := v.Unmark()
 	ty := raw.Type()
 	switch {
 	case len(marks) > 0:
-		l.errorf(e.rng, "Sensitive for_each", "The keys of for_each become names of instances and are shown, so they cannot be sensitive. Use nonsensitive(), or a map with sensitive values only.")
+		l.Errorf(e.Range, "Sensitive for_each", "The keys of for_each become names of instances and are shown, so they cannot be sensitive. Use nonsensitive(), or a map with sensitive values only.")
 	case ty.IsListType() || ty.IsTupleType():
 		l.listHint(e, ty)
 	case ty.IsSetType() && ty.ElementType() != cty.String && ty.ElementType() != cty.DynamicPseudoType:
-		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
+		l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
 	case ty.IsPrimitiveType():
-		l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
+		l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
 	case ty.IsMapType():
 		return each(value.UnknownOf(ty.ElementType()))
 	case ty.IsSetType():
@@ -52,13 +53,13 @@ func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 
 // forEach makes the function of a for_each. A map that is only referred to is
 // taken apart where it stands.
-func (l stepLinker) forEach(e *expr) func(*Scope) (Each, error) {
+func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (Each, error) {
 	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
 	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
-	if !d.refers() || e.comp.konst != nil {
+	if !d.refers() || e.Compiled.Constant != nil {
 		return general
 	}
-	return func(s *Scope) (Each, error) {
+	return func(s *eval.Scope) (Each, error) {
 		if keys, values, ok := d.each(&sight{ev: ev, s: s, self: self}); ok {
 			return Each{Keys: keys, Values: values}, nil
 		}
@@ -80,7 +81,7 @@ func (d *direct) each(x *sight) (keys []string, values []value.Value, ok bool) {
 	return keys, values, true
 }
 
-func (l stepLinker) listHint(e *expr, ty cty.Type) {
+func (l stepLinker) listHint(e *eval.Expr, ty cty.Type) {
 	elem := cty.DynamicPseudoType
 	if ty.IsListType() {
 		elem = ty.ElementType()
@@ -93,7 +94,7 @@ func (l stepLinker) listHint(e *expr, ty cty.Type) {
 	} else if elem == cty.DynamicPseudoType {
 		hint = "toset(...), or { for x in ... : x.id => x }"
 	}
-	l.errorf(e.rng, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
+	l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
 }
 
 // commonElement is the type all attributes of an object have, if they do.

@@ -1,6 +1,6 @@
 package dsl
 
-import ()
+import "github.com/saga-engine/engine/dsl/internal/eval"
 
 // rerun links what a further attempt does with what earlier ones left behind,
 // and checks that the action can say what heartbeat_timeout and on_rerun need.
@@ -10,14 +10,14 @@ func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {
 		return
 	}
 	if e := d.attr("heartbeat_timeout"); e != nil && !a.schema.Heartbeats {
-		l.errorf(e.rng, "Action without heartbeats",
+		l.Errorf(e.Range, "Action without heartbeats",
 			"Action %s declares no heartbeats, so heartbeat_timeout would end every attempt. Use timeout.", a.title())
 	}
 	e := d.attr("on_rerun")
 	switch d.onRerun {
 	case RerunContinue:
 		if !a.schema.Checkpoints {
-			l.errorf(e.rng, "Action without checkpoints",
+			l.Errorf(e.Range, "Action without checkpoints",
 				"Action %s declares no checkpoints, so there is nothing from which another attempt could continue.", a.title())
 		}
 	case RerunUndoFirst:
@@ -31,19 +31,19 @@ func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {
 
 // undoFirst checks that a step can be undone while it is not known what it has
 // done, and that its next attempt has a key of its own.
-func (l stepLinker) undoFirst(d *stepDecl, noun *Step, e *expr) {
+func (l stepLinker) undoFirst(d *stepDecl, noun *Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:
-		l.errorf(e.rng, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
+		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
 	case noun.Undo == nil || noun.NoUndo:
 		if d.undo == nil { // else its action is broken, which has been said
-			l.errorf(e.rng, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.name)
+			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.name)
 		}
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:
-		l.errorf(e.rng, "Undo needs the output",
+		l.Errorf(e.Range, "Undo needs the output",
 			"on_rerun = \"undo_first\" calls the undo of step %q when its output is not known. Use an undo with by_key = true, or one whose input does not mention self.output.", d.name)
 	case d.attr("idempotency_key") != nil:
-		l.errorf(e.rng, "Key stays the same",
+		l.Errorf(e.Range, "Key stays the same",
 			"What was undone under a key cannot be done again under it, and idempotency_key gives every attempt of step %q the same. Leave out one of the two.", d.name)
 	}
 }

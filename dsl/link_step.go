@@ -13,7 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
@@ -45,16 +47,16 @@ func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.compDeadline, "deadline", cty.String, limitOf)
 	for name, e := range attrsOf(l.decl.retry) {
-		if v := l.check(e); v.IsWhollyKnown() && !e.bad {
+		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
 			if err := retrySetters[name](&scratch, v); err != nil {
-				l.invalid(e.rng, name, err)
+				l.Invalid(e.Range, name, err)
 			}
 		}
 	}
 	if e := l.decl.unique; e != nil {
 		if l.check(e).ContainsMarked() {
-			l.errorf(e.rng, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
+			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
@@ -78,7 +80,7 @@ func (l stepLinker) outputs() {
 			continue
 		}
 		if !o.sensitive && (l.check(o.value).ContainsMarked() || l.mentionsSensitive(o.value)) {
-			l.errorf(o.value.rng, "Output holds a sensitive value",
+			l.Errorf(o.value.Range, "Output holds a sensitive value",
 				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.name)
 		}
 		l.out.Outputs = append(l.out.Outputs, Output{
@@ -90,13 +92,13 @@ func (l stepLinker) outputs() {
 
 // mentionsSensitive finds what marks on unknown values cannot show: sensitive
 // outputs of the instances of a step.
-func (l stepLinker) mentionsSensitive(e *expr) bool {
-	if e.bad || e.comp == nil || len(calls(e.syn, "nonsensitive")) > 0 {
+func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
+	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
 		return false
 	}
 	fields := map[string]bool{}
-	for i := range e.comp.direct {
-		if a := l.steps[i].action; a != nil && l.ev.steps[i].each {
+	for i := range e.Compiled.Direct {
+		if a := l.steps[i].action; a != nil && l.ev.Steps[i].Each {
 			for _, f := range a.schema.Outputs {
 				if f.Sensitive || value.HasSensitive(f.Type) {
 					fields[f.Name] = true
@@ -112,7 +114,7 @@ func (l stepLinker) mentionsSensitive(e *expr) bool {
 			found = found || ok1 && ok2 && out.Name == "output" && fields[attr.Name]
 		}
 	}
-	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
+	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.ScopeTraversalExpr:
 			look(n.Traversal)
@@ -130,7 +132,7 @@ func (l stepLinker) step(i int) {
 	l.cur = i
 	defer func() { l.cur = -1 }()
 	out := &Step{
-		Index: i, Name: d.name, Where: toRange(d.where).String(),
+		Index: i, Name: d.name, Where: report.Range(d.where).String(),
 		After: sorted.Ints(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
 	}
 	ls.noun = out
@@ -138,8 +140,8 @@ func (l stepLinker) step(i int) {
 	if d.pivot {
 		l.out.Pivot = i
 	}
-	l.world.each = l.eachValue(d, out)
-	l.world.self = l.selfValue(i)
+	l.world.Each = l.eachValue(d, out)
+	l.world.Self = l.selfValue(i)
 	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, value.BoolOf); d.whenEach() {
 		out.WhenEach = when
 	} else {
@@ -158,7 +160,7 @@ func (l stepLinker) step(i int) {
 func (l stepLinker) onlyWithEach(d *stepDecl) {
 	for _, name := range []string{"max_parallel", "max_failures"} {
 		if e := d.attr(name); e != nil && !d.each() {
-			l.errorf(e.rng, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
+			l.Errorf(e.Range, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
 		}
 	}
 }
@@ -173,7 +175,7 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *Step) {
 		out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
 		return
 	}
-	out.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.steps[d.index].out)
+	out.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.Steps[d.index].Out)
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
@@ -288,12 +290,12 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// selfValue is self before a run.
+// SelfValue is self before a run.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if a := l.steps[i].action; a != nil {
-		in = value.MarkFields(value.UnknownOf(l.ev.steps[i].in), a.schema.Inputs)
-		out = value.MarkFields(value.UnknownOf(l.ev.steps[i].out), a.schema.Outputs)
+		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
+		out = value.MarkFields(value.UnknownOf(l.ev.Steps[i].Out), a.schema.Outputs)
 	}
 	return cty.ObjectVal(map[string]cty.Value{
 		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
@@ -301,16 +303,16 @@ func (l stepLinker) selfValue(i int) cty.Value {
 	})
 }
 
-func (l stepLinker) idempotencyKey(d *stepDecl) func(*Scope) (string, error) {
+func (l stepLinker) idempotencyKey(d *stepDecl) func(*eval.Scope) (string, error) {
 	e := d.attr("idempotency_key")
 	if e == nil {
 		return nil
 	}
-	if d.each() && !e.bad && e.comp != nil && !e.comp.eachKey {
-		l.errorf(e.rng, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
+	if d.each() && !e.Bad && e.Compiled != nil && !e.Compiled.EachKey {
+		l.Errorf(e.Range, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
 	}
 	if l.check(e).ContainsMarked() {
-		l.errorf(e.rng, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
+		l.Errorf(e.Range, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
 	}
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
@@ -327,7 +329,7 @@ func (l stepLinker) conditions(decls []*conditionDecl, code string) []Condition 
 			Code:    exprFunc(l.workflowLinker, c.code, "error_code", cty.String, codeOf),
 		}
 		if x.Code == nil {
-			x.Code = func(*Scope) (string, error) { return code, nil }
+			x.Code = func(*eval.Scope) (string, error) { return code, nil }
 		}
 		out = append(out, x)
 	}
@@ -345,8 +347,8 @@ func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
 	}
 	ty := cty.DynamicPseudoType
 	if ls.action != nil {
-		ty = substituteType(l.ev.steps[d.index].out)
-		if cons, ok := e.syn.(*hclsyntax.ObjectConsExpr); ok && !e.bad {
+		ty = substituteType(l.ev.Steps[d.index].Out)
+		if cons, ok := e.Syntax.(*hclsyntax.ObjectConsExpr); ok && !e.Bad {
 			l.substituteAttributes(cons, ty, ls.action)
 		}
 	}
@@ -370,12 +372,12 @@ func substituteType(ty cty.Type) cty.Type {
 
 func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
 	for _, item := range cons.Items {
-		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.allowance())
+		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.Allowance())
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
-			l.errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
+			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
 				diag.DidYouMean(name, value.AttributeNames(ty)))
 		}
 	}

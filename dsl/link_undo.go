@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -35,7 +36,7 @@ func (l undoLinker) undo(d *stepDecl, ls *linkedStep, out *Step) {
 		if d.undo != nil {
 			at = d.undo.actionAt
 		}
-		l.warnf(at, "Undo is not idempotent", "%s.%s does not say that it may be called twice. If its outcome is not known it cannot be repeated, and the run ends compensation_failed.",
+		l.Warnf(at, "Undo is not idempotent", "%s.%s does not say that it may be called twice. If its outcome is not known it cannot be repeated, and the run ends compensation_failed.",
 			u.Do.Agent, u.Do.Name)
 	}
 }
@@ -60,11 +61,11 @@ func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
 	byKey := do.ByKey
 	return &Undo{
 		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: func(s *Scope) (value.Value, error) { return args.build(s, byKey && !outputKnown(s)) },
+		Input: func(s *eval.Scope) (value.Value, error) { return args.build(s, byKey && !outputKnown(s)) },
 	}, static
 }
 
-func outputKnown(s *Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
+func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
 // declaredUndo fills the arguments of compensated_by by name: from the
 // forward output, then from the forward input. The second result is its settings.
@@ -80,21 +81,21 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 	for _, name := range sorted.Keys(a.in) {
 		spec := a.in[name]
 		from, ty := "", cty.NilType
-		switch shape := l.ev.steps[d.index]; {
-		case shape.out.IsObjectType() && shape.out.HasAttribute(name):
-			from, ty = "output", shape.out.AttributeType(name)
-		case shape.in.IsObjectType() && shape.in.HasAttribute(name):
-			from, ty = "input", shape.in.AttributeType(name)
+		switch shape := l.ev.Steps[d.index]; {
+		case shape.Out.IsObjectType() && shape.Out.HasAttribute(name):
+			from, ty = "output", shape.Out.AttributeType(name)
+		case shape.In.IsObjectType() && shape.In.HasAttribute(name):
+			from, ty = "input", shape.In.AttributeType(name)
 		case spec.required():
 			ok = false
-			l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+			l.Errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 				"%s is compensated by %s, which requires argument %q; neither the output nor the input of the step has it. Write a compensate block.",
 				fwd.short(), a.short(), name)
 			continue
 		}
 		if from != "" && !value.Assignable(ty, spec.typ) {
 			ok = false
-			l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+			l.Errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 				"%s is compensated by %s, whose argument %q is %s; the step's %s %q is %s. Write a compensate block.",
 				fwd.short(), a.short(), name, value.TypeText(spec.typ), from, name, value.TypeText(ty))
 			continue
@@ -113,7 +114,7 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 
 // A filler builds the arguments of a declared undo.
 type filler struct {
-	ev       *evaluator
+	ev       *eval.Evaluator
 	self     int
 	byKey    bool
 	usesSelf bool
@@ -127,11 +128,11 @@ type fill struct {
 }
 
 // eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
-func (f *filler) eval(s *Scope) (value.Value, error) {
+func (f *filler) eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
-		return value.Value{}, errNoScope
+		return value.Value{}, eval.ErrNoScope
 	}
-	self, err := selfValue(s.Self, f.ev.steps[f.self])
+	self, err := eval.SelfValue(s.Self, f.ev.Steps[f.self])
 	if err != nil {
 		return value.Value{}, err
 	}
@@ -173,7 +174,7 @@ func attribute(v cty.Value, name string) cty.Value {
 func (l undoLinker) soundness() {
 	d := l.decl
 	if d.deadline == nil {
-		l.warnf(d.where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.name)
+		l.Warnf(d.where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.name)
 	}
 	l.before()
 	effects := false
@@ -181,7 +182,7 @@ func (l undoLinker) soundness() {
 		effects = effects || s.action == nil || !s.readOnly
 	}
 	if !effects {
-		l.add(diag.SeverityInfo, d.where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.name)
+		l.Add(diag.SeverityInfo, d.where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.name)
 	}
 	later := map[int]bool{}
 	if p := l.out.Pivot; p >= 0 && d.order != nil {
@@ -220,7 +221,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		out.NoUndo = true
 		return
 	}
-	l.errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
+	l.Errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
 }
 
@@ -232,7 +233,7 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.static.Retry.MaxAttempts == 1 || out.OnRerun == RerunUndoFirst {
 		return
 	}
-	l.warnf(asked.rng, "Unknown outcomes are not repeated",
+	l.Warnf(asked.Range, "Unknown outcomes are not repeated",
 		"%s is not idempotent, so it is repeated only after a failure that surely did nothing. Where the outcome is not known (a timeout, a lost agent, an answer the agent is not sure of) no second attempt is made. If a repetition under the same key does no harm, write idempotent = true.",
 		s.action.short())
 }
@@ -245,16 +246,16 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 		bad  bool
 		at   func() hcl.Range
 	}{
-		{"for_each", d.each(), func() hcl.Range { return d.attr("for_each").rng }},
+		{"for_each", d.each(), func() hcl.Range { return d.attr("for_each").Range }},
 		{"catch", d.catch != nil, func() hcl.Range { return d.catch.def }},
 		{"postcondition", len(d.post) > 0, func() hcl.Range { return d.post[0].where }},
 	} {
 		if x.bad {
-			l.errorf(x.at(), "Not allowed on a pivot", "The pivot is one call that succeeds or not, so it cannot have %s.", x.name)
+			l.Errorf(x.at(), "Not allowed on a pivot", "The pivot is one call that succeeds or not, so it cannot have %s.", x.name)
 		}
 	}
 	if d.undo != nil && !l.m.older {
-		l.errorf(d.undo.where, "Not allowed on a pivot",
+		l.Errorf(d.undo.where, "Not allowed on a pivot",
 			"A pivot that failed has done nothing, and once it has succeeded nothing is undone, so compensate can never run. Remove it, or remove pivot = true.")
 	}
 	for _, i := range sorted.Ints(later) {
@@ -273,7 +274,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 		case s.decl.attr("deadline") != nil:
 			why = " Its deadline would make it fail."
 		}
-		l.errorf(s.decl.where, "Step after the pivot can fail",
+		l.Errorf(s.decl.where, "Step after the pivot can fail",
 			"After the pivot %q nothing is undone. Step %q must be read-only, have catch { errors = [\"*\"] }, or be an idempotent action with retry { max_attempts = \"unbounded\" } and no deadline.%s",
 			d.name, s.decl.name, why)
 	}
@@ -282,7 +283,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 // catchesAll reports whether a step has catch { errors = ["*"] }.
 func catchesAll(d *stepDecl) bool {
 	e := d.catch.attr("errors")
-	if e == nil || e.bad {
+	if e == nil || e.Bad {
 		return false
 	}
 	return slices.Contains(literals(e), "*")
@@ -314,7 +315,7 @@ func (l undoLinker) fits(s *linkedStep) {
 	case 1:
 		which = fmt.Sprintf("attempts %d and %d", lost, st.Retry.MaxAttempts)
 	}
-	l.warnf(d.attr("deadline").rng, "Retries cannot fit the step deadline",
+	l.Warnf(d.attr("deadline").Range, "Retries cannot fit the step deadline",
 		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
 		st.Retry.MaxAttempts, value.SpanText(st.Timeout), value.SpanText(total), which)
 }

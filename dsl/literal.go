@@ -10,25 +10,15 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // A literalDecoder reads arguments that must be constants.
 type literalDecoder struct {
-	*reporter
+	*report.Reporter
 	m *module
-}
-
-// literalString returns the only argument of a call if it is a plain string.
-func literalString(call *hclsyntax.FunctionCallExpr) (string, bool) {
-	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(calls(call.Args[0])) > 0 {
-		return "", false
-	}
-	v, diags := metered.EvaluateOnce(call.Args[0], nil, nil)
-	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
-		return "", false
-	}
-	return v.AsString(), true
 }
 
 func (d literalDecoder) promise(b *block, name string) *bool {
@@ -50,19 +40,19 @@ func (d literalDecoder) flag(b *block, name string, def bool) bool {
 		return def
 	}
 	if v.Type() != cty.Bool || v.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is true or false.", name)
+		d.Errorf(e.Range, "Invalid value for "+name, "%s is true or false.", name)
 		return def
 	}
 	return v.True()
 }
 
-func (d literalDecoder) literalText(e *expr, name string) (string, bool) {
+func (d literalDecoder) literalText(e *eval.Expr, name string) (string, bool) {
 	v, ok := d.literal(e, name)
 	if !ok {
 		return "", false
 	}
 	if v.Type() != cty.String || v.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
+		d.Errorf(e.Range, "Invalid value for "+name, "%s is a string.", name)
 		return "", false
 	}
 	return v.AsString(), true
@@ -80,7 +70,7 @@ func (d literalDecoder) text(b *block, name string) string {
 	}
 	s, err := convert.Convert(v, cty.String)
 	if err != nil || s.IsNull() {
-		d.errorf(e.rng, "Invalid value for "+name, "%s is a string.", name)
+		d.Errorf(e.Range, "Invalid value for "+name, "%s is a string.", name)
 		return ""
 	}
 	return s.AsString()
@@ -88,20 +78,20 @@ func (d literalDecoder) text(b *block, name string) string {
 
 // literal evaluates an attribute that must be written out: no references and
 // no functions.
-func (d literalDecoder) literal(e *expr, name string) (cty.Value, bool) {
-	if e.bad {
+func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
+	if e.Bad {
 		return cty.NilVal, false
 	}
-	if len(e.syn.Variables()) > 0 || len(calls(e.syn)) > 0 {
-		d.errorf(e.rng, "Not a literal value",
+	if len(e.Syntax.Variables()) > 0 || len(eval.Calls(e.Syntax)) > 0 {
+		d.Errorf(e.Range, "Not a literal value",
 			"%s must be known when the file is read, so it cannot refer to anything or call functions.", name)
-		e.bad = true
+		e.Bad = true
 		return cty.NilVal, false
 	}
-	v, diags := metered.EvaluateOnce(e.syn, nil, d.allowance())
-	d.hcl(diags)
+	v, diags := metered.EvaluateOnce(e.Syntax, nil, d.Allowance())
+	d.HCL(diags)
 	if diags.HasErrors() {
-		e.bad = true
+		e.Bad = true
 		return cty.NilVal, false
 	}
 	return v, true
@@ -109,43 +99,43 @@ func (d literalDecoder) literal(e *expr, name string) (cty.Value, bool) {
 
 // constant evaluates an attribute in which functions may stand, references
 // not.
-func (d literalDecoder) constant(e *expr, why string) (cty.Value, bool) {
-	if e.bad {
+func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
+	if e.Bad {
 		return cty.NilVal, false
 	}
-	if vars := e.syn.Variables(); len(vars) > 0 {
-		d.errorf(vars[0].SourceRange(), "Reference not available here", "%s", why)
-		e.bad = true
+	if vars := e.Syntax.Variables(); len(vars) > 0 {
+		d.Errorf(vars[0].SourceRange(), "Reference not available here", "%s", why)
+		e.Bad = true
 		return cty.NilVal, false
 	}
-	for _, c := range calls(e.syn, "secret") {
-		d.errorf(c.Range(), "secret() not allowed here", "%s", secretRule)
-		e.bad = true
+	for _, c := range eval.Calls(e.Syntax, "secret") {
+		d.Errorf(c.Range(), "secret() not allowed here", "%s", eval.SecretRule)
+		e.Bad = true
 		return cty.NilVal, false
 	}
-	v, diags := metered.EvaluateOnce(e.syn, d.m.funcs, d.allowance())
-	d.hcl(diags)
+	v, diags := metered.EvaluateOnce(e.Syntax, d.m.funcs, d.Allowance())
+	d.HCL(diags)
 	if diags.HasErrors() {
-		e.bad = true
+		e.Bad = true
 		return cty.NilVal, false
 	}
 	return v, true
 }
 
 // typeOf reads a type constraint. In JSON it is a string.
-func (d literalDecoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
-	if e.bad {
+func (d literalDecoder) typeOf(e *eval.Expr) (cty.Type, *typeexpr.Defaults, bool) {
+	if e.Bad {
 		return cty.NilType, nil, false
 	}
-	var syn hcl.Expression = e.syn
-	if e.raw != nil {
-		start := hcl.Pos{Line: e.rng.Start.Line, Column: e.rng.Start.Column + 1, Byte: e.rng.Start.Byte + 1}
-		if diag := prescan([]byte(*e.raw), e.rng.Filename); diag != nil {
-			d.hcl(hcl.Diagnostics{diag})
+	var syn hcl.Expression = e.Syntax
+	if e.Raw != nil {
+		start := hcl.Pos{Line: e.Range.Start.Line, Column: e.Range.Start.Column + 1, Byte: e.Range.Start.Byte + 1}
+		if diag := prescan([]byte(*e.Raw), e.Range.Filename); diag != nil {
+			d.HCL(hcl.Diagnostics{diag})
 			return cty.NilType, nil, false
 		}
-		x, diags := hclsyntax.ParseExpression([]byte(*e.raw), e.rng.Filename, start)
-		d.hcl(diags)
+		x, diags := hclsyntax.ParseExpression([]byte(*e.Raw), e.Range.Filename, start)
+		d.HCL(diags)
 		if diags.HasErrors() {
 			return cty.NilType, nil, false
 		}
@@ -158,6 +148,6 @@ func (d literalDecoder) typeOf(e *expr) (cty.Type, *typeexpr.Defaults, bool) {
 			x.Detail += diag.DidYouMean(name, []string{"string", "number", "bool", "list", "set", "map", "object", "tuple", "any"})
 		}
 	}
-	d.hcl(diags)
+	d.HCL(diags)
 	return ty, defs, !diags.HasErrors()
 }

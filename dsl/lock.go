@@ -14,6 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // LockFile is the name of the lock file in a module's directory.
@@ -107,20 +108,20 @@ func ReadLock(src []byte, filename string) (Lock, diag.Diagnostics) {
 		a := LockedAgent{Name: b.Name, Version: b.Version, Constraint: b.Constraint, Hashes: map[string]string{}}
 		switch {
 		case !lockedName.MatchString(b.Name):
-			r.errorf(b.Range, "Invalid lock file", "%q cannot be the name of an agent.", b.Name)
+			r.Errorf(b.Range, "Invalid lock file", "%q cannot be the name of an agent.", b.Name)
 		case seen[b.Name]:
-			r.errorf(b.Range, "Invalid lock file", "Agent %q is locked twice.", b.Name)
+			r.Errorf(b.Range, "Invalid lock file", "Agent %q is locked twice.", b.Name)
 		case b.Version == "":
-			r.errorf(b.Range, "Invalid lock file", "Agent %q is locked to no version.", b.Name)
+			r.Errorf(b.Range, "Invalid lock file", "Agent %q is locked to no version.", b.Name)
 		}
 		seen[b.Name] = true
 		for _, h := range b.Hashes {
 			p, sum, err := parseHash(h)
 			switch _, twice := a.Hashes[p]; {
 			case err != nil:
-				r.errorf(b.Range, "Invalid lock file", "Agent %q: %v.", b.Name, err)
+				r.Errorf(b.Range, "Invalid lock file", "Agent %q: %v.", b.Name, err)
 			case twice:
-				r.errorf(b.Range, "Invalid lock file", "Agent %q has two hashes for %s.", b.Name, p)
+				r.Errorf(b.Range, "Invalid lock file", "Agent %q has two hashes for %s.", b.Name, p)
 			default:
 				a.Hashes[p] = sum
 			}
@@ -128,7 +129,7 @@ func ReadLock(src []byte, filename string) (Lock, diag.Diagnostics) {
 		l.Agents = append(l.Agents, a)
 	}
 	sort.SliceStable(l.Agents, func(i, j int) bool { return l.Agents[i].Name < l.Agents[j].Name })
-	diags := r.finish()
+	diags := r.Finish()
 	if diags.HasErrors() {
 		return Lock{}, diags
 	}
@@ -168,22 +169,22 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 	conf := UserConfig{DevOverrides: map[string]string{}}
 	for _, o := range f.Overrides {
 		attrs, diags := o.Body.JustAttributes()
-		r.hcl(diags)
+		r.HCL(diags)
 		for name, a := range attrs {
 			v, diags := a.Expr.Value(nil)
-			r.hcl(diags)
+			r.HCL(diags)
 			switch {
 			case diags.HasErrors():
 			case !lockedName.MatchString(name):
-				r.errorf(a.NameRange, "Invalid agent name", "%q cannot be the name of an agent.", name)
+				r.Errorf(a.NameRange, "Invalid agent name", "%q cannot be the name of an agent.", name)
 			case v.IsNull() || !v.Type().Equals(cty.String) || v.AsString() == "":
-				r.errorf(a.Expr.Range(), "Invalid override", "The value must be the path of a binary or of its directory.")
+				r.Errorf(a.Expr.Range(), "Invalid override", "The value must be the path of a binary or of its directory.")
 			default:
 				conf.DevOverrides[name] = v.AsString()
 			}
 		}
 	}
-	diags := r.finish()
+	diags := r.Finish()
 	if diags.HasErrors() {
 		return UserConfig{}, diags
 	}
@@ -192,37 +193,37 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 
 // readPlain decodes a small file without expressions into out, after the same
 // scan that sources of workflows get.
-func readPlain(src []byte, filename string, out any) *reporter {
-	r := &reporter{sources: map[string][]byte{filename: src}, places: places{}}
+func readPlain(src []byte, filename string, out any) *report.Reporter {
+	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Places: report.Places{}}
 	if d := prescan(src, filename); d != nil {
-		r.hcl(hcl.Diagnostics{d})
+		r.HCL(hcl.Diagnostics{d})
 		return r
 	}
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
-	r.hcl(diags)
+	r.HCL(diags)
 	if diags.HasErrors() {
 		return r
 	}
 	if body, ok := file.Body.(*hclsyntax.Body); ok && !plain(r, body) {
 		return r
 	}
-	r.hcl(gohcl.DecodeBody(file.Body, nil, out))
+	r.HCL(gohcl.DecodeBody(file.Body, nil, out))
 	return r
 }
 
 // plain reports whether a body holds only literal values, and reports each that is not.
 // The library would evaluate other expressions without a limit of time and memory.
-func plain(r *reporter, body *hclsyntax.Body) bool {
+func plain(r *report.Reporter, body *hclsyntax.Body) bool {
 	ok := true
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors
 		switch n := n.(type) {
 		case *hclsyntax.ForExpr, *hclsyntax.SplatExpr, *hclsyntax.BinaryOpExpr, *hclsyntax.ConditionalExpr, *hclsyntax.TemplateWrapExpr, *hclsyntax.TemplateJoinExpr:
 			ok = false
-			r.errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
+			r.Errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
 		case *hclsyntax.TemplateExpr:
 			if ok && len(n.Parts) > 1 {
 				ok = false
-				r.errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
+				r.Errorf(n.Range(), "Not a literal value", "This file holds plain values; it cannot compute any.")
 			}
 		}
 		return nil

@@ -1,8 +1,29 @@
 package dsl
 
 import (
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// What expressions see.
+type (
+	// A Scope is what an expression can see.
+	Scope = eval.Scope
+	// A Memo caches decoded values between evaluations for one run.
+	Memo = eval.Memo
+	// RunInfo is run.* in expressions.
+	RunInfo = eval.RunInfo
+	// An EachItem is each.key and each.value.
+	EachItem = eval.EachItem
+	// A Self is self.* in postcondition and compensate.
+	Self = eval.Self
+	// A Failure is failure.*: the first failure that turned the run.
+	Failure = eval.Failure
+	// A StepResult is what expressions see of one step.
+	StepResult = eval.StepResult
+	// An InstanceResult is the result of one instance of a step.
+	InstanceResult = eval.InstanceResult
 )
 
 // A Value is an immutable JSON document together with what must be kept apart from it:

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
@@ -34,7 +35,7 @@ func (l nullChecker) nullReads() {
 		}
 	}
 	for _, loc := range l.decl.ownLocals {
-		l.nullRead(loc.expr, nil, false)
+		l.nullRead(loc.Expr, nil, false)
 	}
 	for _, o := range l.decl.outputs {
 		l.nullRead(o.value, nil, false)
@@ -73,7 +74,7 @@ func (l nullChecker) attrText(d *stepDecl, name string) string {
 	if d == nil || d.attr(name) == nil {
 		return ""
 	}
-	return l.sourceText(d.attr(name).rng)
+	return l.sourceText(d.attr(name).Range)
 }
 
 func (l nullChecker) sourceText(r hcl.Range) string {
@@ -81,7 +82,7 @@ func (l nullChecker) sourceText(r hcl.Range) string {
 }
 
 func (l nullChecker) exactText(r hcl.Range) string {
-	src := l.sources[r.Filename]
+	src := l.Sources[r.Filename]
 	if r.Start.Byte < 0 || r.End.Byte > len(src) || r.Start.Byte > r.End.Byte {
 		return ""
 	}
@@ -100,17 +101,17 @@ func withoutSpace(b []byte) []byte {
 	return out
 }
 
-func (l nullChecker) nullRead(e *expr, reader *stepDecl, covered bool) {
-	if e == nil || e.bad || e.comp == nil || len(e.comp.direct) == 0 {
+func (l nullChecker) nullRead(e *eval.Expr, reader *stepDecl, covered bool) {
+	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.Direct) == 0 {
 		return
 	}
 	v := &nullVisitor{l: l, reader: reader}
 	if covered {
-		if when := reader.attr("when"); when != nil && !when.bad && when.comp != nil {
-			v.guards = append(v.guards, v.tested(nil, when.syn, when.rng))
+		if when := reader.attr("when"); when != nil && !when.Bad && when.Compiled != nil {
+			v.guards = append(v.guards, v.tested(nil, when.Syntax, when.Range))
 		}
 	}
-	hclsyntax.Walk(e.syn, v)
+	hclsyntax.Walk(e.Syntax, v)
 }
 
 // A nullVisitor finds reads of outputs outside of guards: try(), can(), and
@@ -178,7 +179,7 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 // status, their error, or whether there is an output at all.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
-	safe := calls(cond, "try", "can")
+	safe := eval.Calls(cond, "try", "can")
 	hclsyntax.VisitAll(cond, func(n hclsyntax.Node) hcl.Diagnostics {
 		r, ok := v.readOf(n)
 		if !ok {
@@ -282,7 +283,7 @@ func (v *nullVisitor) read(r stepRead) {
 	if len(reasons) == 0 {
 		return
 	}
-	v.l.warnf(r.at, "Output may be null",
+	v.l.Warnf(r.at, "Output may be null",
 		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, null), or test %s.",
 		r.step, reasons[0].text, r.text, r.status())
 }

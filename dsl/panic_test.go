@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -27,7 +28,7 @@ func TestFunctionThatPanics(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	_, err := wf.Outputs[0].Value(&Scope{Vars: value.NewValue([]byte(`{"n":0}`), nil, nil)})
+	_, err := wf.Outputs[0].Value(&eval.Scope{Vars: value.NewValue([]byte(`{"n":0}`), nil, nil)})
 	if err == nil || !strings.Contains(err.Error(), "the function cannot compute it") || strings.Contains(err.Error(), "goroutine") {
 		t.Errorf("in a run: %v", err)
 	}

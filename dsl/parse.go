@@ -16,8 +16,10 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // ParseOptions choose what Parse reads.
@@ -42,12 +44,12 @@ type module struct {
 	files   map[string][]byte // that make up the module
 	sources map[string][]byte // all that were read, for messages
 	reads   functions.Reads
-	places  places
+	places  report.Places
 
 	agents    map[string]*agentDecl
 	variables map[string]*variableDecl // of file level
-	locals    map[string]*localDecl    // of file level
-	ownLocals []*localDecl             // those of locals, and their twins
+	locals    map[string]*eval.Local   // of file level
+	ownLocals []*eval.Local            // those of locals, and their twins
 	workflows []*workflowDecl          // and their twins
 	auto      []Assignment
 	funcs     map[string]function.Function
@@ -75,8 +77,8 @@ func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 // parseFiles reads the files of a module.
 func parseFiles(fsys fs.FS, opts ParseOptions) (*module, diag.Diagnostics) {
 	m := newModule(opts.File)
-	r := &reporter{sources: m.sources, places: m.places}
-	if !r.bounded(func() {
+	r := &report.Reporter{Sources: m.sources, Places: m.places}
+	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
 		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.reads}
 		m.build(r, source, opts.EngineVersion)
@@ -84,7 +86,7 @@ func parseFiles(fsys fs.FS, opts ParseOptions) (*module, diag.Diagnostics) {
 	}) {
 		m.partial = true // what was not looked at is missing
 	}
-	diags := r.finish()
+	diags := r.Finish()
 	m.failed = diags.HasErrors()
 	return m, diags
 }
@@ -97,12 +99,12 @@ func parseStored(file string, files map[string][]byte, answers functions.Reads, 
 	for name, src := range files {
 		m.files[name], m.sources[name] = src, src
 	}
-	r := &reporter{sources: m.sources, places: m.places}
+	r := &report.Reporter{Sources: m.sources, Places: m.places}
 	if older {
-		r.effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		r.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	m.build(r, storedSource{&m.reads}, "")
-	diags := r.finish()
+	diags := r.Finish()
 	m.failed = m.failed || diags.HasErrors()
 	return m, diags
 }
@@ -113,7 +115,7 @@ func newModule(file string) *module {
 		files:   map[string][]byte{},
 		sources: map[string][]byte{},
 		reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
-		places:  places{},
+		places:  report.Places{},
 	}
 }
 
@@ -149,7 +151,7 @@ func isAutoVars(name string) bool {
 }
 
 // load reads the files of the module.
-func (m *module) load(r *reporter, fsys fs.FS, dir string) {
+func (m *module) load(r *report.Reporter, fsys fs.FS, dir string) {
 	var names []string
 	if m.file != "" {
 		names = []string{path.Clean(m.file)}
@@ -157,7 +159,7 @@ func (m *module) load(r *reporter, fsys fs.FS, dir string) {
 	} else {
 		entries, err := fs.ReadDir(fsys, ".")
 		if err != nil {
-			r.errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
+			r.Errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 			return
 		}
 		for _, e := range entries {
@@ -170,12 +172,12 @@ func (m *module) load(r *reporter, fsys fs.FS, dir string) {
 			if dir != "" {
 				where = fmt.Sprintf("The directory %q", dir)
 			}
-			r.errorf(hcl.Range{}, "No workflow files", "%s holds no *.hcl file.", where)
+			r.Errorf(hcl.Range{}, "No workflow files", "%s holds no *.hcl file.", where)
 			return
 		}
 	}
 	if len(names) > maxFiles {
-		r.errorf(hcl.Range{}, "Too many files", "A module may hold at most %d files.", maxFiles)
+		r.Errorf(hcl.Range{}, "Too many files", "A module may hold at most %d files.", maxFiles)
 		return
 	}
 	total := 0
@@ -185,7 +187,7 @@ func (m *module) load(r *reporter, fsys fs.FS, dir string) {
 			continue
 		}
 		if total += len(src); total > maxModule {
-			r.errorf(hcl.Range{}, "Module too large", "The files of a module may hold at most 16 MiB.")
+			r.Errorf(hcl.Range{}, "Module too large", "The files of a module may hold at most 16 MiB.")
 			return
 		}
 		m.files[name], m.sources[name] = src, src
@@ -194,14 +196,14 @@ func (m *module) load(r *reporter, fsys fs.FS, dir string) {
 
 // readFile reads at most one byte more than is allowed: a file of any size
 // costs no more than that.
-func readFile(r *reporter, fsys fs.FS, name string) ([]byte, bool) {
+func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
-		r.sources[name] = nil // known as a file, though none of it is kept
-		r.hcl(hcl.Diagnostics{tooBig(name)})
+		r.Sources[name] = nil // known as a file, though none of it is kept
+		r.HCL(hcl.Diagnostics{tooBig(name)})
 	case err != nil:
-		r.errorf(hcl.Range{}, "Cannot read file", "%s.", err)
+		r.Errorf(hcl.Range{}, "Cannot read file", "%s.", err)
 	}
 	return src, err == nil
 }
@@ -244,7 +246,7 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 
 // build turns the files into declarations. It is the same for a directory and
 // for a stored definition.
-func (m *module) build(r *reporter, source readSource, engineVersion string) {
+func (m *module) build(r *report.Reporter, source readSource, engineVersion string) {
 	names := make([]string, 0, len(m.files))
 	for n := range m.files {
 		names = append(names, n)
@@ -262,36 +264,36 @@ func (m *module) build(r *reporter, source readSource, engineVersion string) {
 	}
 	var blocks []*block
 	for _, body := range bodies {
-		blocks = append(blocks, syntaxReader{reporter: r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
+		blocks = append(blocks, syntaxReader{Reporter: r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
 	}
-	d := &decoder{reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
+	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.funcs = functions.Table(&m.reads)
 	d.module(blocks)
 	if !broken { // with a file missing, half of the names would seem unknown
-		graphDecoder{d, referenceDecoder{d, map[*localDecl]visit{}}}.resolve()
+		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 	} else {
 		m.failed, m.partial = true, true
 	}
 }
 
 // parseFile measures and parses one file and notes where its blocks are.
-func (m *module) parseFile(r *reporter, name string) (hcl.Body, bool) {
+func (m *module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.files[name]
 	if strings.HasSuffix(name, ".json") {
 		if d := prescanJSON(src, name); d != nil {
-			r.hcl(hcl.Diagnostics{d})
+			r.HCL(hcl.Diagnostics{d})
 			return nil, false
 		}
 		f, diags := hcljson.Parse(src, name)
-		r.hcl(diags)
+		r.HCL(diags)
 		return f.Body, !diags.HasErrors()
 	}
 	if d := prescan(src, name); d != nil {
-		r.hcl(hcl.Diagnostics{d})
+		r.HCL(hcl.Diagnostics{d})
 		return nil, false
 	}
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
-	r.hcl(diags)
+	r.HCL(diags)
 	if body, ok := f.Body.(*hclsyntax.Body); ok {
 		m.places[name] = blockPlaces(body, nil)
 	}
@@ -301,7 +303,7 @@ func (m *module) parseFile(r *reporter, name string) (hcl.Body, bool) {
 // blockPlaces lists the blocks of a body with their extent, outer before
 // inner. Blocks named input and locals are left out: they say nothing that
 // the source line does not.
-func blockPlaces(body *hclsyntax.Body, out []place) []place {
+func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type
 		if len(b.Labels) > 0 {
@@ -309,7 +311,7 @@ func blockPlaces(body *hclsyntax.Body, out []place) []place {
 		}
 		rng := b.Range()
 		if b.Type != "input" && b.Type != "locals" {
-			out = append(out, place{start: b.TypeRange.Start.Byte, end: max(rng.End.Byte, b.CloseBraceRange.End.Byte), label: label})
+			out = append(out, report.Place{Start: b.TypeRange.Start.Byte, End: max(rng.End.Byte, b.CloseBraceRange.End.Byte), Label: label})
 		}
 		out = blockPlaces(b.Body, out)
 	}
@@ -317,7 +319,7 @@ func blockPlaces(body *hclsyntax.Body, out []place) []place {
 }
 
 // loadValues reads the *.auto.vars.hcl files next to the module.
-func (m *module) loadValues(r *reporter, fsys fs.FS) {
+func (m *module) loadValues(r *report.Reporter, fsys fs.FS) {
 	dir := "."
 	if m.file != "" {
 		dir = path.Dir(m.file)
@@ -327,7 +329,7 @@ func (m *module) loadValues(r *reporter, fsys fs.FS) {
 		if m.file == "" {
 			return // load has said so
 		}
-		r.errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
+		r.Errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 		return
 	}
 	count, total := 0, 0
@@ -336,7 +338,7 @@ func (m *module) loadValues(r *reporter, fsys fs.FS) {
 			continue
 		}
 		if count++; count > maxFiles {
-			r.errorf(hcl.Range{}, "Too many files", "A module may have at most %d *.auto.vars.hcl files. Put values together, or give other files with --var-file.", maxFiles)
+			r.Errorf(hcl.Range{}, "Too many files", "A module may have at most %d *.auto.vars.hcl files. Put values together, or give other files with --var-file.", maxFiles)
 			return
 		}
 		name := path.Join(dir, e.Name())
@@ -345,7 +347,7 @@ func (m *module) loadValues(r *reporter, fsys fs.FS) {
 			continue
 		}
 		if total += len(src); total > maxModule {
-			r.errorf(hcl.Range{}, "Values too large", "The *.auto.vars.hcl files of a module may hold at most 16 MiB.")
+			r.Errorf(hcl.Range{}, "Values too large", "The *.auto.vars.hcl files of a module may hold at most 16 MiB.")
 			return
 		}
 		m.sources[name] = src

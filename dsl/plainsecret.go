@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -30,13 +31,13 @@ var (
 
 // plainSecrets warns of secrets that are written into the workflow: everybody who may
 // read the workflow, or the definition in the state, can read them.
-func plainSecrets(r *reporter, spec *argSpec, a arg, title string) {
-	if a.expr.bad || a.expr.syn == nil {
+func plainSecrets(r *report.Reporter, spec *argSpec, a arg, title string) {
+	if a.expr.Bad || a.expr.Syntax == nil {
 		return
 	}
 	var p plainSecret
 	whole := spec.field.Sensitive && spec.field.Type.Kind == schema.KindString
-	p.look(a.expr.syn, a.name, a.name, whole && !holdsAddress(a.name))
+	p.look(a.expr.Syntax, a.name, a.name, whole && !holdsAddress(a.name))
 	if len(p.found) == 0 {
 		return
 	}
@@ -44,8 +45,8 @@ func plainSecrets(r *reporter, spec *argSpec, a arg, title string) {
 	if n := len(p.found) - maxNamedSecrets; n > 0 {
 		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
 	}
-	r.push(diag.Diagnostic{
-		Severity: diag.SeverityWarning, Range: toRange(a.where), HideSource: true,
+	r.Push(diag.Diagnostic{
+		Severity: diag.SeverityWarning, Range: report.Range(a.where), HideSource: true,
 		Summary: "Secret is written out",
 		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+
 			`Write secret("env:NAME") or secret("file:PATH") instead: only the agent gets the value then.`,

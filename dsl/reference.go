@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -17,12 +18,12 @@ import (
 // A sight is what a direct expression sees: when it is compiled the
 // declarations, when it is evaluated a scope.
 type sight struct {
-	ev     *evaluator
+	ev     *eval.Evaluator
 	self   int                // index of the step that self is about
-	locals []*localDecl       // that the expression refers to
+	locals []*eval.Local      // that the expression refers to
 	nodes  *int               // compiled so far
 	effort *metered.Allowance // of the check that compiles
-	s      *Scope
+	s      *eval.Scope
 }
 
 // A reference reads one value by a path known when the definition is linked.
@@ -64,24 +65,24 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	first, rest := steps[0].Name, steps[1:]
 	switch r.root {
 	case "var":
-		seen, ok := x.ev.vars[first]
+		seen, ok := x.ev.Vars[first]
 		if !ok {
 			return nil
 		}
-		r.sensitive = seen.sensitive
-		r.through(steps, cty.Object(map[string]cty.Type{first: seen.typ}))
+		r.sensitive = seen.Sensitive
+		r.through(steps, cty.Object(map[string]cty.Type{first: seen.Type}))
 		return r
 	case "step":
 		r.step = -1
-		for i := range x.ev.steps {
-			if x.ev.steps[i].name == first {
+		for i := range x.ev.Steps {
+			if x.ev.Steps[i].Name == first {
 				r.step = i
 			}
 		}
 		if r.step < 0 {
 			return nil
 		}
-		r.each = x.ev.steps[r.step].each
+		r.each = x.ev.Steps[r.step].Each
 		if r.each && len(rest) > 0 {
 			r.name, rest = rest[0].Name, rest[1:]
 			if !value.IsPlain(r.name) || r.name == "" {
@@ -95,9 +96,9 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	case "each.value":
 		r.through(rest, cty.DynamicPseudoType)
 	case "self.output":
-		r.through(rest, x.ev.steps[x.self].out)
+		r.through(rest, x.ev.Steps[x.self].Out)
 	case "self.input":
-		r.through(rest, x.ev.steps[x.self].in)
+		r.through(rest, x.ev.Steps[x.self].In)
 	case "self.timed_out":
 		r.scalar(rest, schema.KindBool)
 	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
@@ -115,7 +116,7 @@ func (x *sight) ofStep(r *reference, rest []value.PathStep) *reference {
 	r.field = rest[0].Name
 	switch r.field {
 	case "output":
-		r.through(rest[1:], x.ev.steps[r.step].out)
+		r.through(rest[1:], x.ev.Steps[r.step].Out)
 	case "status", "started_at":
 		r.scalar(rest[1:], schema.KindString)
 	case "timed_out":
@@ -216,11 +217,11 @@ func (r *reference) find(x *sight) (f finding, ok bool) {
 }
 
 // instance returns the result of the step, or of one of its instances.
-func (r *reference) instance(x *sight) (inst InstanceResult, ok bool) {
+func (r *reference) instance(x *sight) (inst eval.InstanceResult, ok bool) {
 	if x.s.Step == nil {
 		return inst, false
 	}
-	res := resultOf(x.s, x.ev, r.step)
+	res := eval.ResultOf(x.s, x.ev, r.step)
 	if res.Each != r.each {
 		return inst, false
 	}
@@ -259,7 +260,7 @@ func plainText(raw []byte) (string, bool) {
 	return string(t[1 : len(t)-1]), true
 }
 
-func (r *reference) ofInstance(i *InstanceResult) (finding, bool) {
+func (r *reference) ofInstance(i *eval.InstanceResult) (finding, bool) {
 	switch r.field {
 	case "output":
 		return r.within(i.Output)
@@ -286,7 +287,7 @@ func instant(t time.Time) (finding, bool) {
 	return finding{text: t.UTC().Format(time.RFC3339Nano)}, true
 }
 
-func (r *reference) ofSelf(s *Self) (finding, bool) {
+func (r *reference) ofSelf(s *eval.Self) (finding, bool) {
 	switch {
 	case s == nil:
 	case r.field == "input":
@@ -301,7 +302,7 @@ func (r *reference) ofSelf(s *Self) (finding, bool) {
 	return finding{}, false
 }
 
-func (r *reference) ofFailure(f *Failure) (finding, bool) {
+func (r *reference) ofFailure(f *eval.Failure) (finding, bool) {
 	switch {
 	case f == nil:
 	case r.field == "step":
@@ -314,7 +315,7 @@ func (r *reference) ofFailure(f *Failure) (finding, bool) {
 	return finding{}, false
 }
 
-func (r *reference) ofRun(i *RunInfo) (finding, bool) {
+func (r *reference) ofRun(i *eval.RunInfo) (finding, bool) {
 	switch r.field {
 	case "id":
 		return finding{text: i.ID}, true

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
@@ -22,7 +23,7 @@ import (
 // references that are not allowed where they are.
 type referenceDecoder struct {
 	*decoder
-	visits map[*localDecl]visit // of the search through local values
+	visits map[*eval.Local]visit // of the search through local values
 }
 
 // A visit is how far a depth-first search has come with a local value.
@@ -54,73 +55,29 @@ const (
 	allowForward  = allowRunLevel | allowStep
 )
 
-// secretRule says where secret() may be written.
-const secretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
-
-// A compiled expression knows what it refers to, so that only that is put
-// into its evaluation context.
-type compiled struct {
-	syn     hclsyntax.Expression // as written
-	paid    hclsyntax.Expression // as it is evaluated
-	refs    []hcl.Traversal      // that were not refused
-	vars    bool
-	locals  []*localDecl
-	steps   []int             // direct and through locals, ascending
-	direct  map[int]hcl.Range // steps the expression names itself
-	named   []int             // the keys of direct, ascending
-	each    bool
-	eachKey bool
-	self    bool
-	selfOut bool
-	failure bool
-	run     bool
-	secrets bool
-	konst   *cty.Value // value, if it refers to nothing
-}
-
 // names is what a place in the source can see.
 type names struct {
 	variables map[string]*variableDecl
-	locals    map[string]*localDecl
+	locals    map[string]*eval.Local
 	steps     []*stepDecl
 	index     map[string]int
 	hasEach   bool
 	inUndoOf  string // name of the step, inside compensate
 }
 
-// calls returns the calls of the named functions in an expression, of all
-// functions if none is named.
-func calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
-	var out []*hclsyntax.FunctionCallExpr
-	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
-			if len(only) == 0 {
-				out = append(out, c)
-			}
-			for _, name := range only {
-				if c.Name == name {
-					out = append(out, c)
-				}
-			}
-		}
-		return nil
-	})
-	return out
-}
-
 // checkSyntax reports what is wrong with an expression alone, without the values that it reads: functions
 // that do not exist, numbers too long; it makes long numbers exact.
-func (r syntaxReader) checkSyntax(e *expr) {
-	hclsyntax.VisitAll(e.syn, func(n hclsyntax.Node) hcl.Diagnostics {
+func (r syntaxReader) checkSyntax(e *eval.Expr) {
+	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.FunctionCallExpr:
 			if !functions.Known(n.Name) {
-				e.bad = true
+				e.Bad = true
 				hint := diag.DidYouMean(n.Name, functions.Names())
 				if why, ok := functions.Impure[n.Name]; ok {
 					hint = " " + why
 				}
-				r.errorf(n.NameRange, "Call to unknown function", "There is no function named %q.%s", n.Name, hint)
+				r.Errorf(n.NameRange, "Call to unknown function", "There is no function named %q.%s", n.Name, hint)
 			}
 		case *hclsyntax.LiteralValueExpr:
 			r.checkNumber(e, n)
@@ -131,16 +88,16 @@ func (r syntaxReader) checkSyntax(e *expr) {
 
 // checkNumber keeps literal numbers exact: the library rounds what it reads
 // to 512 bits, about 150 digits.
-func (r syntaxReader) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
+func (r syntaxReader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return
 	}
 	if _, err := value.NumberText(n.Val.AsBigFloat()); err != nil {
-		e.bad = true
-		r.errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", value.MaxDigits)
+		e.Bad = true
+		r.Errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", value.MaxDigits)
 		return
 	}
-	src := r.sources[n.SrcRange.Filename]
+	src := r.Sources[n.SrcRange.Filename]
 	from, to := n.SrcRange.Start.Byte, n.SrcRange.End.Byte
 	if to-from < 100 || to > len(src) {
 		return
@@ -151,72 +108,72 @@ func (r syntaxReader) checkNumber(e *expr, n *hclsyntax.LiteralValueExpr) {
 }
 
 // compile checks every reference of an expression and notes what it uses.
-func (d referenceDecoder) compile(e *expr, ns *names, a allow) *compiled {
+func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
 	if e == nil {
 		return nil
 	}
-	if e.comp != nil {
-		return e.comp
+	if e.Compiled != nil {
+		return e.Compiled
 	}
-	c := &compiled{syn: e.syn, direct: map[int]hcl.Range{}}
-	e.comp = c
-	locals := map[string]*localDecl{}
-	for _, t := range e.syn.Variables() { // also where something else is wrong already
+	c := &eval.Compiled{Syntax: e.Syntax, Direct: map[int]hcl.Range{}}
+	e.Compiled = c
+	locals := map[string]*eval.Local{}
+	for _, t := range e.Syntax.Variables() { // also where something else is wrong already
 		if d.reference(c, t, ns, a, locals) {
-			c.refs = append(c.refs, t)
+			c.Refs = append(c.Refs, t)
 		} else {
-			e.bad = true
+			e.Bad = true
 		}
 	}
 	if !d.secretCalls(c, a) {
-		e.bad = true
+		e.Bad = true
 	}
 	for _, n := range sorted.Keys(locals) {
-		c.locals = append(c.locals, locals[n])
+		c.Locals = append(c.Locals, locals[n])
 	}
 	all := map[int]bool{}
-	for i := range c.direct {
+	for i := range c.Direct {
 		all[i] = true
 	}
-	for _, l := range c.locals { // compiled before, in order of use
-		if l.expr.bad {
-			e.bad = true
+	for _, l := range c.Locals { // compiled before, in order of use
+		if l.Expr.Bad {
+			e.Bad = true
 		}
-		if lc := l.expr.comp; lc != nil {
-			for _, i := range lc.steps {
+		if lc := l.Expr.Compiled; lc != nil {
+			for _, i := range lc.Steps {
 				all[i] = true
 			}
 		}
 	}
 	for i := range all {
-		c.steps = append(c.steps, i)
+		c.Steps = append(c.Steps, i)
 	}
-	sort.Ints(c.steps)
-	for i := range c.direct {
-		c.named = append(c.named, i)
+	sort.Ints(c.Steps)
+	for i := range c.Direct {
+		c.Named = append(c.Named, i)
 	}
-	sort.Ints(c.named)
-	c.paid = metered.Of(e.syn)
+	sort.Ints(c.Named)
+	c.Metered = metered.Of(e.Syntax)
 	d.fold(e, c)
 	return c
 }
 
 // fold evaluates an expression that refers to nothing, once and for all.
-func (d referenceDecoder) fold(e *expr, c *compiled) {
-	if e.bad || c.secrets || len(e.syn.Variables()) > 0 {
+func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
+	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return
 	}
-	v, diags := metered.Evaluate(c.paid, metered.ConstantContext(d.m.funcs, d.allowance()))
-	d.hcl(diags)
+	v, diags := metered.Evaluate(c.Metered, metered.ConstantContext(d.m.funcs, d.Allowance()))
+	d.HCL(diags)
 	if diags.HasErrors() {
-		e.bad = true
+		e.Bad = true
 		return
 	}
-	c.konst = &v
+	c.Constant = &v
 }
 
 // reference checks one traversal; false means it was refused.
-func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*localDecl) bool {
+func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
 	name, named := "", false
@@ -232,12 +189,12 @@ func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a a
 	}
 	known := root == "var" || root == "local" || root == "step" || rootFields[root] != nil
 	if known && !named {
-		d.errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
+		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
 		return false
 	}
 	switch root {
 	case "var":
-		c.vars = true
+		c.Vars = true
 		return d.refVar(name, rng, ns, a)
 	case "local":
 		l, ok := ns.locals[name]
@@ -246,7 +203,7 @@ func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a a
 			d.unavailable(rng, "local")
 			return false
 		case !ok:
-			d.errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
+			d.Errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
 				name, diag.DidYouMean(name, sorted.Keys(ns.locals)))
 			return false
 		}
@@ -257,9 +214,9 @@ func (d referenceDecoder) reference(c *compiled, t hcl.Traversal, ns *names, a a
 	case "each", "self", "failure", "run":
 		return d.refField(c, root, name, rng, ns, a)
 	case "agent":
-		d.errorf(rng, "Invalid reference", "An agent's action is not a value; it can stand only in action = agent.NAME.ACTION.")
+		d.Errorf(rng, "Invalid reference", "An agent's action is not a value; it can stand only in action = agent.NAME.ACTION.")
 	case "workflow":
-		d.errorf(rng, "Invalid reference", "A workflow is not a value.")
+		d.Errorf(rng, "Invalid reference", "A workflow is not a value.")
 	default:
 		d.unknownRoot(root, t, ns)
 	}
@@ -281,7 +238,7 @@ func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	if len(t) == 1 && hint == "" {
 		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
 	}
-	d.errorf(t.SourceRange(), "Unknown reference", "There is nothing named %q here.%s", root, hint)
+	d.Errorf(t.SourceRange(), "Unknown reference", "There is nothing named %q here.%s", root, hint)
 }
 
 func has[V any](m map[string]V, k string) bool { _, ok := m[k]; return ok }
@@ -298,47 +255,47 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	if hint == "" && ns.steps == nil && ns.index == nil {
 		hint = " Only variables declared at the top of a file can be used here, not those of a workflow."
 	}
-	d.errorf(at, "Reference to undeclared variable", "There is no variable named %q.%s", name, hint)
+	d.Errorf(at, "Reference to undeclared variable", "There is no variable named %q.%s", name, hint)
 	return false
 }
 
 // refLocal checks that what a local uses is available where it is used.
-func (d referenceDecoder) refLocal(l *localDecl, at hcl.Range, ns *names, a allow, c *compiled) bool {
+func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
 		return false // part of a cycle, reported
 	}
-	if len(lc.steps) > 0 && a&allowStep == 0 {
-		d.errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
-			l.name, ns.steps[lc.steps[0]].name)
+	if len(lc.Steps) > 0 && a&allowStep == 0 {
+		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
+			l.Name, ns.steps[lc.Steps[0]].name)
 		return false
 	}
-	c.vars = c.vars || lc.vars
-	c.run = c.run || lc.run
+	c.Vars = c.Vars || lc.Vars
+	c.Run = c.Run || lc.Run
 	return true
 }
 
 // refStep checks step.NAME... and the attribute after it.
-func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
+func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowStep == 0 {
 		d.unavailable(at, "step")
 		return false
 	}
 	i, ok := ns.index[name]
 	if !ok {
-		d.errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
+		d.Errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
 			name, diag.DidYouMean(name, sorted.Keys(ns.index)))
 		return false
 	}
-	if _, seen := c.direct[i]; !seen {
-		c.direct[i] = at
+	if _, seen := c.Direct[i]; !seen {
+		c.Direct[i] = at
 	}
 	s := ns.steps[i]
 	field := 2
 	if s.each() {
 		if len(t) > 2 {
 			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(stepFields, attr.Name) {
-				d.errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
+				d.Errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
 					name, name, name, attr.Name)
 				return false
 			}
@@ -346,7 +303,7 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 		field = 3
 	} else if len(t) > 2 {
 		if _, ok := t[2].(hcl.TraverseIndex); ok {
-			d.errorf(at, "Step without instances", "Step %q has no for_each, so it has no key. Write step.%s.output.NAME.", name, name)
+			d.Errorf(at, "Step without instances", "Step %q has no for_each, so it has no key. Write step.%s.output.NAME.", name, name)
 			return false
 		}
 	}
@@ -356,36 +313,36 @@ func (d referenceDecoder) refStep(c *compiled, t hcl.Traversal, name string, at 
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
 			}
-			d.errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
+			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
 			return false
 		}
 	}
 	return true
 }
 
-func (d referenceDecoder) refField(c *compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
+func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
 		return false
 	}
 	if !slices.Contains(rootFields[root], name) {
-		d.errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, rootFields[root]))
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, rootFields[root]))
 		return false
 	}
 	switch root {
 	case "each":
-		c.each = true
-		c.eachKey = c.eachKey || name == "key"
+		c.Each = true
+		c.EachKey = c.EachKey || name == "key"
 	case "self":
-		c.self = true
-		c.selfOut = c.selfOut || name == "output"
+		c.Self = true
+		c.SelfOutput = c.SelfOutput || name == "output"
 	case "failure":
-		c.failure = true
+		c.Failure = true
 	case "run":
-		c.run = true
+		c.Run = true
 		if name == "key" && a&allowRunKey == 0 {
-			d.errorf(at, "Reference not available here", "run.key is the value of unique.key, so it cannot be used in it.")
+			d.Errorf(at, "Reference not available here", "run.key is the value of unique.key, so it cannot be used in it.")
 			return false
 		}
 	}
@@ -402,53 +359,53 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 		"local":   "where the rest of the definition is not needed",
 		"var":     "where a value is known when a run starts",
 	}[root]
-	d.errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
+	d.Errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
 }
 
 // local compiles a local value, and those it uses first. It returns nil for
 // one that is part of a cycle.
-func (d referenceDecoder) local(l *localDecl, ns *names) *compiled {
+func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
 	switch d.visits[l] {
 	case finished:
-		return l.expr.comp
+		return l.Expr.Compiled
 	case active:
 		d.localCycle(l, ns)
 		return nil
 	}
 	d.visits[l] = active
 	a := allowVar | allowLocal
-	if !l.file {
+	if !l.File {
 		a = allowForward
 	}
 	scope := ns
-	if l.file {
+	if l.File {
 		scope = &names{variables: d.m.variables, locals: d.m.locals}
 	}
-	c := d.compile(l.expr, scope, a)
+	c := d.compile(l.Expr, scope, a)
 	d.visits[l] = finished
 	return c
 }
 
-func (d referenceDecoder) localCycle(l *localDecl, ns *names) {
-	l.expr.bad = true
-	path := []string{"local." + l.name}
+func (d referenceDecoder) localCycle(l *eval.Local, ns *names) {
+	l.Expr.Bad = true
+	path := []string{"local." + l.Name}
 	cur := l
 	for range len(ns.locals) + 1 {
 		next := d.nextActive(cur, ns)
 		if next == nil {
 			break
 		}
-		path = append(path, "local."+next.name)
+		path = append(path, "local."+next.Name)
 		if next == l {
 			break
 		}
 		cur = next
 	}
-	d.errorf(l.where, "Cycle in local values", "Local values depend on each other: %s.", strings.Join(path, " → "))
+	d.Errorf(l.Where, "Cycle in local values", "Local values depend on each other: %s.", strings.Join(path, " → "))
 }
 
-func (d referenceDecoder) nextActive(l *localDecl, ns *names) *localDecl {
-	for _, t := range l.expr.syn.Variables() {
+func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
+	for _, t := range l.Expr.Syntax.Variables() {
 		if t.RootName() != "local" || len(t) < 2 {
 			continue
 		}
@@ -462,26 +419,26 @@ func (d referenceDecoder) nextActive(l *localDecl, ns *names) *localDecl {
 }
 
 // secretCalls checks where secret() stands and what it names.
-func (d referenceDecoder) secretCalls(c *compiled, a allow) bool {
-	all := calls(c.syn, "secret")
+func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
+	all := eval.Calls(c.Syntax, "secret")
 	if len(all) == 0 {
 		return true
 	}
-	c.secrets = true
+	c.Secrets = true
 	allowed := map[*hclsyntax.FunctionCallExpr]bool{}
 	if a&allowSecret != 0 {
-		secretPlaces(c.syn, allowed)
+		secretPlaces(c.Syntax, allowed)
 	}
 	ok := true
 	for _, call := range all {
-		ref, literal := literalString(call)
+		ref, literal := eval.LiteralString(call)
 		switch {
 		case !allowed[call]:
-			d.errorf(call.Range(), "secret() not allowed here", "%s", secretRule)
+			d.Errorf(call.Range(), "secret() not allowed here", "%s", eval.SecretRule)
 		case !literal || !validSecretRef(ref):
-			d.errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
+			d.Errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
 		case d.lit.reservedSecret(ref):
-			d.errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, secret.ReservedEnvRule)
+			d.Errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, secret.ReservedEnvRule)
 		default:
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -34,7 +35,7 @@ func TestRerunOfLinkedSteps(t *testing.T) {
 	for i, w := range want {
 		t.Run(w.step, func(t *testing.T) {
 			s := wf.Steps[i]
-			settings, err := s.Settings(&Scope{Vars: vars})
+			settings, err := s.Settings(&eval.Scope{Vars: vars})
 			if err != nil {
 				t.Fatal(err)
 			}

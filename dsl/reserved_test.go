@@ -5,6 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
@@ -41,7 +42,7 @@ workflow "w" {
 		t.Fatal(err)
 	}
 	wf := back.Workflow("w")
-	in, err := wf.Steps[0].Input(&Scope{})
+	in, err := wf.Steps[0].Input(&eval.Scope{})
 	if err != nil || string(in.JSON()) != `{"value":"db"}` {
 		t.Errorf("input %s, %v", in.JSON(), err)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -182,49 +184,49 @@ func setMaxFailures(s *Settings, v cty.Value) error {
 // A setting is one written attribute of a step's or undo's limits.
 type setting struct {
 	name string
-	e    *expr
+	e    *eval.Expr
 	set  setter
 	d    *direct
 }
 
 // settingsOf makes the Settings function. The second result holds the settings
 // if they do not depend on the run.
-func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*Scope) (*Settings, error), *Settings) {
+func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Scope) (*Settings, error), *Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
 	for i, x := range list {
 		written[x.name] = true
 		list[i].d = l.direct(x.e, anything)
 		v := l.check(x.e)
-		if x.e.bad {
+		if x.e.Bad {
 			broken = true
 			continue
 		}
 		if raw, _ := v.UnmarkDeep(); raw.IsWhollyKnown() {
 			scratch := base
 			if err := x.set(&scratch, v); err != nil {
-				l.invalid(x.e.rng, x.name, err)
+				l.Invalid(x.e.Range, x.name, err)
 				broken = true
 			}
 		}
-		if x.e.comp.konst == nil {
+		if x.e.Compiled.Constant == nil {
 			constant = false
 		}
 	}
 	ev, self := l.ev, max(l.cur, 0)
-	build := func(s *Scope) (*Settings, error) {
+	build := func(s *eval.Scope) (*Settings, error) {
 		out := base
 		for i := range list {
 			x, err := &list[i], error(nil)
 			v, ok := x.d.scalar(&sight{ev: ev, s: s, self: self})
 			if !ok {
-				v, err = ev.run(x.e.comp, s, self)
+				v, err = ev.Run(x.e.Compiled, s, self)
 			}
 			if err == nil {
 				err = x.set(&out, v)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", toRange(x.e.rng), x.name, err)
+				return nil, fmt.Errorf("%s: %s: %w", report.Range(x.e.Range), x.name, err)
 			}
 		}
 		return &out, orderIntervals(&out.Retry, written)
@@ -236,12 +238,12 @@ func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*Scope) 
 	if err != nil {
 		for _, x := range list {
 			if x.name == "initial_interval" {
-				l.errorf(x.e.rng, "Invalid value for initial_interval", "%s.", err)
+				l.Errorf(x.e.Range, "Invalid value for initial_interval", "%s.", err)
 			}
 		}
 		return build, nil
 	}
-	return func(*Scope) (*Settings, error) { return static, nil }, static
+	return func(*eval.Scope) (*Settings, error) { return static, nil }, static
 }
 
 // orderIntervals brings intervals that were written into order with those that were

@@ -7,10 +7,13 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // A syntaxReader reads files, blocks and expressions, and reports what is wrong with them.
-type syntaxReader struct{ *reporter }
+type syntaxReader struct{ *report.Reporter }
 
 // A block is one block of source, read by its spec. Missing parts are nil, so
 // that one error does not hide the others.
@@ -19,7 +22,7 @@ type block struct {
 	label      string
 	labelRange hcl.Range
 	def        hcl.Range
-	attrs      map[string]*expr
+	attrs      map[string]*eval.Expr
 	blocks     []*block
 	args       []arg // of a free body, in order of the source
 	broken     bool  // something in it was refused: missing parts may be no fault
@@ -29,21 +32,11 @@ type block struct {
 type arg struct {
 	name  string
 	where hcl.Range // of the name
-	expr  *expr
-}
-
-// An expr is an expression as written. The JSON form is converted, so that
-// everything after this point sees one kind.
-type expr struct {
-	syn  hclsyntax.Expression
-	rng  hcl.Range
-	raw  *string // JSON: the string as written
-	bad  bool    // refused already; not to be evaluated
-	comp *compiled
+	expr  *eval.Expr
 }
 
 // attr returns an argument; nil if it is not written, or the block is nil.
-func (b *block) attr(name string) *expr {
+func (b *block) attr(name string) *eval.Expr {
 	if b == nil {
 		return nil
 	}
@@ -78,7 +71,7 @@ func (b *block) all(kind string) []*block {
 
 // read turns a body into a block by its spec and reports what does not fit.
 func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *block {
-	b := &block{kind: kind, def: def, attrs: map[string]*expr{}}
+	b := &block{kind: kind, def: def, attrs: map[string]*eval.Expr{}}
 	if spec.free {
 		r.readFree(body, b)
 		return b
@@ -92,7 +85,7 @@ func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.R
 			d.Subject = &b.def
 		}
 	}
-	r.hcl(diags)
+	r.HCL(diags)
 	for name, a := range content.Attributes {
 		b.attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
 	}
@@ -100,8 +93,8 @@ func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.R
 	for _, hb := range content.Blocks {
 		bs := spec.block(hb.Type)
 		if first, dup := once[hb.Type]; dup && !bs.many {
-			r.errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
-				"Only one %s block is allowed here; the first is at %s.", hb.Type, toRange(first))
+			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
+				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
 			r.read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
 			continue
 		}
@@ -125,7 +118,7 @@ func (r syntaxReader) readFree(body hcl.Body, b *block) {
 			d.Detail = "Blocks are not allowed here. For an argument that is an object write NAME = { ... }."
 		}
 	}
-	r.hcl(diags)
+	r.HCL(diags)
 	for name, a := range attrs {
 		b.args = append(b.args, arg{name: name, where: a.NameRange, expr: r.expr(a.Expr, a.Range, false)})
 	}
@@ -142,7 +135,7 @@ func (r syntaxReader) readFree(body hcl.Body, b *block) {
 // of tables and labels of metrics.
 func (r syntaxReader) checkName(b *block) {
 	if !validName(b.label) {
-		r.errorf(b.labelRange, "Invalid name",
+		r.Errorf(b.labelRange, "Invalid name",
 			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.kind)
 		b.broken = true
 	}
@@ -164,17 +157,17 @@ func validName(s string) bool {
 
 // expr takes an expression over and checks the parts that depend on nothing
 // else: names of functions and the size of numbers.
-func (r syntaxReader) expr(e hcl.Expression, rng hcl.Range, typ bool) *expr {
-	out := &expr{rng: rng}
+func (r syntaxReader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
+	out := &eval.Expr{Range: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
-		out.syn, out.rng = syn, syn.Range()
+		out.Syntax, out.Range = syn, syn.Range()
 	} else {
-		out.syn, out.raw = r.fromJSON(e)
-		out.rng = e.Range()
+		out.Syntax, out.Raw = r.fromJSON(e)
+		out.Range = e.Range()
 	}
-	if out.syn == nil {
-		out.bad = true
-		out.syn = &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: out.rng}
+	if out.Syntax == nil {
+		out.Bad = true
+		out.Syntax = &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: out.Range}
 		return out
 	}
 	if !typ {
@@ -213,7 +206,7 @@ func (r syntaxReader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string)
 	}
 	val, diags := e.Value(nil) // without a context strings come as they are
 	if diags.HasErrors() {
-		r.hcl(diags)
+		r.HCL(diags)
 		return nil, nil
 	}
 	if val.Type() != cty.String || val.IsNull() {
@@ -222,61 +215,13 @@ func (r syntaxReader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string)
 	raw := val.AsString()
 	start := hcl.Pos{Line: rng.Start.Line, Column: rng.Start.Column + 1, Byte: rng.Start.Byte + 1}
 	if d := prescanTemplate([]byte(raw), rng.Filename, start); d != nil {
-		r.hcl(hcl.Diagnostics{d})
+		r.HCL(hcl.Diagnostics{d})
 		return nil, nil
 	}
 	t, diags := hclsyntax.ParseTemplate([]byte(raw), rng.Filename, start)
-	r.hcl(diags)
+	r.HCL(diags)
 	if diags.HasErrors() {
 		return nil, nil
 	}
 	return t, &raw
 }
-
-// traversal returns the expression as a plain reference such as
-// agent.payment.charge, or nil if it is something else. In JSON it is the
-// string "agent.payment.charge" or "${agent.payment.charge}".
-func (e *expr) traversal() hcl.Traversal {
-	syn := e.syn
-	if w, ok := syn.(*hclsyntax.TemplateWrapExpr); ok && e.raw != nil {
-		syn = w.Wrapped
-	} else if e.raw != nil {
-		start := hcl.Pos{Line: e.rng.Start.Line, Column: e.rng.Start.Column + 1, Byte: e.rng.Start.Byte + 1}
-		t, diags := hclsyntax.ParseTraversalAbs([]byte(*e.raw), e.rng.Filename, start)
-		if diags.HasErrors() {
-			return nil
-		}
-		return t
-	}
-	t, diags := hcl.AbsTraversalForExpr(syn)
-	if diags.HasErrors() {
-		return nil
-	}
-	return t
-}
-
-// elements returns the parts of a list constructor, and false for any other
-// expression.
-func (e *expr) elements() ([]*expr, bool) {
-	t, ok := e.syn.(*hclsyntax.TupleConsExpr)
-	if !ok {
-		return nil, false
-	}
-	out := make([]*expr, len(t.Exprs))
-	for i, x := range t.Exprs {
-		out[i] = &expr{syn: x, rng: x.Range()}
-		if tpl, ok := x.(*hclsyntax.TemplateExpr); ok && e.isJSON() && tpl.IsStringLiteral() {
-			if v, diags := tpl.Value(nil); !diags.HasErrors() {
-				s := v.AsString()
-				out[i].raw = &s
-			}
-		} else if _, ok := x.(*hclsyntax.TemplateWrapExpr); ok && e.isJSON() {
-			s := ""
-			out[i].raw = &s
-		}
-	}
-	return out, true
-}
-
-// isJSON reports whether the expression comes from the JSON form.
-func (e *expr) isJSON() bool { return strings.HasSuffix(e.rng.Filename, ".json") }

@@ -1,6 +1,10 @@
 package dsl
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+)
 
 // A Rung is one thing that follows an attempt whose outcome is unknown.
 type Rung string
@@ -66,7 +70,7 @@ func (s *Step) caughtAlways() bool {
 	if s.Catch == nil {
 		return false
 	}
-	codes, err := s.Catch.Errors(&Scope{})
+	codes, err := s.Catch.Errors(&eval.Scope{})
 	return err == nil && slices.Contains(codes, allCodes)
 }
 

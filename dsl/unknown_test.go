@@ -3,6 +3,8 @@ package dsl
 import (
 	"fmt"
 	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
 )
 
 // What follows an unknown outcome: the ladder, rung by rung.
@@ -86,7 +88,7 @@ workflow "w" {
 		"go": "[repeat park]", "later": "[repeat park]",
 	}
 	for _, s := range wf.Steps {
-		settings, err := s.Settings(&Scope{})
+		settings, err := s.Settings(&eval.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}

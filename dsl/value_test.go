@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
@@ -18,7 +18,7 @@ import (
 func evalText(t testing.TB, expr string) (value.Value, error) {
 	t.Helper()
 	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" {\n    type    = any\n    default = null\n  }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
-	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf), Memo: &Memo{}})
+	return wf.Outputs[0].Value(&eval.Scope{Vars: bindAll(t, wf), Memo: &eval.Memo{}})
 }
 
 // TestNumbersAreExact: integers beyond 2^53 survive, fractions behave as
@@ -127,7 +127,7 @@ workflow "w" {
 // lookup turns them into text.
 func TestSecrets(t *testing.T) {
 	wf := linked(t, secretText).Workflow("w")
-	scope := &Scope{Vars: bindAll(t, wf, "id", "7", "pin", "12345")}
+	scope := &eval.Scope{Vars: bindAll(t, wf, "id", "7", "pin", "12345")}
 	in, err := wf.Steps[0].Input(scope)
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +159,8 @@ func TestSecrets(t *testing.T) {
 	}
 
 	// An undo may pass on the secrets of the input, as references.
-	scope.Self = &Self{Input: in}
-	scope.Failure = &Failure{}
+	scope.Self = &eval.Self{Input: in}
+	scope.Failure = &eval.Failure{}
 	undo, err := wf.Steps[0].Undo.Input(scope)
 	if err != nil || len(undo.Secrets()) != 1 || undo.Secrets()[0].Parts[1].Ref != "env:TOKEN" {
 		t.Errorf("undo %s %v, %v", undo.JSON(), undo.Secrets(), err)
@@ -172,7 +172,7 @@ func TestSecrets(t *testing.T) {
 func TestSecretsCannotBeForged(t *testing.T) {
 	wf := linked(t, secretText).Workflow("w")
 	for _, id := range []string{`secret("env:X")`, `${secret("env:X")}`, value.Placeholder, `{"ref":"env:X"}`} {
-		in, err := wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "id", id, "pin", id)})
+		in, err := wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "id", id, "pin", id)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ workflow "w" {
   }
   output "id" { value = step.charge.output.charge_id }
 }`).Workflow("w")
-	in, err := wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "pin", "4711")})
+	in, err := wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "pin", "4711")})
 	if err != nil || string(in.JSON()) != `{"value":{"deep":[{"open":"x","pin":"p-4711"},5],"n":4711}}` {
 		t.Fatalf("input %s, %v", in.JSON(), err)
 	}
@@ -240,7 +240,7 @@ workflow "w" {
 	if got := strings.Join(in.SensitiveStrings(), " "); got != "p-4711 4711" {
 		t.Errorf("sensitive strings %q", got)
 	}
-	_, err = wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "pin", "hunter2")})
+	_, err = wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "pin", "hunter2")})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error shows a sensitive value, or is none: %v", err)
 	}
@@ -248,7 +248,7 @@ workflow "w" {
 	if err != nil || strings.Join(out.Sensitive(), " ") != "/card" {
 		t.Errorf("reply %s %v, %v", out.JSON(), out.Sensitive(), err)
 	}
-	scope := &Scope{Step: func(int) StepResult { return StepResult{One: InstanceResult{Output: out}} }}
+	scope := &eval.Scope{Step: func(int) eval.StepResult { return eval.StepResult{One: eval.InstanceResult{Output: out}} }}
 	all, err := wf.Outputs[0].Value(scope)
 	if err != nil || fmt.Sprint(all.Sensitive()) != "[]" && fmt.Sprint(all.Sensitive()) != "[ ]" && all.Sensitive()[0] != "" {
 		t.Errorf("output %s %q, %v", all.JSON(), all.Sensitive(), err)
@@ -304,11 +304,11 @@ workflow "w" {
 // out of an undo by key, and are an error in any other.
 func TestUndoByKey(t *testing.T) {
 	wf := linked(t, archiveText(t, "testdata/valid/undo.txtar")).Workflow("w")
-	scope := &Scope{
-		Vars: bindAll(t, wf, "sku", "mug"), Failure: &Failure{Step: "x"},
-		Self: &Self{Input: jsonValue(`{"sku":"mug","value":1}`), Key: "key-1"},
-		Step: func(int) StepResult {
-			return StepResult{One: InstanceResult{Output: jsonValue(`{"reservation_id":"r"}`)}}
+	scope := &eval.Scope{
+		Vars: bindAll(t, wf, "sku", "mug"), Failure: &eval.Failure{Step: "x"},
+		Self: &eval.Self{Input: jsonValue(`{"sku":"mug","value":1}`), Key: "key-1"},
+		Step: func(int) eval.StepResult {
+			return eval.StepResult{One: eval.InstanceResult{Output: jsonValue(`{"reservation_id":"r"}`)}}
 		},
 	}
 	for _, tt := range []struct{ step, unknown, known string }{
@@ -348,15 +348,5 @@ func TestSecretStaysSecret(t *testing.T) {
 	out, err := value.Encode(v, true)
 	if err != nil || string(out.JSON()) != "null" || len(out.Secrets()) != 1 {
 		t.Errorf("%s with secrets %v, %v; want one secret", out.JSON(), out.Secrets(), err)
-	}
-}
-
-// Of two sensitive texts, one within the other, the longer one is looked for
-// first. Otherwise its rest would be shown.
-func TestSensitiveTextsLongestFirst(t *testing.T) {
-	hidden := func(s string) cty.Value { return cty.StringVal(s).Mark(value.SensitiveMark{}) }
-	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{"a": hidden("4711"), "b": hidden("47110815"), "c": cty.StringVal("open")})}}
-	if got := strings.Join(sensitiveTexts(ctx), " "); got != "47110815 4711" {
-		t.Errorf("%q, want the longer one first and nothing else", got)
 	}
 }

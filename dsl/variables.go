@@ -12,13 +12,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A variableReader reads values that people give to variables.
-type variableReader struct{ *reporter }
+type variableReader struct{ *report.Reporter }
 
 // An Assignment gives a value to a variable.
 type Assignment struct {
@@ -52,9 +54,9 @@ func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 
 // parseValues reads a values file.
 func parseValues(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
-	r := &reporter{sources: map[string][]byte{filename: src}}
+	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)
-	return out, r.finish()
+	return out, r.Finish()
 }
 
 func (r variableReader) parseVars(name string, src []byte) []Assignment {
@@ -65,31 +67,31 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 		scan, parse = prescanJSON, func() { f, diags = hcljson.Parse(src, name) }
 	}
 	if d := scan(src, name); d != nil {
-		r.hcl(hcl.Diagnostics{d})
+		r.HCL(hcl.Diagnostics{d})
 		return nil
 	}
 	parse()
-	r.hcl(diags)
+	r.HCL(diags)
 	if diags.HasErrors() {
 		return nil
 	}
 	b := &block{kind: "values"}
-	syntaxReader{reporter: r.reporter}.readFree(f.Body, b)
+	syntaxReader{Reporter: r.Reporter}.readFree(f.Body, b)
 	var out []Assignment
 	for _, a := range b.args {
-		if a.expr.bad {
+		if a.expr.Bad {
 			continue
 		}
-		if v := a.expr.syn.Variables(); len(v) > 0 {
-			r.errorf(v[0].SourceRange(), "Reference not available here", "A values file holds plain values; it cannot refer to anything.")
+		if v := a.expr.Syntax.Variables(); len(v) > 0 {
+			r.Errorf(v[0].SourceRange(), "Reference not available here", "A values file holds plain values; it cannot refer to anything.")
 			continue
 		}
-		if c := calls(a.expr.syn); len(c) > 0 {
-			r.errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
+		if c := eval.Calls(a.expr.Syntax); len(c) > 0 {
+			r.Errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
 			continue
 		}
-		at := toRange(a.where)
-		out = append(out, assignmentIn(a.name, at, a.expr.syn, src))
+		at := report.Range(a.where)
+		out = append(out, assignmentIn(a.name, at, a.expr.Syntax, src))
 	}
 	return out
 }
@@ -140,7 +142,7 @@ func parseText(a Assignment) (cty.Value, error) {
 		return cty.NilVal, errors.New(strings.TrimSuffix(d.Detail, "."))
 	}
 	e, diags := hclsyntax.ParseExpression([]byte(a.Text), name, hcl.InitialPos)
-	if !diags.HasErrors() && (len(e.Variables()) > 0 || len(calls(e)) > 0) {
+	if !diags.HasErrors() && (len(e.Variables()) > 0 || len(eval.Calls(e)) > 0) {
 		diags = hcl.Diagnostics{{Severity: hcl.DiagError, Detail: "only plain values may stand here; strings inside it are written in double quotes"}}
 	}
 	if diags.HasErrors() {
@@ -155,23 +157,23 @@ func parseText(a Assignment) (cty.Value, error) {
 
 // bind is what Bind needs of the declarations.
 type bind struct {
-	ev      *evaluator
+	ev      *eval.Evaluator
 	decls   map[string]*variableDecl
 	known   map[string]bool // variables of the other workflows of the module
 	sources map[string][]byte
-	places  places
+	places  report.Places
 }
 
 // values is Workflow.Bind.
 func (b *bind) values(assigned []Assignment) (value.Value, diag.Diagnostics) {
-	r := &reporter{sources: map[string][]byte{}, places: b.places}
+	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
-		r.sources[n] = src
+		r.Sources[n] = src
 	}
 	last := map[string]Assignment{}
 	for _, a := range assigned {
 		if _, src := writtenValue(a); src != nil {
-			r.sources[a.Where.File] = src
+			r.Sources[a.Where.File] = src
 		}
 		if b.declared(r, a) {
 			last[a.Name] = a
@@ -184,20 +186,20 @@ func (b *bind) values(assigned []Assignment) (value.Value, diag.Diagnostics) {
 			vals[name] = v
 		}
 	}
-	if !(diag.Diagnostics(r.list)).HasErrors() {
+	if !(diag.Diagnostics(r.List)).HasErrors() {
 		b.validate(r, vals, last)
 	}
-	if diags := r.finish(); diags.HasErrors() {
+	if diags := r.Finish(); diags.HasErrors() {
 		return value.Value{}, diags
 	}
 	out, err := value.Encode(cty.ObjectVal(vals), false)
 	if err != nil {
-		r.errorf(hcl.Range{}, "Invalid value", "The variables cannot be stored: %s.", err)
+		r.Errorf(hcl.Range{}, "Invalid value", "The variables cannot be stored: %s.", err)
 	}
-	return out, r.finish()
+	return out, r.Finish()
 }
 
-func (b *bind) declared(r *reporter, a Assignment) bool {
+func (b *bind) declared(r *report.Reporter, a Assignment) bool {
 	if b.decls[a.Name] != nil {
 		return true
 	}
@@ -217,11 +219,11 @@ func sourceOf(a Assignment) string {
 }
 
 // placed reports an error about an assignment at its place, if it has one.
-func placed(r *reporter, a Assignment, summary, format string, args ...any) {
-	r.push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
+func placed(r *report.Reporter, a Assignment, summary, format string, args ...any) {
+	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
-func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {
+func (b *bind) one(r *report.Reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {
 	x := v.def
 	if given {
 		raw, err := v.value(a)
@@ -247,7 +249,7 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 		if hint != "" {
 			hint = " (" + strings.TrimSuffix(hint, ".") + ")"
 		}
-		r.errorf(v.where, "No value for required variable", "Variable %q has no default, so it needs a value%s: --var %s=VALUE, a values file, or the environment variable ENGINE_VAR_%s.",
+		r.Errorf(v.where, "No value for required variable", "Variable %q has no default, so it needs a value%s: --var %s=VALUE, a values file, or the environment variable ENGINE_VAR_%s.",
 			v.name, hint, v.name, v.name)
 		return cty.NilVal, false
 	case x.IsNull() && !v.nullable:
@@ -265,49 +267,49 @@ func (b *bind) one(r *reporter, v *variableDecl, a Assignment, given bool) (cty.
 }
 
 // validate runs the validation blocks with the values in place.
-func (b *bind) validate(r *reporter, vals map[string]cty.Value, last map[string]Assignment) {
-	w := &checkWorld{ev: b.ev, vars: cty.ObjectVal(vals), locals: map[*localDecl]keptLocal{}, effort: r.allowance()}
+func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]Assignment) {
+	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {
 		v := b.decls[name]
 		for _, c := range v.validations {
-			if c.condition == nil || c.condition.comp == nil {
+			if c.condition == nil || c.condition.Compiled == nil {
 				continue
 			}
-			w.next()
-			cond, diags := b.ev.value(c.condition.comp, w)
+			w.Next()
+			cond, diags := b.ev.Value(c.condition.Compiled, w)
 			if diags.HasErrors() {
-				r.hcl(diags)
+				r.HCL(diags)
 				continue
 			}
 			ok, err := value.BoolOf(cond)
 			if err != nil {
-				r.errorf(c.condition.rng, "Invalid condition", "The condition must be true or false: %s.", err)
+				r.Errorf(c.condition.Range, "Invalid condition", "The condition must be true or false: %s.", err)
 				continue
 			}
 			if ok {
 				continue
 			}
 			a := last[name]
-			w.next()
+			w.Next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
-				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, toRange(c.where))
+				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.where))
 				continue
 			}
 			if a.Name != "" {
 				detail += "\nThe value comes from " + sourceOf(a) + "."
 			}
-			r.hcl(hcl.Diagnostics{{
+			r.HCL(hcl.Diagnostics{{
 				Severity: hcl.DiagError, Summary: "Invalid value for variable", Detail: detail,
-				Subject: &c.condition.rng, Expression: c.condition.syn,
-				EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": w.vars}},
+				Subject: &c.condition.Range, Expression: c.condition.Syntax,
+				EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": w.Vars}},
 			}})
 		}
 	}
 }
 
-func (b *bind) message(w world, c *conditionDecl) string {
-	v, diags := b.ev.value(c.message.comp, w)
+func (b *bind) message(w eval.World, c *conditionDecl) string {
+	v, diags := b.ev.Value(c.message.Compiled, w)
 	if diags.HasErrors() {
 		return "The condition is not met, and its error message cannot be evaluated."
 	}

@@ -1,6 +1,10 @@
 package dsl
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+)
 
 // A condition about each is the instances'; any other is the step's and is
 // evaluated before for_each.
@@ -23,7 +27,7 @@ workflow "w" {
   }
 }
 `).Workflow("w")
-	scope := &Scope{Vars: bindAll(t, wf, "on", "true")}
+	scope := &eval.Scope{Vars: bindAll(t, wf, "on", "true")}
 	whole, one := stepNamed(t, wf, "whole"), stepNamed(t, wf, "one")
 	if whole.WhenEach != nil || one.When != nil {
 		t.Fatal("a condition is at the wrong place")
@@ -31,7 +35,7 @@ workflow "w" {
 	if yes, err := whole.When(scope); err != nil || !yes {
 		t.Errorf("when of the step: %t, %v", yes, err)
 	}
-	scope.Each = &EachItem{Key: "a", Value: jsonValue(`"a"`)}
+	scope.Each = &eval.EachItem{Key: "a", Value: jsonValue(`"a"`)}
 	if yes, err := one.WhenEach(scope); err != nil || yes {
 		t.Errorf("when of the instance: %t, %v", yes, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -31,7 +32,7 @@ type Workflow struct {
 	Deadline             LimitFunc // of the forward run, from acceptance; nil = none
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // nil = 24h
-	UniqueKey            func(*Scope) (string, error)
+	UniqueKey            func(*eval.Scope) (string, error)
 
 	// Shortest is the shortest timeout or interval of the workflow; the bound
 	// in a run's row is not lowered below now plus this.
@@ -112,14 +113,14 @@ type Step struct {
 
 	// When is evaluated once, before Settings and ForEach. A condition that
 	// mentions each is WhenEach instead: each instance evaluates it.
-	When           func(*Scope) (bool, error)
-	WhenEach       func(*Scope) (bool, error)
-	ForEach        func(*Scope) (Each, error) // nil: a single instance with key ""
-	Input          ValueFunc                  // never nil; complete arguments, converted to the schema's types
-	IdempotencyKey func(*Scope) (string, error)
+	When           func(*eval.Scope) (bool, error)
+	WhenEach       func(*eval.Scope) (bool, error)
+	ForEach        func(*eval.Scope) (Each, error) // nil: a single instance with key ""
+	Input          ValueFunc                       // never nil; complete arguments, converted to the schema's types
+	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
 	Post           []Condition
-	Settings       func(*Scope) (*Settings, error) // never nil; evaluated without each
+	Settings       func(*eval.Scope) (*Settings, error) // never nil; evaluated without each
 	Catch          *Catch
 }
 
@@ -171,22 +172,22 @@ type Undo struct {
 	Input     ValueFunc
 	UsesSelf  bool // Input mentions self.output
 	Retryable func(code string) bool
-	Settings  func(*Scope) (*Settings, error) // Timeout, Deadline and Retry only
-	Declared  bool                            // from the action's compensated_by
+	Settings  func(*eval.Scope) (*Settings, error) // Timeout, Deadline and Retry only
+	Declared  bool                                 // from the action's compensated_by
 }
 
 // A Condition is a precondition or postcondition.
 type Condition struct {
-	Check func(*Scope) (bool, error)
+	Check func(*eval.Scope) (bool, error)
 	// Message and Code describe the failure; Code has its default already.
-	Message func(*Scope) (string, error)
-	Code    func(*Scope) (string, error)
+	Message func(*eval.Scope) (string, error)
+	Code    func(*eval.Scope) (string, error)
 }
 
 // A Catch swallows failures.
 type Catch struct {
-	Errors func(*Scope) ([]string, error) // "*" matches every code
-	Output ValueFunc                      // nil = null
+	Errors func(*eval.Scope) ([]string, error) // "*" matches every code
+	Output ValueFunc                           // nil = null
 }
 
 // Settings are the limits of one step, with every default in place.
@@ -271,10 +272,10 @@ type Each struct {
 
 // ValueFunc evaluates to a value. An error is an expression error, with a
 // message for people.
-type ValueFunc func(*Scope) (value.Value, error)
+type ValueFunc func(*eval.Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline.
-type LimitFunc func(*Scope) (Limit, error)
+type LimitFunc func(*eval.Scope) (Limit, error)
 
 // Bind gives values to all variables of the workflow and returns them as one
 // object. Of several assignments to a name the last one counts. It reports

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
@@ -66,7 +67,7 @@ workflow "plain" {
   }
 }
 `).Workflow("w")
-	scope := &Scope{Vars: bindAll(t, wf)}
+	scope := &eval.Scope{Vars: bindAll(t, wf)}
 	attempts := map[string]int{"once": 1, "again": 9, "promised": 9, "lowered": 1, "dynamic": 2}
 	for _, s := range wf.Steps {
 		st, err := s.Settings(scope)

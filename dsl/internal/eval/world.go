@@ -1,4 +1,4 @@
-package dsl
+package eval
 
 import (
 	"errors"
@@ -11,26 +11,26 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A world supplies the values of references: those of a run, or unknown ones
+// A World supplies the values of references: those of a run, or unknown ones
 // while a definition is checked.
-type world interface {
+type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
 	root(name string) (cty.Value, error) // each, self, failure, run
-	localValue(l *localDecl) (keptLocal, bool)
-	keepLocal(l *localDecl, c *compiled, k keptLocal)
-	settle(l *localDecl, k keptLocal) bool // true the first time in an evaluation
+	localValue(l *Local) (KeptLocal, bool)
+	keepLocal(l *Local, c *Compiled, k KeptLocal)
+	settle(l *Local, k KeptLocal) bool // true the first time in an evaluation
 	meter() *metered.Meter
 }
 
 // A runWorld takes values from a run's scope.
 type runWorld struct {
-	ev   *evaluator
+	ev   *Evaluator
 	s    *Scope
 	self int // index of the step that self is about
 	// locals are those of this evaluation: one that several others use is
 	// still evaluated once.
-	locals map[*localDecl]keptLocal
+	locals map[*Local]KeptLocal
 	used   metered.Meter // by this evaluation, its locals included
 }
 
@@ -41,19 +41,19 @@ func (w *runWorld) meter() *metered.Meter {
 	return &w.used
 }
 
-// errNoScope is the error of an expression that needs a Scope and has none.
-var errNoScope = errors.New("no values are available here")
+// ErrNoScope is the error of an expression that needs a Scope and has none.
+var ErrNoScope = errors.New("no values are available here")
 
 func (w *runWorld) variables() (cty.Value, error) {
 	if w.s == nil {
-		return cty.NilVal, errNoScope
+		return cty.NilVal, ErrNoScope
 	}
 	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
 // decodeVars decodes the object of all variables to their declared types; the
 // result is kept with the Value, so that it is decoded once a run.
-func (ev *evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
+func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
 	}
@@ -71,22 +71,22 @@ func (ev *evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 	if !raw.IsNull() && raw.Type().IsObjectType() {
 		given = raw.AsValueMap()
 	}
-	for name, seen := range ev.vars {
+	for name, seen := range ev.Vars {
 		x, ok := given[name]
 		if !ok {
 			x = cty.NullVal(cty.DynamicPseudoType)
 		}
-		if c, err := value.Conform(x, seen.typ); err == nil {
+		if c, err := value.Conform(x, seen.Type); err == nil {
 			x = c
 		}
-		if seen.sensitive {
+		if seen.Sensitive {
 			x = x.Mark(value.SensitiveMark{})
 		}
 		x = x.WithMarks(whole)
 		attrs[name] = x
 	}
 	out := cty.ObjectVal(attrs)
-	if !ev.shared {
+	if !ev.Shared {
 		value.KeepDecoded(v, &value.Decoded{Owner: ev, Value: out, Load: size})
 	}
 	return out, nil
@@ -95,8 +95,8 @@ func (ev *evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
 // memoOf returns the memo of a run for an evaluator; nil if there is none.
-func memoOf(s *Scope, ev *evaluator) *Memo {
-	if s == nil || s.Memo == nil || ev.shared {
+func memoOf(s *Scope, ev *Evaluator) *Memo {
+	if s == nil || s.Memo == nil || ev.Shared {
 		return nil
 	}
 	if m := s.Memo; m.owner != ev {
@@ -105,10 +105,10 @@ func memoOf(s *Scope, ev *evaluator) *Memo {
 	return s.Memo
 }
 
-// resultOf asks a scope for the result of a step. It keeps the result of a finished step
+// ResultOf asks a scope for the result of a step. It keeps the result of a finished step
 // with instances: to put it together takes time for each of them.
-func resultOf(s *Scope, ev *evaluator, i int) StepResult {
-	if !ev.steps[i].each {
+func ResultOf(s *Scope, ev *Evaluator, i int) StepResult {
+	if !ev.Steps[i].Each {
 		return s.Step(i)
 	}
 	m := memoOf(s, ev)
@@ -137,14 +137,14 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	if w.s == nil || w.s.Step == nil {
 		return cty.NilVal, errors.New("no step is visible here")
 	}
-	r := resultOf(w.s, w.ev, i)
+	r := ResultOf(w.s, w.ev, i)
 	size := loadOfStep(r)
 	if err := w.meter().Input(size); err != nil {
 		return cty.NilVal, err
 	}
 	v, err := w.ev.stepValue(i, r)
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.steps[i].name, err)
+		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.Steps[i].Name, err)
 	}
 	if m != nil && r.Final {
 		if m.steps == nil {
@@ -155,14 +155,14 @@ func (w *runWorld) step(i int) (cty.Value, error) {
 	return v, nil
 }
 
-func (ev *evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
-	shape := ev.steps[i]
-	if !shape.each {
-		return instanceValue(r.One, shape.out)
+func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
+	shape := ev.Steps[i]
+	if !shape.Each {
+		return instanceValue(r.One, shape.Out)
 	}
 	attrs := make(map[string]cty.Value, len(r.Instances))
 	for _, inst := range r.Instances {
-		v, err := instanceValue(inst, shape.out)
+		v, err := instanceValue(inst, shape.Out)
 		if err != nil {
 			return cty.NilVal, err
 		}
@@ -171,8 +171,8 @@ func (ev *evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-// errorType is the type of step.NAME.error.
-var errorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
+// ErrorType is the type of step.NAME.error.
+var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
 
 // instanceValue is step.NAME, or one of its instances, in a run.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
@@ -180,7 +180,7 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, err
 	}
-	fault := cty.NullVal(errorType)
+	fault := cty.NullVal(ErrorType)
 	if r.ErrorCode != "" {
 		fault = cty.ObjectVal(map[string]cty.Value{
 			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText),
@@ -218,7 +218,7 @@ func timeValue(t time.Time) cty.Value {
 func (w *runWorld) root(name string) (cty.Value, error) {
 	s := w.s
 	if s == nil {
-		return cty.NilVal, errNoScope
+		return cty.NilVal, ErrNoScope
 	}
 	switch {
 	case name == "run":
@@ -243,7 +243,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err
 		}
-		return selfValue(s.Self, w.ev.steps[w.self])
+		return SelfValue(s.Self, w.ev.Steps[w.self])
 	case name == "failure" && s.Failure != nil:
 		return cty.ObjectVal(map[string]cty.Value{
 			"step": cty.StringVal(s.Failure.Step), "code": cty.StringVal(s.Failure.Code), "message": cty.StringVal(s.Failure.Message),
@@ -252,15 +252,15 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// selfValue is self in a run.
-func selfValue(s *Self, shape stepShape) (cty.Value, error) {
-	in, err := decodeOutput(s.Input, shape.in)
+// SelfValue is self in a run.
+func SelfValue(s *Self, shape StepShape) (cty.Value, error) {
+	in, err := decodeOutput(s.Input, shape.In)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
 	}
-	out := cty.NullVal(value.PlainType(shape.out))
+	out := cty.NullVal(value.PlainType(shape.Out))
 	if s.OutputKnown {
-		if out, err = decodeOutput(s.Output, shape.out); err != nil {
+		if out, err = decodeOutput(s.Output, shape.Out); err != nil {
 			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)
 		}
 	}
@@ -269,7 +269,7 @@ func selfValue(s *Self, shape stepShape) (cty.Value, error) {
 	}), nil
 }
 
-func (w *runWorld) localValue(l *localDecl) (keptLocal, bool) {
+func (w *runWorld) localValue(l *Local) (KeptLocal, bool) {
 	if v, ok := w.locals[l]; ok {
 		return v, true
 	}
@@ -277,10 +277,10 @@ func (w *runWorld) localValue(l *localDecl) (keptLocal, bool) {
 		v, ok := m.locals[l]
 		return v, ok
 	}
-	return keptLocal{}, false
+	return KeptLocal{}, false
 }
 
-func (w *runWorld) settle(l *localDecl, k keptLocal) bool {
+func (w *runWorld) settle(l *Local, k KeptLocal) bool {
 	if _, ok := w.locals[l]; ok {
 		return false
 	}
@@ -288,84 +288,28 @@ func (w *runWorld) settle(l *localDecl, k keptLocal) bool {
 	return true
 }
 
-func (w *runWorld) note(l *localDecl, k keptLocal) {
+func (w *runWorld) note(l *Local, k KeptLocal) {
 	if w.locals == nil {
-		w.locals = map[*localDecl]keptLocal{}
+		w.locals = map[*Local]KeptLocal{}
 	}
 	w.locals[l] = k
 }
 
 // keepLocal remembers a local value, for the whole run if everything it was
 // made of is final.
-func (w *runWorld) keepLocal(l *localDecl, c *compiled, k keptLocal) {
+func (w *runWorld) keepLocal(l *Local, c *Compiled, k KeptLocal) {
 	w.note(l, k)
 	m := w.memo()
 	if m == nil {
 		return
 	}
-	for _, i := range c.steps {
+	for _, i := range c.Steps {
 		if _, final := m.steps[i]; !final {
 			return
 		}
 	}
 	if m.locals == nil {
-		m.locals = map[*localDecl]keptLocal{}
+		m.locals = map[*Local]KeptLocal{}
 	}
 	m.locals[l] = k
 }
-
-// A checkWorld knows types only: it finds what is wrong before a run.
-type checkWorld struct {
-	ev     *evaluator
-	vars   cty.Value
-	steps  []cty.Value
-	each   cty.Value
-	self   cty.Value
-	locals map[*localDecl]keptLocal
-	used   *metered.Meter // of the expression that is looked at
-	effort *metered.Allowance
-}
-
-// next begins with another expression.
-func (w *checkWorld) next() { w.used = nil }
-
-func (w *checkWorld) meter() *metered.Meter {
-	if w.used == nil {
-		w.used = &metered.Meter{Allowance: w.effort}
-	}
-	return w.used
-}
-
-func (w *checkWorld) settle(*localDecl, keptLocal) bool { return false }
-
-func (w *checkWorld) variables() (cty.Value, error) { return w.vars, nil }
-
-func (w *checkWorld) step(i int) (cty.Value, error) {
-	if i >= len(w.steps) {
-		return cty.DynamicVal, nil
-	}
-	return w.steps[i], nil
-}
-
-func (w *checkWorld) root(name string) (cty.Value, error) {
-	str := cty.UnknownVal(cty.String).RefineNotNull()
-	switch name {
-	case "each":
-		return w.each, nil
-	case "self":
-		return w.self, nil
-	case "failure":
-		return cty.ObjectVal(map[string]cty.Value{"step": str, "code": str, "message": str}), nil
-	}
-	return cty.ObjectVal(map[string]cty.Value{
-		"id": str, "workflow": str, "started_at": str,
-		"key": cty.UnknownVal(cty.String), "tick": cty.UnknownVal(cty.String),
-	}), nil
-}
-
-func (w *checkWorld) localValue(l *localDecl) (keptLocal, bool) {
-	v, ok := w.locals[l]
-	return v, ok
-}
-
-func (w *checkWorld) keepLocal(l *localDecl, _ *compiled, k keptLocal) { w.locals[l] = k }

@@ -1,4 +1,4 @@
-package dsl
+package report
 
 import (
 	"bytes"
@@ -13,51 +13,51 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A reporter collects findings and, in the end, adds to each what it takes to
+// A Reporter collects findings and, in the end, adds to each what it takes to
 // show it.
-type reporter struct {
-	sources map[string][]byte
-	places  places
-	list    diag.Diagnostics
+type Reporter struct {
+	Sources map[string][]byte
+	Places  Places
+	List    diag.Diagnostics
 	errors  int // in list
 	// whole is set where many errors end the check: see bounded.
 	whole bool
 	// effort bounds what the evaluations of a check cost together.
-	effort *metered.Allowance
+	Effort *metered.Allowance
 }
 
-// maxErrors and maxFindings bound what is reported of a module. To look for
+// MaxErrors and MaxFindings bound what is reported of a module. To look for
 // the name that was meant takes time for each error, and each finding shows
 // the line that it is about.
 const (
-	maxErrors   = 200
-	maxFindings = 2_000
+	MaxErrors   = 200
+	MaxFindings = 2_000
 )
 
 var errTooMany = errors.New("too many errors")
 
 // full reports whether no further finding is wanted.
-func (r *reporter) full() bool {
-	if r.errors >= maxErrors && r.whole {
+func (r *Reporter) full() bool {
+	if r.errors >= MaxErrors && r.whole {
 		panic(errTooMany) // bounded says so
 	}
-	return r.errors >= maxErrors || len(r.list) >= maxFindings
+	return r.errors >= MaxErrors || len(r.List) >= MaxFindings
 }
 
-// push adds a finding that is complete but for its source line. It drops what is over the limits.
-func (r *reporter) push(d diag.Diagnostic) {
+// Push adds a finding that is complete but for its source line. It drops what is over the limits.
+func (r *Reporter) Push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
-		if r.errors++; r.errors > maxErrors {
+		if r.errors++; r.errors > MaxErrors {
 			return
 		}
-	} else if len(r.list) >= maxFindings {
+	} else if len(r.List) >= MaxFindings {
 		return
 	}
-	r.list = append(r.list, d)
+	r.List = append(r.List, d)
 }
 
-// bounded runs a check, which ends with the error that is one too many.
-func (r *reporter) bounded(check func()) (whole bool) {
+// Bounded runs a check, which ends with the error that is one too many.
+func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
 		r.whole = false
@@ -69,9 +69,9 @@ func (r *reporter) bounded(check func()) (whole bool) {
 			panic(p)
 		}
 		whole = false
-		r.list = append(r.list, diag.Diagnostic{
+		r.List = append(r.List, diag.Diagnostic{
 			Severity: diag.SeverityError, Summary: "Too many errors",
-			Detail: fmt.Sprintf("The check ended after %d errors. There may be more: mend these first.", maxErrors),
+			Detail: fmt.Sprintf("The check ended after %d errors. There may be more: mend these first.", MaxErrors),
 		})
 	}()
 	check()
@@ -82,35 +82,35 @@ func (r *reporter) bounded(check func()) (whole bool) {
 // each of them is evaluated with what is known of it.
 const checkCost = 4 * metered.MaxCost
 
-// allowance returns the account of all evaluations of the check.
-func (r *reporter) allowance() *metered.Allowance {
-	if r.effort == nil {
-		r.effort = metered.NewAllowance(checkCost)
+// Allowance returns the account of all evaluations of the check.
+func (r *Reporter) Allowance() *metered.Allowance {
+	if r.Effort == nil {
+		r.Effort = metered.NewAllowance(checkCost)
 	}
-	return r.effort
+	return r.Effort
 }
 
-// invalid reports that the value of an argument cannot be used.
-func (r *reporter) invalid(rng hcl.Range, name string, err error) {
+// Invalid reports that the value of an argument cannot be used.
+func (r *Reporter) Invalid(rng hcl.Range, name string, err error) {
 	text := err.Error()
 	if !strings.HasSuffix(text, "?") {
 		text += "."
 	}
-	r.errorf(rng, "Invalid value for "+name, "%s: %s", name, text)
+	r.Errorf(rng, "Invalid value for "+name, "%s: %s", name, text)
 }
 
-// errorf adds an error.
-func (r *reporter) errorf(rng hcl.Range, summary, format string, args ...any) {
-	r.add(diag.SeverityError, rng, summary, format, args...)
+// Errorf adds an error.
+func (r *Reporter) Errorf(rng hcl.Range, summary, format string, args ...any) {
+	r.Add(diag.SeverityError, rng, summary, format, args...)
 }
 
-// warnf adds a warning.
-func (r *reporter) warnf(rng hcl.Range, summary, format string, args ...any) {
-	r.add(diag.SeverityWarning, rng, summary, format, args...)
+// Warnf adds a warning.
+func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
+	r.Add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
-// add adds a finding. The format is not used as one if there are no args.
-func (r *reporter) add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
+// Add adds a finding. The format is not used as one if there are no args.
+func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
 	}
@@ -118,12 +118,12 @@ func (r *reporter) add(sev diag.Severity, rng hcl.Range, summary, format string,
 	if len(args) > 0 {
 		detail = fmt.Sprintf(format, args...)
 	}
-	r.push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: toRange(rng)})
+	r.Push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: Range(rng)})
 }
 
-// hcl adds diagnostics of the hcl library, with suggestions for attributes of
+// HCL adds diagnostics of the hcl library, with suggestions for attributes of
 // objects, which the library does not make.
-func (r *reporter) hcl(diags hcl.Diagnostics) {
+func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if r.full() {
 			return
@@ -134,7 +134,7 @@ func (r *reporter) hcl(diags hcl.Diagnostics) {
 		}
 		out := diag.Diagnostic{Severity: sev, Summary: d.Summary, Detail: d.Detail}
 		if d.Subject != nil {
-			out.Range = toRange(*d.Subject)
+			out.Range = Range(*d.Subject)
 		}
 		if s := suggestAttribute(d); s != "" {
 			out.Detail += " " + s
@@ -142,18 +142,18 @@ func (r *reporter) hcl(diags hcl.Diagnostics) {
 		if values := snippetValues(d); len(values) > 0 {
 			out.Snippet = &diag.Snippet{Values: values}
 		}
-		r.push(out)
+		r.Push(out)
 	}
 }
 
-// finish sorts the findings, drops repeated ones and adds context and source
+// Finish sorts the findings, drops repeated ones and adds context and source
 // text.
-func (r *reporter) finish() diag.Diagnostics {
-	out := r.list.Sorted()
+func (r *Reporter) Finish() diag.Diagnostics {
+	out := r.List.Sorted()
 	for i, d := range out {
-		out[i].Context = r.places.at(d.Range)
+		out[i].Context = r.Places.at(d.Range)
 		d.Context = out[i].Context
-		out[i].Snippet = snippet(r.sources[d.Range.File], d)
+		out[i].Snippet = snippet(r.Sources[d.Range.File], d)
 	}
 	return out
 }
@@ -187,24 +187,24 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	return s
 }
 
-// maxLine is how much of a line is shown before and after the place.
-const maxLine = 500
+// MaxLine is how much of a line is shown before and after the place.
+const MaxLine = 500
 
 // window cuts a long line around a place.
 func window(src []byte, start, at, end int) (int, int) {
-	if at-start > maxLine {
-		for start = at - maxLine; start < at && !utf8.RuneStart(src[start]); start++ {
+	if at-start > MaxLine {
+		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
 		}
 	}
-	if end-at > maxLine {
-		for end = at + maxLine; end > at && !utf8.RuneStart(src[end]); end-- {
+	if end-at > MaxLine {
+		for end = at + MaxLine; end > at && !utf8.RuneStart(src[end]); end-- {
 		}
 	}
 	return start, end
 }
 
-// toRange converts a place of the hcl library.
-func toRange(r hcl.Range) diag.Range {
+// Range converts a place of the hcl library.
+func Range(r hcl.Range) diag.Range {
 	return diag.Range{
 		File:  r.Filename,
 		Start: diag.Pos{Line: r.Start.Line, Column: r.Start.Column, Byte: r.Start.Byte},
@@ -212,21 +212,21 @@ func toRange(r hcl.Range) diag.Range {
 	}
 }
 
-// places knows, for each file, which blocks enclose a position.
-type places map[string][]place
+// Places knows, for each file, which blocks enclose a position.
+type Places map[string][]Place
 
-// A place is the extent of one block, and how messages name it.
-type place struct {
-	start, end int // bytes
-	label      string
+// A Place is the extent of one block, and how messages name it.
+type Place struct {
+	Start, End int // bytes
+	Label      string
 }
 
 // at returns the enclosing blocks of a range, outermost first; "" if none.
-func (p places) at(r diag.Range) string {
+func (p Places) at(r diag.Range) string {
 	var labels []string
 	for _, pl := range p[r.File] { // in order of start, so outer before inner
-		if pl.start <= r.Start.Byte && r.Start.Byte < pl.end {
-			labels = append(labels, pl.label)
+		if pl.Start <= r.Start.Byte && r.Start.Byte < pl.End {
+			labels = append(labels, pl.Label)
 		}
 	}
 	if len(labels) == 0 {

@@ -1,4 +1,4 @@
-package dsl
+package eval
 
 import (
 	"github.com/hashicorp/hcl/v2"
@@ -12,12 +12,12 @@ import (
 // secretTree evaluates an expression that holds secret(), which stands only
 // where Parse allowed it.
 func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	if len(calls(e, "secret")) == 0 {
+	if len(Calls(e, "secret")) == 0 {
 		return metered.Evaluate(metered.Of(e), ctx)
 	}
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
-		ref, _ := literalString(e)
+		ref, _ := LiteralString(e)
 		return value.SecretValue([]value.SecretPart{{Ref: ref}}), nil
 	case *hclsyntax.TemplateWrapExpr:
 		return secretTree(e.Wrapped, ctx)
@@ -57,14 +57,14 @@ func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 		}
 		return cty.TupleVal(items), nil
 	}
-	return cty.DynamicVal, metered.ExprError(e.Range(), "secret() not allowed here", secretRule)
+	return cty.DynamicVal, metered.ExprError(e.Range(), "secret() not allowed here", SecretRule)
 }
 
 func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	var parts []value.SecretPart
 	for _, p := range e.Parts {
 		if call, ok := p.(*hclsyntax.FunctionCallExpr); ok && call.Name == "secret" {
-			ref, _ := literalString(call)
+			ref, _ := LiteralString(call)
 			parts = append(parts, value.SecretPart{Ref: ref})
 			continue
 		}

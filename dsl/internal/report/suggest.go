@@ -1,4 +1,4 @@
-package dsl
+package report
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // does not have, the object's most similar attribute. hcl knows the type but
 // does not look.
 func suggestAttribute(d *hcl.Diagnostic) string {
-	name, ty, ok := missingAttribute(d)
+	name, ty, ok := MissingAttribute(d)
 	if !ok {
 		return ""
 	}
@@ -31,9 +31,9 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	return ""
 }
 
-// missingAttribute returns the attribute that a traversal could not find and
+// MissingAttribute returns the attribute that a traversal could not find and
 // the object type it was looked for in.
-func missingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
+func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	if d.Summary != "Unsupported attribute" || d.Expression == nil || d.EvalContext == nil {
 		return "", cty.NilType, false
 	}

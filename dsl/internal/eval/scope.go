@@ -1,4 +1,4 @@
-package dsl
+package eval
 
 import (
 	"time"
@@ -35,10 +35,10 @@ type Scope struct {
 // steps. A finished step's result never changes, so entries never go stale.
 // The zero Memo is ready to use.
 type Memo struct {
-	owner   *evaluator // whose values these are
+	owner   *Evaluator // whose values these are
 	steps   map[int]keptStep
 	results map[int]StepResult // of steps with instances
-	locals  map[*localDecl]keptLocal
+	locals  map[*Local]KeptLocal
 }
 
 type keptStep struct {
