@@ -9,12 +9,32 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
+
+// compiledArgument prepares an argument that was written.
+func (l argumentLinker) compiledArgument(spec *argument.Spec, a arg) argument.Argument {
+	out := argument.Argument{Spec: spec, Name: a.name, Path: []byte("/" + value.EscapePointer(a.name)), Compiled: a.expr.Compiled, At: report.Range(a.expr.Range), Preset: spec.Preset()}
+	switch {
+	case len(a.expr.Syntax.Variables()) == 0: // perhaps with secret()
+		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
+		if err == nil {
+			v, err = spec.Accept(v)
+		}
+		if err == nil {
+			out.Ready = argument.ReadyOf(a.name, v) // else the error is that of each evaluation
+		}
+	case value.IsPlain(a.name):
+		out.Direct = l.direct(a.expr, fasteval.ShapeOf(spec.Field.Type))
+	}
+	return out
+}
 
 // An argumentLinker links the arguments of blocks: their types, values and evaluation.
 type argumentLinker struct{ *workflowLinker }
@@ -44,9 +64,9 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 		val, err := conv(*c.Constant)
 		return func(*eval.Scope) (T, error) { return val, err }
 	}
-	at, d := report.Range(e.Range), l.direct(e, anything)
+	at, d := report.Range(e.Range), l.direct(e, fasteval.Anything)
 	return func(s *eval.Scope) (T, error) {
-		if v, ok := d.scalar(&sight{ev: ev, s: s, self: self}); ok {
+		if v, ok := d.Scalar(&fasteval.Context{Evaluator: ev, Scope: s, Self: self}); ok {
 			if out, err := conv(v); err == nil {
 				return out, nil
 			}
@@ -82,52 +102,22 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	if accept != nil {
 		return general
 	}
-	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
+	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
 	if d == nil || e.Compiled.Constant != nil {
 		return general
 	}
 	return func(s *eval.Scope) (value.Value, error) {
-		if v, ok := d.value(&sight{ev: ev, s: s, self: self}, whole); ok {
+		if v, ok := d.Value(&fasteval.Context{Evaluator: ev, Scope: s, Self: self}, whole); ok {
 			return v, nil
 		}
 		return general(s)
 	}
 }
 
-// An argument is one attribute of an input or config block.
-type argument struct {
-	spec   *argSpec
-	name   string
-	path   []byte         // JSON pointer
-	c      *eval.Compiled // nil: it was not written and has a default
-	at     diag.Range
-	direct *direct // nil: the evaluator evaluates it
-	ready  *ready  // its value, if that is known
-	preset *ready  // its default; nil = none
-}
-
-// A ready is the value of an argument that depends on nothing, as it is
-// written; without JSON the argument is left out.
-type ready struct {
-	json      []byte
-	sensitive []string // pointers from the object of all arguments
-	secrets   []value.Secret
-}
-
-// arguments are the compiled attributes of an input or config block.
-type arguments struct {
-	ev       *eval.Evaluator
-	self     int
-	list     []argument // by name; also those not written that have a default
-	usesSelf bool
-	konst    *value.Value
-	room     int // bytes to make room for
-}
-
 // arguments checks what is written against what is taken. byKey says that
 // arguments which depend on self.output may be left out.
-func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.Range, title string, byKey bool) *arguments {
-	out := &arguments{ev: l.ev, self: max(l.cur, 0)}
+func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []arg, at hcl.Range, title string, byKey bool) *argument.List {
+	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
 	for _, a := range args {
 		written[a.name] = true
@@ -143,25 +133,25 @@ func (l argumentLinker) arguments(specs map[string]*argSpec, args []arg, at hcl.
 			continue
 		}
 		if a.expr.Compiled.SelfOutput {
-			out.usesSelf = true
-			if byKey && spec.required() {
+			out.UsesSelf = true
+			if byKey && spec.Required() {
 				l.Errorf(a.where, "Argument cannot be left out",
 					"The undo is called by key when the step's output is not known; then this argument is left out, but %s requires it.", title)
 			}
 		}
-		out.list = append(out.list, l.compiledArgument(spec, a))
+		out.List = append(out.List, l.compiledArgument(spec, a))
 	}
 	for _, n := range sorted.Keys(specs) {
 		switch spec := specs[n]; {
 		case written[n]:
-		case spec.required():
-			l.Errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, value.TypeText(spec.typ), docText(spec.field.Doc))
-		case spec.def != cty.NilVal:
-			out.list = append(out.list, argument{spec: spec, name: n, ready: spec.preset()})
+		case spec.Required():
+			l.Errorf(at, "Missing required argument", "%s requires argument %q (%s)%s.", upperFirst(title), n, value.TypeText(spec.Type), docText(spec.Field.Doc))
+		case spec.Default != cty.NilVal:
+			out.List = append(out.List, argument.Argument{Spec: spec, Name: n, Ready: spec.Preset()})
 		}
 	}
-	sort.Slice(out.list, func(i, j int) bool { return out.list[i].name < out.list[j].name })
-	out.fold()
+	sort.Slice(out.List, func(i, j int) bool { return out.List[i].Name < out.List[j].Name })
+	out.Fold()
 	return out
 }
 
@@ -186,16 +176,16 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-func (l argumentLinker) argument(spec *argSpec, a arg, title string) {
+func (l argumentLinker) argument(spec *argument.Spec, a arg, title string) {
 	v := l.check(a.expr)
 	if a.expr.Bad {
 		return
 	}
 	l.extraAttributes(spec, a)
-	if _, err := spec.accept(v); err != nil {
+	if _, err := spec.Accept(v); err != nil {
 		hint := ""
-		if spec.words != nil && spec.field.Doc != "" {
-			hint = " " + spec.field.Doc
+		if spec.Words != nil && spec.Field.Doc != "" {
+			hint = " " + spec.Field.Doc
 		}
 		l.Errorf(a.expr.Range, "Invalid value for argument", "Argument %q of %s: %s.%s", a.name, title, err, hint)
 	}
@@ -203,9 +193,9 @@ func (l argumentLinker) argument(spec *argSpec, a arg, title string) {
 
 // extraAttributes reports attributes of an object written out that the
 // argument's type does not have: the conversion would drop them silently.
-func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
+func (l argumentLinker) extraAttributes(spec *argument.Spec, a arg) {
 	cons, ok := a.expr.Syntax.(*hclsyntax.ObjectConsExpr)
-	if !ok || !spec.typ.IsObjectType() {
+	if !ok || !spec.Type.IsObjectType() {
 		return
 	}
 	for _, item := range cons.Items {
@@ -213,17 +203,9 @@ func (l argumentLinker) extraAttributes(spec *argSpec, a arg) {
 		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
 			continue
 		}
-		if name := key.AsString(); !spec.typ.HasAttribute(name) {
+		if name := key.AsString(); !spec.Type.HasAttribute(name) {
 			l.Errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
-				diag.DidYouMean(name, value.AttributeNames(spec.typ)))
+				diag.DidYouMean(name, value.AttributeNames(spec.Type)))
 		}
 	}
-}
-
-// mark marks a default like a value that was given.
-func (s *argSpec) mark(v cty.Value) cty.Value {
-	if s.field.Sensitive {
-		return v.Mark(value.SensitiveMark{})
-	}
-	return v
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
@@ -156,18 +158,18 @@ type linkedAction struct {
 	agent  *linkedAgent
 	name   string
 	schema schema.Action
-	in     map[string]*argSpec
+	in     map[string]*argument.Spec
 	out    cty.Type
 	broken bool // the schema itself makes no sense
 }
 
 // direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
 // it.
-func (l *workflowLinker) direct(e *eval.Expr, to *shape) *direct {
+func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
 	}
-	return directOf(l.ev, max(l.cur, 0), e, to, l.Allowance())
+	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
 }
 
 // title names the action with its plugin, for messages.
@@ -197,7 +199,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 		Instances: d.instances, MaxConcurrency: d.concurrency, Env: d.env, Breaker: d.breaker,
 	}
 	l.constraint(la)
-	specs, err := argSpecs(bin.Schema.Config)
+	specs, err := argument.Specs(bin.Schema.Config)
 	if err != nil {
 		l.Errorf(d.where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.plugin, err)
 		return
@@ -209,7 +211,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 	}
 	args := argumentLinker{ctx}.arguments(specs, d.config, at, "agent "+d.name, false)
 	if len(d.config) > 0 || len(specs) > 0 {
-		la.noun.Config = args.eval
+		la.noun.Config = args.Eval
 	}
 }
 
@@ -282,7 +284,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	a := &linkedAction{agent: la, name: name, schema: schema}
 	la.actions[name] = a
 	var err error
-	if a.in, err = argSpecs(schema.Inputs); err == nil {
+	if a.in, err = argument.Specs(schema.Inputs); err == nil {
 		a.out, err = value.ObjectFrom(schema.Outputs)
 	}
 	if err != nil {
@@ -369,10 +371,10 @@ func (l *workflowLinker) shapes() {
 }
 
 // argType is the type of a step's arguments as self.input shows them.
-func argType(specs map[string]*argSpec) cty.Type {
+func argType(specs map[string]*argument.Spec) cty.Type {
 	attrs := map[string]cty.Type{}
 	for n, s := range specs {
-		attrs[n] = s.typ
+		attrs[n] = s.Type
 	}
 	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
 }

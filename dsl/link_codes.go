@@ -88,7 +88,7 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
 			k.open = true
 		case !declared:
 			k.literals(in.expr)
-		case spec != nil && spec.field.Codes:
+		case spec != nil && spec.Field.Codes:
 			k.values(l.check(in.expr))
 		}
 	}

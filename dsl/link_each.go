@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -55,30 +56,16 @@ func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 // taken apart where it stands.
 func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (Each, error) {
 	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
-	d, ev, self := l.direct(e, anything), l.ev, max(l.cur, 0)
-	if !d.refers() || e.Compiled.Constant != nil {
+	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
+	if !d.Refers() || e.Compiled.Constant != nil {
 		return general
 	}
 	return func(s *eval.Scope) (Each, error) {
-		if keys, values, ok := d.each(&sight{ev: ev, s: s, self: self}); ok {
+		if keys, values, ok := d.Each(&fasteval.Context{Evaluator: ev, Scope: s, Self: self}); ok {
 			return Each{Keys: keys, Values: values}, nil
 		}
 		return general(s)
 	}
-}
-
-// refers reports whether the expression is a reference and nothing else; false for nil.
-func (d *direct) refers() bool { return d != nil && d.kind == directReference }
-
-// each evaluates to instances. Their values share the bytes of one document.
-func (d *direct) each(x *sight) (keys []string, values []value.Value, ok bool) {
-	c := copier{}
-	if !d.write(x, &c, false) || len(c.marks) > 0 || c.out[0] != '{' {
-		return nil, nil, false
-	}
-	c.attributes(c.out)
-	keys, values = value.Split(c.members)
-	return keys, values, true
 }
 
 func (l stepLinker) listHint(e *eval.Expr, ty cty.Type) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
@@ -179,7 +180,7 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *Step) {
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).eval
+	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).Eval
 	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker{l.workflowLinker}.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
 	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("on"), codes)
@@ -215,7 +216,7 @@ func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (v
 		if len(raw) == 0 || string(raw) == "null" {
 			raw = []byte("{}")
 		}
-		if v, ok := canonical(sh, raw); ok {
+		if v, ok := fasteval.Canonical(sh, raw); ok {
 			return v, nil
 		}
 		return slow(raw)
@@ -224,12 +225,12 @@ func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (v
 
 // replyShape is the shape of replies that need no conversion; nil if there are
 // none.
-func replyShape(fields []schema.Field, declared, wanted cty.Type) *shape {
-	sh := shapeOfFields(fields)
+func replyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shape {
+	sh := fasteval.ShapeOfFields(fields)
 	if wanted.Equals(declared) {
 		return sh
 	}
-	return narrowed(sh, shapeFrom(wanted))
+	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
 // replyConverted is the general way of replyFunc: it converts the reply to the types of

@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -60,8 +61,8 @@ func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
 	args := argumentLinker{l.workflowLinker}.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
 	return &Undo{
-		Do: do, UsesSelf: args.usesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: func(s *eval.Scope) (value.Value, error) { return args.build(s, byKey && !outputKnown(s)) },
+		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
+		Input: func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) },
 	}, static
 }
 
@@ -76,7 +77,7 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 		return nil, nil
 	}
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), nil)
-	f := &filler{ev: l.ev, self: d.index, byKey: a.schema.ByKey}
+	f := &argument.Filler{Evaluator: l.ev, Self: d.index, ByKey: a.schema.ByKey}
 	ok := true
 	for _, name := range sorted.Keys(a.in) {
 		spec := a.in[name]
@@ -86,88 +87,30 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 			from, ty = "output", shape.Out.AttributeType(name)
 		case shape.In.IsObjectType() && shape.In.HasAttribute(name):
 			from, ty = "input", shape.In.AttributeType(name)
-		case spec.required():
+		case spec.Required():
 			ok = false
 			l.Errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 				"%s is compensated by %s, which requires argument %q; neither the output nor the input of the step has it. Write a compensate block.",
 				fwd.short(), a.short(), name)
 			continue
 		}
-		if from != "" && !value.Assignable(ty, spec.typ) {
+		if from != "" && !value.Assignable(ty, spec.Type) {
 			ok = false
 			l.Errorf(d.where, fmt.Sprintf("No way to undo step %q", d.name),
 				"%s is compensated by %s, whose argument %q is %s; the step's %s %q is %s. Write a compensate block.",
-				fwd.short(), a.short(), name, value.TypeText(spec.typ), from, name, value.TypeText(ty))
+				fwd.short(), a.short(), name, value.TypeText(spec.Type), from, name, value.TypeText(ty))
 			continue
 		}
-		f.fields = append(f.fields, fill{spec: spec, from: from})
-		f.usesSelf = f.usesSelf || from == "output"
+		f.Fields = append(f.Fields, argument.Fill{Spec: spec, From: from})
+		f.UsesSelf = f.UsesSelf || from == "output"
 	}
 	if !ok {
 		return nil, nil
 	}
 	return &Undo{
-		Do: actionNoun(a, nil, nil, nil, a.out), Input: f.eval, UsesSelf: f.usesSelf,
+		Do: actionNoun(a, nil, nil, nil, a.out), Input: f.Eval, UsesSelf: f.UsesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
 	}, static
-}
-
-// A filler builds the arguments of a declared undo.
-type filler struct {
-	ev       *eval.Evaluator
-	self     int
-	byKey    bool
-	usesSelf bool
-	fields   []fill
-}
-
-// A fill is one argument of a declared undo, and which value of the step it gets.
-type fill struct {
-	spec *argSpec
-	from string // "output", "input" or "" for the default only
-}
-
-// eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
-func (f *filler) eval(s *eval.Scope) (value.Value, error) {
-	if s == nil || s.Self == nil {
-		return value.Value{}, eval.ErrNoScope
-	}
-	self, err := eval.SelfValue(s.Self, f.ev.Steps[f.self])
-	if err != nil {
-		return value.Value{}, err
-	}
-	attrs := map[string]cty.Value{}
-	for _, x := range f.fields {
-		name := x.spec.field.Name
-		v := cty.NullVal(cty.DynamicPseudoType)
-		switch {
-		case x.from == "output" && !s.Self.OutputKnown && !f.byKey:
-			return value.Value{}, fmt.Errorf("argument %q comes from the output of the step, which is not known", name)
-		case x.from == "output" && !s.Self.OutputKnown:
-		case x.from != "":
-			v = attribute(self.GetAttr(x.from), name)
-		}
-		if v, err = x.spec.accept(v); err != nil {
-			return value.Value{}, fmt.Errorf("argument %q, from self.%s: %w", name, x.from, err)
-		}
-		if v != cty.NilVal {
-			attrs[name] = v
-		}
-	}
-	v, err := value.Encode(cty.ObjectVal(attrs), true)
-	if err != nil {
-		return value.Value{}, fmt.Errorf("arguments: %w", err)
-	}
-	return v, nil
-}
-
-// attribute returns an attribute of an object that may be null.
-func attribute(v cty.Value, name string) cty.Value {
-	raw, marks := v.Unmark()
-	if raw.IsNull() || !raw.IsKnown() || !raw.Type().IsObjectType() || !raw.Type().HasAttribute(name) {
-		return cty.NullVal(cty.DynamicPseudoType)
-	}
-	return raw.GetAttr(name).WithMarks(marks)
 }
 
 // soundness checks rules about the workflow as a whole.

@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -31,12 +32,12 @@ var (
 
 // plainSecrets warns of secrets that are written into the workflow: everybody who may
 // read the workflow, or the definition in the state, can read them.
-func plainSecrets(r *report.Reporter, spec *argSpec, a arg, title string) {
+func plainSecrets(r *report.Reporter, spec *argument.Spec, a arg, title string) {
 	if a.expr.Bad || a.expr.Syntax == nil {
 		return
 	}
 	var p plainSecret
-	whole := spec.field.Sensitive && spec.field.Type.Kind == schema.KindString
+	whole := spec.Field.Sensitive && spec.Field.Type.Kind == schema.KindString
 	p.look(a.expr.Syntax, a.name, a.name, whole && !holdsAddress(a.name))
 	if len(p.found) == 0 {
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -67,7 +68,7 @@ func narrowings(ty cty.Type) []cty.Type {
 
 func sameNarrowed(t testing.TB, fields []schema.Field, ty, wanted cty.Type, raw []byte) bool {
 	t.Helper()
-	got, ok := canonical(replyShape(fields, ty, wanted), bytes.Clone(raw))
+	got, ok := fasteval.Canonical(replyShape(fields, ty, wanted), bytes.Clone(raw))
 	if !ok {
 		return false
 	}

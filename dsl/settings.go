@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -186,7 +187,7 @@ type setting struct {
 	name string
 	e    *eval.Expr
 	set  setter
-	d    *direct
+	d    *fasteval.Expr
 }
 
 // settingsOf makes the Settings function. The second result holds the settings
@@ -196,7 +197,7 @@ func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Sc
 	written := map[string]bool{}
 	for i, x := range list {
 		written[x.name] = true
-		list[i].d = l.direct(x.e, anything)
+		list[i].d = l.direct(x.e, fasteval.Anything)
 		v := l.check(x.e)
 		if x.e.Bad {
 			broken = true
@@ -218,7 +219,7 @@ func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Sc
 		out := base
 		for i := range list {
 			x, err := &list[i], error(nil)
-			v, ok := x.d.scalar(&sight{ev: ev, s: s, self: self})
+			v, ok := x.d.Scalar(&fasteval.Context{Evaluator: ev, Scope: s, Self: self})
 			if !ok {
 				v, err = ev.Run(x.e.Compiled, s, self)
 			}

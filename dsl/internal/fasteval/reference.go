@@ -1,4 +1,4 @@
-package dsl
+package fasteval
 
 import (
 	"sort"
@@ -15,15 +15,15 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A sight is what a direct expression sees: when it is compiled the
+// A Context is what a direct expression sees: when it is compiled the
 // declarations, when it is evaluated a scope.
-type sight struct {
-	ev     *eval.Evaluator
-	self   int                // index of the step that self is about
-	locals []*eval.Local      // that the expression refers to
-	nodes  *int               // compiled so far
-	effort *metered.Allowance // of the check that compiles
-	s      *eval.Scope
+type Context struct {
+	Evaluator *eval.Evaluator
+	Self      int                // index of the step that self is about
+	locals    []*eval.Local      // that the expression refers to
+	nodes     *int               // compiled so far
+	effort    *metered.Allowance // of the check that compiles
+	Scope     *eval.Scope
 }
 
 // A reference reads one value by a path known when the definition is linked.
@@ -37,7 +37,7 @@ type reference struct {
 	path  []value.PathStep // in the document
 	ptr   string           // path as a JSON pointer
 
-	shape     *shape // of what is found; nil if it has none
+	shape     *Shape // of what is found; nil if it has none
 	sensitive bool   // whatever its value
 }
 
@@ -49,7 +49,7 @@ type finding struct {
 }
 
 // reference compiles a traversal; nil if it can be left to the evaluator only.
-func (x *sight) reference(t hcl.Traversal) *reference {
+func (x *Context) reference(t hcl.Traversal) *reference {
 	steps := make([]value.PathStep, 0, len(t))
 	for _, s := range t[1:] {
 		p, ok := pathStepOf(s)
@@ -65,7 +65,7 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	first, rest := steps[0].Name, steps[1:]
 	switch r.root {
 	case "var":
-		seen, ok := x.ev.Vars[first]
+		seen, ok := x.Evaluator.Vars[first]
 		if !ok {
 			return nil
 		}
@@ -74,15 +74,15 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 		return r
 	case "step":
 		r.step = -1
-		for i := range x.ev.Steps {
-			if x.ev.Steps[i].Name == first {
+		for i := range x.Evaluator.Steps {
+			if x.Evaluator.Steps[i].Name == first {
 				r.step = i
 			}
 		}
 		if r.step < 0 {
 			return nil
 		}
-		r.each = x.ev.Steps[r.step].Each
+		r.each = x.Evaluator.Steps[r.step].Each
 		if r.each && len(rest) > 0 {
 			r.name, rest = rest[0].Name, rest[1:]
 			if !value.IsPlain(r.name) || r.name == "" {
@@ -96,9 +96,9 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 	case "each.value":
 		r.through(rest, cty.DynamicPseudoType)
 	case "self.output":
-		r.through(rest, x.ev.Steps[x.self].Out)
+		r.through(rest, x.Evaluator.Steps[x.Self].Out)
 	case "self.input":
-		r.through(rest, x.ev.Steps[x.self].In)
+		r.through(rest, x.Evaluator.Steps[x.Self].In)
 	case "self.timed_out":
 		r.scalar(rest, schema.KindBool)
 	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
@@ -109,14 +109,14 @@ func (x *sight) reference(t hcl.Traversal) *reference {
 }
 
 // ofStep adds what follows the name of a step or of its instance.
-func (x *sight) ofStep(r *reference, rest []value.PathStep) *reference {
+func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
 	}
 	r.field = rest[0].Name
 	switch r.field {
 	case "output":
-		r.through(rest[1:], x.ev.Steps[r.step].Out)
+		r.through(rest[1:], x.Evaluator.Steps[r.step].Out)
 	case "status", "started_at":
 		r.scalar(rest[1:], schema.KindString)
 	case "timed_out":
@@ -134,7 +134,7 @@ func (x *sight) ofStep(r *reference, rest []value.PathStep) *reference {
 
 func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	if len(rest) == 0 {
-		r.shape = &shape{kind: k}
+		r.shape = &Shape{kind: k}
 	}
 }
 
@@ -160,7 +160,7 @@ func (r *reference) through(path []value.PathStep, ty cty.Type) {
 			ptr.WriteString(value.EscapePointer(p.Name))
 		}
 	}
-	r.path, r.ptr, r.shape = path, ptr.String(), shapeFrom(ty)
+	r.path, r.ptr, r.shape = path, ptr.String(), ShapeFrom(ty)
 }
 
 func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
@@ -185,13 +185,13 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 
 // find reads the value; false leaves it to the evaluator, which knows what to
 // do about null, about what is missing, and about marks inside of the value.
-func (r *reference) find(x *sight) (f finding, ok bool) {
-	if x.s == nil {
+func (r *reference) find(x *Context) (f finding, ok bool) {
+	if x.Scope == nil {
 		return finding{}, false
 	}
 	switch r.root {
 	case "var":
-		f, ok = r.within(x.s.Vars)
+		f, ok = r.within(x.Scope.Vars)
 		f.sensitive = f.sensitive || r.sensitive
 		return f, ok
 	case "step":
@@ -199,7 +199,7 @@ func (r *reference) find(x *sight) (f finding, ok bool) {
 			return r.ofInstance(&inst)
 		}
 	case "each":
-		switch e := x.s.Each; {
+		switch e := x.Scope.Each; {
 		case e == nil:
 		case r.field == "key":
 			return finding{text: e.Key}, true
@@ -207,21 +207,21 @@ func (r *reference) find(x *sight) (f finding, ok bool) {
 			return r.within(e.Value)
 		}
 	case "self":
-		return r.ofSelf(x.s.Self)
+		return r.ofSelf(x.Scope.Self)
 	case "failure":
-		return r.ofFailure(x.s.Failure)
+		return r.ofFailure(x.Scope.Failure)
 	case "run":
-		return r.ofRun(&x.s.Run)
+		return r.ofRun(&x.Scope.Run)
 	}
 	return finding{}, false
 }
 
 // instance returns the result of the step, or of one of its instances.
-func (r *reference) instance(x *sight) (inst eval.InstanceResult, ok bool) {
-	if x.s.Step == nil {
+func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
+	if x.Scope.Step == nil {
 		return inst, false
 	}
-	res := eval.ResultOf(x.s, x.ev, r.step)
+	res := eval.ResultOf(x.Scope, x.Evaluator, r.step)
 	if res.Each != r.each {
 		return inst, false
 	}

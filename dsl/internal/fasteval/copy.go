@@ -1,4 +1,4 @@
-package dsl
+package fasteval
 
 import (
 	"bytes"
@@ -28,8 +28,8 @@ type copier struct {
 	members []value.Member // see arrange
 }
 
-// canonical checks a document against a shape; ok is false if it gives up.
-func canonical(sh *shape, raw []byte) (v value.Value, ok bool) {
+// Canonical checks a document against a shape; ok is false if it gives up.
+func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
 	}
@@ -43,7 +43,7 @@ func canonical(sh *shape, raw []byte) (v value.Value, ok bool) {
 
 // value copies one value. hidden says that it is inside of something
 // sensitive, where marks say nothing new.
-func (c *copier) value(sh *shape, hidden bool) bool {
+func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
 	}
@@ -125,8 +125,8 @@ func appendNumber(out, raw []byte) ([]byte, bool) {
 	return append(out, s...), err == nil
 }
 
-func (c *copier) list(sh *shape) bool {
-	elem := anything
+func (c *copier) list(sh *Shape) bool {
+	elem := Anything
 	if sh.elem != nil {
 		elem = sh.elem
 	}
@@ -153,7 +153,7 @@ func (c *copier) list(sh *shape) bool {
 	return c.Take(']')
 }
 
-func (c *copier) object(sh *shape, hidden bool) bool {
+func (c *copier) object(sh *Shape, hidden bool) bool {
 	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
@@ -208,16 +208,16 @@ func (c *copier) key() (raw []byte, ok bool) {
 
 // attribute copies the value of one attribute of an object or map; keep says
 // whether it belongs to the object.
-func (c *copier) attribute(sh *shape, name []byte, hidden bool) (keep, ok bool) {
+func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
-		return true, c.value(anything, true)
+		return true, c.value(Anything, true)
 	case schema.KindMap:
 		return true, c.value(sh.elem, true)
 	}
 	f := sh.field(name)
 	if f == nil {
-		return false, sh.open && c.value(anything, true)
+		return false, sh.open && c.value(Anything, true)
 	}
 	if f.hidden() && !hidden {
 		c.mark(f.name)
@@ -249,7 +249,7 @@ func (c *copier) mark(name string) {
 }
 
 // field finds an attribute by name; nil if there is none.
-func (s *shape) field(name []byte) *shapeField {
+func (s *Shape) field(name []byte) *shapeField {
 	lo, hi := 0, len(s.fields)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -282,7 +282,7 @@ func (c *copier) attributes(object []byte) {
 // arrange writes an object again, with its members in order and null for those
 // that were left out. It gives up if two members have one name, or one is
 // required.
-func (c *copier) arrange(sh *shape, start int, hidden bool) bool {
+func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)
 	slices.SortFunc(c.members, func(a, b value.Member) int { return bytes.Compare(a.Key, b.Key) })

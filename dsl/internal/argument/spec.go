@@ -1,8 +1,9 @@
-package dsl
+package argument
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -11,36 +12,60 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An argSpec is one argument an action (or a config) takes.
-type argSpec struct {
-	field schema.Field
-	typ   cty.Type
-	def   cty.Value // converted default; cty.NilVal = none
-	enum  []cty.Value
+// Preset is what stands for an argument that is not written; nil if it has no
+// default.
+func (s *Spec) Preset() *ready {
+	if s.Default == cty.NilVal {
+		return nil
+	}
+	return ReadyOf(s.Field.Name, s.mark(s.Default))
+}
+
+// takes reports whether an argument is surely taken as it is written: neither
+// null, for which there may be a default, nor outside its enum, nor a text that
+// has to be looked at.
+func (s *Spec) takes(json []byte) bool {
+	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
+}
+
+// mark marks a default like a value that was given.
+func (s *Spec) mark(v cty.Value) cty.Value {
+	if s.Field.Sensitive {
+		return v.Mark(value.SensitiveMark{})
+	}
+	return v
+}
+
+// An Spec is one argument an action (or a config) takes.
+type Spec struct {
+	Field   schema.Field
+	Type    cty.Type
+	Default cty.Value // converted default; cty.NilVal = none
+	enum    []cty.Value
 	// enumText is enum as canonical JSON.
 	enumText []string
-	words    *schema.Words
+	Words    *schema.Words
 	hide     bool // sensitive as a whole because of what is below a list
 }
 
-// argSpecs prepares the fields of a schema.
-func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
-	out := map[string]*argSpec{}
+// Specs prepares the fields of a schema.
+func Specs(fields []schema.Field) (map[string]*Spec, error) {
+	out := map[string]*Spec{}
 	for _, f := range fields {
 		ty, err := value.TypeFrom(f.Type)
 		if err != nil {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
-		s := &argSpec{field: f, typ: ty, def: cty.NilVal, hide: f.Type.Elem != nil && value.HasSensitive(*f.Type.Elem)}
-		if s.words, err = f.Words(); err != nil {
+		s := &Spec{Field: f, Type: ty, Default: cty.NilVal, hide: f.Type.Elem != nil && value.HasSensitive(*f.Type.Elem)}
+		if s.Words, err = f.Words(); err != nil {
 			return nil, fmt.Errorf("argument %q: %w", f.Name, err)
 		}
 		if len(f.Default) > 0 {
-			if s.def, err = s.parse(f.Default); err != nil {
+			if s.Default, err = s.parse(f.Default); err != nil {
 				return nil, fmt.Errorf("default of argument %q: %w", f.Name, err)
 			}
-			if s.def.IsNull() {
-				s.def = cty.NilVal
+			if s.Default.IsNull() {
+				s.Default = cty.NilVal
 			}
 		}
 		for _, raw := range f.Enum {
@@ -59,33 +84,33 @@ func argSpecs(fields []schema.Field) (map[string]*argSpec, error) {
 }
 
 // parse decodes JSON of the schema, such as a default, to the type of the argument.
-func (s *argSpec) parse(raw []byte) (cty.Value, error) {
+func (s *Spec) parse(raw []byte) (cty.Value, error) {
 	v, err := value.DecodeJSON(raw)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	return value.Conform(v, s.typ)
+	return value.Conform(v, s.Type)
 }
 
-// required reports whether a value has to be written: the argument is neither optional nor has
+// Required reports whether a value has to be written: the argument is neither optional nor has
 // it a default.
-func (s *argSpec) required() bool { return !s.field.Optional && s.def == cty.NilVal }
+func (s *Spec) Required() bool { return !s.Field.Optional && s.Default == cty.NilVal }
 
 var errRequired = errors.New("a value is required, this is null")
 
-// accept converts one argument. For null it returns the default, or
+// Accept converts one argument. For null it returns the default, or
 // cty.NilVal to leave the argument out.
-func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
+func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	if v.IsKnown() && v.IsNull() {
 		switch {
-		case s.def != cty.NilVal:
-			return s.mark(s.def), nil
-		case s.required():
+		case s.Default != cty.NilVal:
+			return s.mark(s.Default), nil
+		case s.Required():
 			return cty.NilVal, errRequired
 		}
 		return cty.NilVal, nil
 	}
-	out, err := value.Conform(v, s.typ)
+	out, err := value.Conform(v, s.Type)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -95,15 +120,15 @@ func (s *argSpec) accept(v cty.Value) (cty.Value, error) {
 	if err := s.checkWords(out); err != nil {
 		return cty.NilVal, err
 	}
-	out = value.MarkType(out, s.field.Type)
-	if s.field.Sensitive {
+	out = value.MarkType(out, s.Field.Type)
+	if s.Field.Sensitive {
 		out = out.Mark(value.SensitiveMark{})
 	}
 	return out, nil
 }
 
 // checkEnum refuses a known value that the schema does not list.
-func (s *argSpec) checkEnum(v cty.Value) error {
+func (s *Spec) checkEnum(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
 		return nil
@@ -124,9 +149,9 @@ func (s *argSpec) checkEnum(v cty.Value) error {
 
 // checkWords checks the texts that are known already against the field's
 // pattern and codes.
-func (s *argSpec) checkWords(v cty.Value) error {
+func (s *Spec) checkWords(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
-	if s.words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
+	if s.Words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
 		return nil
 	}
 	if raw.Type() == cty.String {
@@ -147,7 +172,7 @@ func (s *argSpec) checkWords(v cty.Value) error {
 		case named && known:
 			err = s.checkWord(key.AsString(), text)
 		case named:
-			err = s.words.CheckPattern(key.AsString())
+			err = s.Words.CheckPattern(key.AsString())
 		case known:
 			err = s.checkWord(text, text)
 		}
@@ -159,11 +184,11 @@ func (s *argSpec) checkWords(v cty.Value) error {
 }
 
 // checkWord checks one text against the pattern of the field, and one against its codes.
-func (s *argSpec) checkWord(text, code string) error {
-	if err := s.words.CheckPattern(text); err != nil {
+func (s *Spec) checkWord(text, code string) error {
+	if err := s.Words.CheckPattern(text); err != nil {
 		return err
 	}
-	return s.words.CheckCode(code)
+	return s.Words.CheckCode(code)
 }
 
 // isSecret reports whether marks include that of a secret, whose text is not known yet.

@@ -1,4 +1,4 @@
-package dsl
+package fasteval
 
 import (
 	"slices"
@@ -10,12 +10,12 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A shape is a type in the form in which JSON is checked against it: see
+// A Shape is a type in the form in which JSON is checked against it: see
 // copier. Types that need more than a look at the bytes, such as sets, which
 // are sorted and lose duplicates, have none.
-type shape struct {
+type Shape struct {
 	kind   schema.Kind
-	elem   *shape       // of a list or map
+	elem   *Shape       // of a list or map
 	fields []shapeField // of an object, sorted by name
 	marked bool         // has sensitive parts
 	hide   bool         // is sensitive as a whole, because what is below a list cannot be marked
@@ -25,7 +25,7 @@ type shape struct {
 // A shapeField is one attribute of an object.
 type shapeField struct {
 	name      string
-	shape     *shape
+	shape     *Shape
 	optional  bool // may be left out or null
 	filled    bool // may not be null, of whatever type it is
 	sensitive bool
@@ -35,37 +35,37 @@ type shapeField struct {
 // hidden reports whether the field is sensitive whatever its value.
 func (f *shapeField) hidden() bool { return f.sensitive || f.shape.hide }
 
-// anything is the shape of a value of which nothing is known.
-var anything = &shape{kind: schema.KindAny}
+// Anything is the shape of a value of which nothing is known.
+var Anything = &Shape{kind: schema.KindAny}
 
-// shapeOf returns the shape of a type of an agent's schema; nil if it has none.
-func shapeOf(t schema.Type) *shape {
+// ShapeOf returns the shape of a type of an agent's schema; nil if it has none.
+func ShapeOf(t schema.Type) *Shape {
 	switch t.Kind {
 	case schema.KindAny:
-		return anything
+		return Anything
 	case schema.KindBool, schema.KindNumber, schema.KindString:
-		return &shape{kind: t.Kind}
+		return &Shape{kind: t.Kind}
 	case schema.KindList, schema.KindMap:
 		if t.Elem == nil {
 			return nil
 		}
-		elem := shapeOf(*t.Elem)
+		elem := ShapeOf(*t.Elem)
 		if elem == nil {
 			return nil
 		}
 		hide := value.HasSensitive(*t.Elem)
-		return &shape{kind: t.Kind, elem: elem, marked: hide, hide: hide}
+		return &Shape{kind: t.Kind, elem: elem, marked: hide, hide: hide}
 	case schema.KindObject:
-		return shapeOfFields(t.Fields)
+		return ShapeOfFields(t.Fields)
 	}
 	return nil
 }
 
-// shapeOfFields returns the shape of an object with the fields of a schema; nil if it has none.
-func shapeOfFields(fields []schema.Field) *shape {
-	out := &shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
+// ShapeOfFields returns the shape of an object with the fields of a schema; nil if it has none.
+func ShapeOfFields(fields []schema.Field) *Shape {
+	out := &Shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {
-		s := shapeOf(f.Type)
+		s := ShapeOf(f.Type)
 		if s == nil || !value.IsPlain(f.Name) {
 			return nil
 		}
@@ -84,7 +84,7 @@ func shapeOfFields(fields []schema.Field) *shape {
 }
 
 // sorted brings the fields into order; nil if two have one name.
-func (s *shape) sorted() *shape {
+func (s *Shape) sorted() *Shape {
 	slices.SortFunc(s.fields, func(a, b shapeField) int { return strings.Compare(a.name, b.name) })
 	for i := range s.fields {
 		if i > 0 && s.fields[i].name == s.fields[i-1].name {
@@ -94,30 +94,30 @@ func (s *shape) sorted() *shape {
 	return s
 }
 
-// shapeFrom returns the shape of a type of the language; nil if it has none.
-func shapeFrom(ty cty.Type) *shape {
+// ShapeFrom returns the shape of a type of the language; nil if it has none.
+func ShapeFrom(ty cty.Type) *Shape {
 	switch {
 	case ty == cty.DynamicPseudoType:
-		return anything
+		return Anything
 	case ty == cty.Bool:
-		return &shape{kind: schema.KindBool}
+		return &Shape{kind: schema.KindBool}
 	case ty == cty.Number:
-		return &shape{kind: schema.KindNumber}
+		return &Shape{kind: schema.KindNumber}
 	case ty == cty.String:
-		return &shape{kind: schema.KindString}
+		return &Shape{kind: schema.KindString}
 	case ty.IsListType(), ty.IsMapType():
-		elem, kind := shapeFrom(ty.ElementType()), schema.KindList
+		elem, kind := ShapeFrom(ty.ElementType()), schema.KindList
 		if ty.IsMapType() {
 			kind = schema.KindMap
 		}
 		if elem == nil {
 			return nil
 		}
-		return &shape{kind: kind, elem: elem}
+		return &Shape{kind: kind, elem: elem}
 	case ty.IsObjectType():
-		out := &shape{kind: schema.KindObject}
+		out := &Shape{kind: schema.KindObject}
 		for name, at := range ty.AttributeTypes() {
-			s := shapeFrom(at)
+			s := ShapeFrom(at)
 			if s == nil || !value.IsPlain(name) {
 				return nil
 			}
@@ -131,7 +131,7 @@ func shapeFrom(ty cty.Type) *shape {
 // meet returns the shape of values that pass from one type to another without
 // being converted; nil if there is none. What is sensitive, allowed or may be
 // left out is what the second says.
-func meet(from, to *shape) *shape {
+func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:
 		return nil
@@ -161,9 +161,9 @@ func meet(from, to *shape) *shape {
 	return &out
 }
 
-// narrowed returns the shape of replies that output_type narrows; nil if it has
+// Narrowed returns the shape of replies that output_type narrows; nil if it has
 // none. What the schema says nothing about may hold more than is wanted of it.
-func narrowed(declared, wanted *shape) *shape {
+func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func narrowed(declared, wanted *shape) *shape {
 }
 
 // opened returns the shape with all its objects open.
-func (s *shape) opened() *shape {
+func (s *Shape) opened() *Shape {
 	out := *s
 	out.open = s.kind == schema.KindObject
 	if s.elem != nil {

@@ -1,4 +1,4 @@
-package dsl
+package fasteval
 
 import (
 	"bytes"
@@ -16,17 +16,17 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A direct is an expression in a form that is evaluated on the bytes of the
+// A Expr is an expression in a form that is evaluated on the bytes of the
 // values it refers to: references, templates, objects and lists made of them,
 // comparisons. It gives up, like a copier, wherever anything is unusual, and
 // then the evaluator has its turn: so its outcome is always the evaluator's.
-type direct struct {
+type Expr struct {
 	kind  directKind
 	json  []byte     // constant: canonical JSON; in a template: as it stands in a JSON string
 	ref   *reference // reference
-	shape *shape     // of a constant or reference, as it is wanted
+	shape *Shape     // of a constant or reference, as it is wanted
 	keys  []string   // object: sorted, parallel to parts
-	parts []*direct  // template, object, list, operation
+	parts []*Expr    // template, object, list, operation
 	op    *hclsyntax.Operation
 	local bool // it is the value of a local, which may not be too large
 }
@@ -49,20 +49,20 @@ const (
 	directOperation
 )
 
-// directOf compiles an expression of a definition, which belongs to step self; nil if the
+// Compile compiles an expression of a definition, which belongs to step self; nil if the
 // evaluator must evaluate it. effort bounds what the compilation may cost.
-func directOf(ev *eval.Evaluator, self int, e *eval.Expr, to *shape, effort *metered.Allowance) *direct {
+func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
 	}
 	nodes := 0
-	x := sight{ev: ev, self: self, locals: e.Compiled.Locals, nodes: &nodes, effort: effort}
+	x := Context{Evaluator: ev, Self: self, locals: e.Compiled.Locals, nodes: &nodes, effort: effort}
 	return x.direct(e.Syntax, to)
 }
 
 // direct compiles an expression whose value is wanted in a shape; nil if the
 // evaluator must do it.
-func (x *sight) direct(e hclsyntax.Expression, to *shape) *direct {
+func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (x *sight) direct(e hclsyntax.Expression, to *shape) *direct {
 		if to.kind != schema.KindAny {
 			return nil
 		}
-		d := &direct{kind: directList}
-		return d.of(x, anything, e.Exprs...)
+		d := &Expr{kind: directList}
+		return d.of(x, Anything, e.Exprs...)
 	case *hclsyntax.BinaryOpExpr:
 		return x.operation(e.Op, to, e.LHS, e.RHS)
 	case *hclsyntax.UnaryOpExpr:
@@ -100,7 +100,7 @@ func (x *sight) direct(e hclsyntax.Expression, to *shape) *direct {
 }
 
 // localValue compiles the expression behind local.NAME.
-func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
+func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	if len(e.Traversal) != 2 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
 		return nil
 	}
 	c := x.locals[i].Expr.Compiled
-	inner := sight{ev: x.ev, self: x.self, locals: c.Locals, nodes: x.nodes, effort: x.effort}
+	inner := Context{Evaluator: x.Evaluator, Self: x.Self, locals: c.Locals, nodes: x.nodes, effort: x.effort}
 	d := inner.direct(c.Syntax, to)
 	if d != nil {
 		d.local = true
@@ -119,7 +119,7 @@ func (x *sight) localValue(e *hclsyntax.ScopeTraversalExpr, to *shape) *direct {
 }
 
 // of compiles the parts; nil if one cannot be.
-func (d *direct) of(x *sight, to *shape, list ...hclsyntax.Expression) *direct {
+func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.direct(e, to)
 		if p == nil {
@@ -131,11 +131,11 @@ func (d *direct) of(x *sight, to *shape, list ...hclsyntax.Expression) *direct {
 }
 
 // constant evaluates what refers to nothing.
-func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
+func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 	if len(eval.Calls(e, "secret")) > 0 {
 		return nil
 	}
-	v, diags := metered.EvaluateOnce(e, x.ev.Funcs, x.effort)
+	v, diags := metered.EvaluateOnce(e, x.Evaluator.Funcs, x.effort)
 	if diags.HasErrors() || v.ContainsMarked() {
 		return nil
 	}
@@ -143,18 +143,18 @@ func (x *sight) constant(e hclsyntax.Expression, to *shape) *direct {
 	if err != nil {
 		return nil
 	}
-	d := &direct{kind: directConstant, json: out.JSON(), shape: to}
+	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
 	// A set is written in order already, a number in full: only what the bytes
 	// can say may become another type.
 	if to.kind != schema.KindAny {
-		if _, ok := canonical(to, d.json); !ok {
+		if _, ok := Canonical(to, d.json); !ok {
 			return nil
 		}
 	}
 	return d
 }
 
-func referring(r *reference, to *shape) *direct {
+func referring(r *reference, to *Shape) *Expr {
 	if r == nil {
 		return nil
 	}
@@ -162,12 +162,12 @@ func referring(r *reference, to *shape) *direct {
 	if sh == nil {
 		return nil
 	}
-	return &direct{kind: directReference, ref: r, shape: sh}
+	return &Expr{kind: directReference, ref: r, shape: sh}
 }
 
 // instanceReference compiles step.NAME[KEY].output.A with a key that is itself
 // a reference.
-func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference {
+func (x *Context) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference {
 	index, ok := e.Source.(*hclsyntax.IndexExpr)
 	if !ok {
 		return nil
@@ -188,8 +188,8 @@ func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference
 	if r.key == nil || r.key.shape == nil {
 		return nil
 	}
-	r.step = slices.IndexFunc(x.ev.Steps, func(s eval.StepShape) bool { return s.Name == first.Name })
-	if r.step < 0 || !x.ev.Steps[r.step].Each {
+	r.step = slices.IndexFunc(x.Evaluator.Steps, func(s eval.StepShape) bool { return s.Name == first.Name })
+	if r.step < 0 || !x.Evaluator.Steps[r.step].Each {
 		return nil
 	}
 	r.each = true
@@ -205,13 +205,13 @@ func (x *sight) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference
 }
 
 // template compiles a string with interpolations.
-func (x *sight) template(e *hclsyntax.TemplateExpr, to *shape) *direct {
+func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindString {
 		return nil
 	}
-	d := &direct{kind: directTemplate}
+	d := &Expr{kind: directTemplate}
 	for _, p := range e.Parts {
-		part := x.direct(p, anything)
+		part := x.direct(p, Anything)
 		if part == nil {
 			return nil
 		}
@@ -249,7 +249,7 @@ func inTemplate(raw []byte) ([]byte, bool) {
 }
 
 // object compiles an object with keys that are known.
-func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
+func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		if len(item.KeyExpr.Variables()) > 0 || len(eval.Calls(item.KeyExpr, "secret")) > 0 {
 			return nil
 		}
-		k, diags := metered.EvaluateOnce(item.KeyExpr, x.ev.Funcs, x.effort)
+		k, diags := metered.EvaluateOnce(item.KeyExpr, x.Evaluator.Funcs, x.effort)
 		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !value.IsPlain(k.AsString()) {
 			return nil
 		}
@@ -267,9 +267,9 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 		}
 		values[k.AsString()] = item.ValueExpr
 	}
-	d := &direct{kind: directObject, keys: sorted.Keys(values)}
+	d := &Expr{kind: directObject, keys: sorted.Keys(values)}
 	for _, k := range d.keys {
-		if d.of(x, anything, values[k]) == nil {
+		if d.of(x, Anything, values[k]) == nil {
 			return nil
 		}
 	}
@@ -277,22 +277,22 @@ func (x *sight) object(e *hclsyntax.ObjectConsExpr, to *shape) *direct {
 }
 
 // operation compiles comparisons and logic.
-func (x *sight) operation(op *hclsyntax.Operation, to *shape, operands ...hclsyntax.Expression) *direct {
+func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hclsyntax.Expression) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindBool {
 		return nil
 	}
 	switch op {
 	case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr, hclsyntax.OpLogicalNot,
 		hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual, hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
-		d := &direct{kind: directOperation, op: op}
-		return d.of(x, anything, operands...)
+		d := &Expr{kind: directOperation, op: op}
+		return d.of(x, Anything, operands...)
 	}
 	return nil
 }
 
-// writeInto appends the value, which stands at path in its document, to out, and its marks
+// WriteInto appends the value, which stands at path in its document, to out, and its marks
 // to marks. It may have written a part of it when it gives up, which it says by false.
-func (d *direct) writeInto(x *sight, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
+func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
 		c.marks = append(c.marks, string(c.path))
@@ -303,12 +303,12 @@ func (d *direct) writeInto(x *sight, out, path []byte, marks []string, hidden bo
 
 // write appends the value as canonical JSON; false if it gives up. c.path says
 // where the value stands.
-func (d *direct) write(x *sight, c *copier, hidden bool) bool {
+func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
 }
 
-func (d *direct) append(x *sight, c *copier, hidden bool) bool {
+func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 	switch d.kind {
 	case directConstant:
 		return c.other(d.json, d.shape, hidden)
@@ -338,9 +338,9 @@ func (d *direct) append(x *sight, c *copier, hidden bool) bool {
 	return false
 }
 
-// scalar evaluates to a string, number or boolean that is not sensitive; ok is
+// Scalar evaluates to a string, number or boolean that is not sensitive; ok is
 // false for anything else.
-func (d *direct) scalar(x *sight) (v cty.Value, ok bool) {
+func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false
 	}
@@ -366,8 +366,8 @@ func (d *direct) scalar(x *sight) (v cty.Value, ok bool) {
 	return v, err == nil
 }
 
-// value evaluates to a Value, sensitive as a whole where that is said.
-func (d *direct) value(x *sight, whole bool) (value.Value, bool) {
+// Value evaluates to a Value, sensitive as a whole where that is said.
+func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	c := copier{}
 	if whole {
 		c.marks = []string{""}
@@ -380,13 +380,13 @@ func (d *direct) value(x *sight, whole bool) (value.Value, bool) {
 }
 
 // other copies a value from another document.
-func (c *copier) other(raw []byte, sh *shape, hidden bool) bool {
+func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
 	return c.value(sh, hidden) && c.End()
 }
 
-func (d *direct) writeTemplate(x *sight, c *copier, hidden bool) bool {
+func (d *Expr) writeTemplate(x *Context, c *copier, hidden bool) bool {
 	c.out = append(c.out, '"')
 	sensitive := false
 	for _, p := range d.parts {
@@ -418,7 +418,7 @@ func (d *direct) writeTemplate(x *sight, c *copier, hidden bool) bool {
 	return true
 }
 
-func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
+func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 	brackets := "{}"
 	if d.kind == directList {
 		brackets = "[]"
@@ -452,7 +452,7 @@ func (d *direct) writeParts(x *sight, c *copier, hidden bool) bool {
 // truth evaluates an operation whose result is a boolean. It evaluates both operands, also
 // if the first decides the result: if one of them has a mark, such as sensitive, truth
 // reports ok = false, and the general evaluator takes over.
-func (d *direct) truth(x *sight, c *copier) (v, ok bool) {
+func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)
 	for i, p := range d.parts {
