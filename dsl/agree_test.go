@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -159,9 +160,9 @@ workflow "w" {
 `
 
 // kindsAgent takes arguments of many types.
-func kindsAgent() AgentBinary {
+func kindsAgent() noun.AgentBinary {
 	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("a"), num("n", optional), str("pin", optional, hidden)}}
-	return AgentBinary{Schema: schema.Schema{Name: "kinds", Actions: map[string]schema.Action{"call": {Inputs: []schema.Field{
+	return noun.AgentBinary{Schema: schema.Schema{Name: "kinds", Actions: map[string]schema.Action{"call": {Inputs: []schema.Field{
 		field("list", listOf(schema.KindString), optional), field("set", schema.Type{Kind: schema.KindSet, Elem: &schema.Type{Kind: schema.KindString}}, optional),
 		field("obj", inner, optional), str("hidden", hidden, preset(`"d"`)), field("hides", schema.Type{Kind: schema.KindList, Elem: &inner}, optional),
 		num("level", optional, oneOf("1", "2.5")), field("objs", schema.Type{Kind: schema.KindMap, Elem: &inner}, optional),
@@ -170,9 +171,9 @@ func kindsAgent() AgentBinary {
 }
 
 // linkBoth links a source with and without direct expressions.
-func linkBoth(t *testing.T, src string) (with, without *Workflow) {
+func linkBoth(t *testing.T, src string) (with, without *noun.Workflow) {
 	t.Helper()
-	one := func(undirected bool) *Workflow {
+	one := func(undirected bool) *noun.Workflow {
 		m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "0.1.0"})
 		if diags.HasErrors() {
 			return nil
@@ -301,7 +302,7 @@ func (a *author) result(kind string) eval.InstanceResult {
 	return r
 }
 
-func (a *author) scope(wf *Workflow) func() *eval.Scope {
+func (a *author) scope(wf *noun.Workflow) func() *eval.Scope {
 	vars := "{"
 	for i, v := range []string{"any:object", "b:bool", "far:far", "l:strings", "lo:lo", "m:numbers", "mo:object", "n:number", "o:o", "opt:string", "pin:string", "s:string", "set:strings"} {
 		name, kind, _ := strings.Cut(v, ":")
@@ -346,7 +347,7 @@ func (a *author) scope(wf *Workflow) func() *eval.Scope {
 }
 
 // outcomes evaluates everything of the last step and of the outputs.
-func outcomes(wf *Workflow, scope func() *eval.Scope) map[string]string {
+func outcomes(wf *noun.Workflow, scope func() *eval.Scope) map[string]string {
 	out := map[string]string{}
 	say := func(name string, v any, err error) {
 		if x, ok := v.(value.Value); ok && err == nil {

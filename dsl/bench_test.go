@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // wideText is a workflow whose second step reads, for each of its instances,
@@ -28,7 +29,7 @@ workflow "wide" {
   }
 }`
 
-func wideScope(t testing.TB, n int) (*Workflow, *eval.Scope) {
+func wideScope(t testing.TB, n int) (*noun.Workflow, *eval.Scope) {
 	t.Helper()
 	wf := linked(t, wideText).Workflow("wide")
 	var items strings.Builder

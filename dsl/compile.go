@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -86,7 +87,7 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 
 // valueFunc makes a ValueFunc from an expression; whole marks the result as
 // sensitive.
-func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) ValueFunc {
+func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
 			var err error

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -43,7 +44,7 @@ func TestConfidential(t *testing.T) {
 			if diags.HasErrors() {
 				t.Fatal(diags.Err())
 			}
-			def, diags := Link(m, map[string]AgentBinary{"a": {Schema: schema, Version: "1.0.0"}})
+			def, diags := Link(m, map[string]noun.AgentBinary{"a": {Schema: schema, Version: "1.0.0"}})
 			if def == nil {
 				t.Fatal(diags.Err())
 			}

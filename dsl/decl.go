@@ -6,6 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // Declarations are what the blocks of a module say, checked as far as that is
@@ -20,7 +21,7 @@ type agentDecl struct {
 	block                    *block // nil if implied
 	instances, concurrency   int
 	env                      []string
-	breaker                  Breaker
+	breaker                  noun.Breaker
 	config                   []arg
 }
 
@@ -63,7 +64,7 @@ type workflowDecl struct {
 	outputAt          map[string]hcl.Range // by name
 	retry             *block
 	deadline          *eval.Expr
-	mode              Mode
+	mode              noun.Mode
 	compDeadline      *eval.Expr
 	unique            *eval.Expr
 	order             []int // nil where there is a cycle
@@ -96,7 +97,7 @@ type stepDecl struct {
 	pivot      bool
 	idempotent *bool
 	readOnly   *bool
-	onRerun    Rerun // RerunDefault = not written, or broken
+	onRerun    noun.Rerun // RerunDefault = not written, or broken
 	pre, post  []*conditionDecl
 	catch      *block
 	undo       *undoDecl

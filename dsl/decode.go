@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/secret"
@@ -251,7 +252,7 @@ func (d *decoder) localsBlock(b *block, into map[string]*eval.Local, file bool) 
 
 func (d *decoder) workflow(b *block) *workflowDecl {
 	w := &workflowDecl{
-		name: b.label, where: b.def, block: b, mode: ModeAutomatic,
+		name: b.label, where: b.def, block: b, mode: noun.ModeAutomatic,
 		description: d.lit.text(b, "description"), deadline: b.attr("deadline"),
 		variables: map[string]*variableDecl{}, locals: map[string]*eval.Local{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		retry: b.one("retry"), unique: b.one("unique").attr("key"),
@@ -307,24 +308,24 @@ func (d *decoder) output(w *workflowDecl, b *block) {
 	})
 }
 
-func (d *decoder) mode(e *eval.Expr) Mode {
+func (d *decoder) mode(e *eval.Expr) noun.Mode {
 	if e == nil {
-		return ModeAutomatic
+		return noun.ModeAutomatic
 	}
 	v, ok := d.lit.constant(e, "compensation.mode must be known before a run.")
 	if ok && v.Type() == cty.String && !v.IsNull() {
 		switch v.AsString() {
 		case "automatic":
-			return ModeAutomatic
+			return noun.ModeAutomatic
 		case "manual":
-			return ModeManual
+			return noun.ModeManual
 		}
 		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
 			diag.DidYouMean(v.AsString(), []string{"automatic", "manual"}))
 	} else if ok {
 		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
 	}
-	return ModeAutomatic
+	return noun.ModeAutomatic
 }
 
 func (d *decoder) step(b *block) *stepDecl {
@@ -374,22 +375,22 @@ func (d *decoder) step(b *block) *stepDecl {
 }
 
 // rerun reads on_rerun.
-func (d *decoder) rerun(e *eval.Expr) Rerun {
+func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
 	if e == nil {
-		return RerunDefault
+		return noun.RerunDefault
 	}
 	text, ok := d.lit.literalText(e, "on_rerun")
 	if !ok {
-		return RerunDefault
+		return noun.RerunDefault
 	}
-	for r, name := range rerunNames {
+	for r, name := range noun.RerunNames {
 		if text == name {
 			return r
 		}
 	}
 	d.Errorf(e.Range, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
 		diag.DidYouMean(text, []string{"continue", "undo_first"}))
-	return RerunDefault
+	return noun.RerunDefault
 }
 
 func (d *decoder) undo(b *block) *undoDecl {

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
 )
@@ -18,7 +19,7 @@ import (
 func (d *decoder) agent(b *block) *agentDecl {
 	a := &agentDecl{
 		name: b.label, plugin: b.label, where: b.def, pluginAt: b.def, block: b, instances: 1,
-		breaker: Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
+		breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
 	if e := b.attr("plugin"); e != nil {
 		a.pluginAt = e.Range

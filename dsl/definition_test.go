@@ -12,13 +12,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // TestDigest: equal modules have equal digests; whatever changes the behaviour
 // of a run changes the digest. S33: a run keeps the agents it began with.
 func TestDigest(t *testing.T) {
 	base := map[string]string{"a.hcl": "locals {\n  x = file(\"f\")\n  y = coalesce(env(\"REGION\"), \"none\")\n}\nworkflow \"w\" {\n  deadline = \"1h\"\n  step \"s\" {\n    action = agent.mock.call\n    input { value = \"${local.x}${local.y}\" }\n  }\n}\n", "f": "1"}
-	digest := func(change func(files map[string]string, env map[string]string, agents map[string]AgentBinary)) string {
+	digest := func(change func(files map[string]string, env map[string]string, agents map[string]noun.AgentBinary)) string {
 		t.Helper()
 		files, env, agents := map[string]string{}, map[string]string{"REGION": "eu"}, testAgents()
 		for k, v := range base {
@@ -45,25 +46,25 @@ func TestDigest(t *testing.T) {
 		return def.Digest()
 	}
 	want := digest(nil)
-	for name, change := range map[string]func(map[string]string, map[string]string, map[string]AgentBinary){
-		"nothing":        func(f, e map[string]string, a map[string]AgentBinary) {},
-		"other env":      func(f, e map[string]string, a map[string]AgentBinary) { e["OTHER"] = "x" },
-		"other file":     func(f, e map[string]string, a map[string]AgentBinary) { f["g"] = "x" },
-		"!source":        func(f, e map[string]string, a map[string]AgentBinary) { f["a.hcl"] += "\n" },
-		"!file()":        func(f, e map[string]string, a map[string]AgentBinary) { f["f"] = "2" },
-		"!env()":         func(f, e map[string]string, a map[string]AgentBinary) { e["REGION"] = "us" },
-		"!env() not set": func(f, e map[string]string, a map[string]AgentBinary) { delete(e, "REGION") },
-		"!agent version": func(f, e map[string]string, a map[string]AgentBinary) {
+	for name, change := range map[string]func(map[string]string, map[string]string, map[string]noun.AgentBinary){
+		"nothing":        func(f, e map[string]string, a map[string]noun.AgentBinary) {},
+		"other env":      func(f, e map[string]string, a map[string]noun.AgentBinary) { e["OTHER"] = "x" },
+		"other file":     func(f, e map[string]string, a map[string]noun.AgentBinary) { f["g"] = "x" },
+		"!source":        func(f, e map[string]string, a map[string]noun.AgentBinary) { f["a.hcl"] += "\n" },
+		"!file()":        func(f, e map[string]string, a map[string]noun.AgentBinary) { f["f"] = "2" },
+		"!env()":         func(f, e map[string]string, a map[string]noun.AgentBinary) { e["REGION"] = "us" },
+		"!env() not set": func(f, e map[string]string, a map[string]noun.AgentBinary) { delete(e, "REGION") },
+		"!agent version": func(f, e map[string]string, a map[string]noun.AgentBinary) {
 			b := a["mock"]
 			b.Version = "2.0.0"
 			a["mock"] = b
 		},
-		"!agent checksum": func(f, e map[string]string, a map[string]AgentBinary) {
+		"!agent checksum": func(f, e map[string]string, a map[string]noun.AgentBinary) {
 			b := a["mock"]
 			b.Checksum = "00"
 			a["mock"] = b
 		},
-		"!agent schema": func(f, e map[string]string, a map[string]AgentBinary) {
+		"!agent schema": func(f, e map[string]string, a map[string]noun.AgentBinary) {
 			b := a["mock"]
 			b.Schema.Doc = "changed"
 			a["mock"] = b

@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -26,11 +27,11 @@ func orderText(t testing.TB) string {
 	return archiveText(t, "testdata/valid/order.txtar")
 }
 
-func bindAll(t testing.TB, wf *Workflow, pairs ...string) value.Value {
+func bindAll(t testing.TB, wf *noun.Workflow, pairs ...string) value.Value {
 	t.Helper()
-	var list []Assignment
+	var list []noun.Assignment
 	for i := 0; i+1 < len(pairs); i += 2 {
-		list = append(list, Assignment{Name: pairs[i], Text: pairs[i+1], Source: "--var"})
+		list = append(list, noun.Assignment{Name: pairs[i], Text: pairs[i+1], Source: "--var"})
 	}
 	v, diags := wf.Bind(list)
 	if diags.HasErrors() {
@@ -39,7 +40,7 @@ func bindAll(t testing.TB, wf *Workflow, pairs ...string) value.Value {
 	return v
 }
 
-func stepNamed(t testing.TB, wf *Workflow, name string) *Step {
+func stepNamed(t testing.TB, wf *noun.Workflow, name string) *noun.Step {
 	t.Helper()
 	for _, s := range wf.Steps {
 		if s.Name == name {
@@ -121,7 +122,7 @@ func TestAllVariablesSensitive(t *testing.T) {
 	}
 }
 
-func wantInput(t *testing.T, s *Step, scope *eval.Scope, want string) value.Value {
+func wantInput(t *testing.T, s *noun.Step, scope *eval.Scope, want string) value.Value {
 	t.Helper()
 	v, err := s.Input(scope)
 	if err != nil || string(v.JSON()) != want {

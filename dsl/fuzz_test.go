@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // corpus adds every source file of the golden archives.
@@ -66,7 +67,7 @@ func FuzzParse(f *testing.F) {
 
 // exercise calls every function of a workflow with an empty scope: results do
 // not matter, panics do.
-func exercise(wf *Workflow) {
+func exercise(wf *noun.Workflow) {
 	wf.Bind(nil)
 	s := &eval.Scope{
 		Step: func(int) eval.StepResult { return eval.StepResult{Final: true} }, Each: &eval.EachItem{Key: "k"},

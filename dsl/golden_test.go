@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
@@ -35,8 +36,8 @@ func testEnv(name string) (string, bool) {
 }
 
 // usedAgents picks the binaries the module asks for.
-func usedAgents(m *Module) map[string]AgentBinary {
-	out := map[string]AgentBinary{}
+func usedAgents(m *Module) map[string]noun.AgentBinary {
+	out := map[string]noun.AgentBinary{}
 	all := testAgents()
 	for _, a := range m.Agents() {
 		if bin, ok := all[a.Name]; ok {

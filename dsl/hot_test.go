@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -70,7 +71,7 @@ workflow "hot" {
 }`
 
 // hotScope is the scope of a run whose steps answered a string of 100 bytes.
-func hotScope(t testing.TB) (*Workflow, *eval.Scope) {
+func hotScope(t testing.TB) (*noun.Workflow, *eval.Scope) {
 	t.Helper()
 	text := strings.Repeat("x", 100)
 	wf := linked(t, hotText).Workflow("hot")

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -75,7 +76,7 @@ func (v *variableDecl) convertKind(x cty.Value) (cty.Value, error) {
 
 // collectionOrText takes a text that is a list or an object as one, and any
 // other as the string that it is.
-func collectionOrText(a Assignment) cty.Value {
+func collectionOrText(a noun.Assignment) cty.Value {
 	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		if x, err := parseText(a); err == nil {
 			return x

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -64,7 +65,7 @@ func TestTypeOfDefault(t *testing.T) {
 		{"names", `{ a = 1 }`, "a list is required, as its default is one"},
 		{"labels", `["a"]`, "an object is required, as its default is one"},
 	} {
-		_, diags := wf.Bind([]Assignment{{Name: c.name, Text: c.text, Source: "--var"}})
+		_, diags := wf.Bind([]noun.Assignment{{Name: c.name, Text: c.text, Source: "--var"}})
 		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--var '%s=%s': %v, want %q", c.name, c.text, err, c.want)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -31,13 +32,6 @@ type AgentUse struct {
 	// Similar is, of an agent that is only implied, the declared one whose name
 	// is most like it: perhaps that was meant. "" = none is.
 	Similar string
-}
-
-// An AgentBinary is what is known of the binary chosen for an agent.
-type AgentBinary struct {
-	Schema   schema.Schema
-	Version  string // semantic version
-	Checksum string // hex sha256 of the binary; "" = not locked
 }
 
 // Agents returns the agents the module uses, by name.
@@ -64,13 +58,13 @@ func (mod *Module) Agents() []AgentUse {
 // Link checks a module against the schemas of its agents, by name of the
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
-func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
+func Link(m *Module, agents map[string]noun.AgentBinary) (*Definition, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.m.sources, Places: m.m.places}
 	workflows, diags := linkModule(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags
 	}
-	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
+	def := &Definition{workflows: map[string]*noun.Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
 		def.names = append(def.names, wf.Name)
@@ -88,16 +82,16 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 
 // linkModule links the workflows of a module. They are nil if there are errors, or were
 // any before. It reports to r, and returns what r has found.
-func linkModule(m *module, agents map[string]AgentBinary, r *report.Reporter) ([]*Workflow, diag.Diagnostics) {
+func linkModule(m *module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
 // linkGeneral is linkModule without the fast evaluator, for tests that compare the two.
-func linkGeneral(m *module, agents map[string]AgentBinary, r *report.Reporter) ([]*Workflow, diag.Diagnostics) {
+func linkGeneral(m *module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
 
-func linkedBy(l *linker, agents map[string]AgentBinary) (out []*Workflow, diags diag.Diagnostics) {
+func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workflow, diags diag.Diagnostics) {
 	if !l.Bounded(func() { out, diags = l.link(agents) }) {
 		return nil, l.Finish()
 	}
@@ -106,7 +100,7 @@ func linkedBy(l *linker, agents map[string]AgentBinary) (out []*Workflow, diags 
 
 // link links everything. It returns an empty list, which is not nil, for a module without
 // workflows.
-func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnostics) {
+func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, diag.Diagnostics) {
 	m := l.m
 	if m.partial {
 		return nil, nil
@@ -124,7 +118,7 @@ func (l *linker) link(agents map[string]AgentBinary) ([]*Workflow, diag.Diagnost
 	for _, n := range sorted.Keys(m.agents) {
 		l.agent(m.agents[n], agents)
 	}
-	out := make([]*Workflow, 0, len(m.workflows))
+	out := make([]*noun.Workflow, 0, len(m.workflows))
 	for _, w := range m.workflows {
 		out = append(out, l.workflow(w))
 	}
@@ -148,8 +142,8 @@ type linker struct {
 
 type linkedAgent struct {
 	decl    *agentDecl
-	bin     AgentBinary
-	noun    *Agent
+	bin     noun.AgentBinary
+	noun    *noun.Agent
 	actions map[string]*linkedAction
 	missing bool
 }
@@ -183,7 +177,7 @@ func (a *linkedAction) title() string {
 
 func (a *linkedAction) short() string { return a.agent.decl.name + "." + a.name }
 
-func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
+func (l *linker) agent(d *agentDecl, bins map[string]noun.AgentBinary) {
 	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
 	l.agents[d.name] = la
 	bin, ok := bins[d.name]
@@ -194,7 +188,7 @@ func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
 		return
 	}
 	la.bin = bin
-	la.noun = &Agent{
+	la.noun = &noun.Agent{
 		Name: d.name, Plugin: d.plugin, Version: bin.Version, Checksum: bin.Checksum,
 		Instances: d.instances, MaxConcurrency: d.concurrency, Env: d.env, Breaker: d.breaker,
 	}
@@ -301,7 +295,7 @@ type workflowLinker struct {
 	decl  *workflowDecl
 	ev    *eval.Evaluator
 	world *eval.CheckWorld
-	out   *Workflow
+	out   *noun.Workflow
 	steps []*linkedStep
 	cur   int // step being linked; -1 = none
 }
@@ -309,20 +303,20 @@ type workflowLinker struct {
 type linkedStep struct {
 	decl     *stepDecl
 	action   *linkedAction // nil if unknown
-	noun     *Step
+	noun     *noun.Step
 	readOnly bool
 	// The settings of the step and of its undo; nil where they depend on the run.
-	static, undoStatic *Settings
+	static, undoStatic *noun.Settings
 }
 
-func (l *linker) workflow(w *workflowDecl) *Workflow {
+func (l *linker) workflow(w *workflowDecl) *noun.Workflow {
 	ev := &eval.Evaluator{Funcs: l.m.funcs, Vars: variableShapes(w.variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
-		out: &Workflow{
+		out: &noun.Workflow{
 			Name: w.name, Description: w.description, Pivot: -1, Order: w.order,
-			CompensationMode: w.mode, Agents: map[string]*Agent{}, Variables: variableList(w.variables),
+			CompensationMode: w.mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.variables),
 		},
 	}
 	wl.shapes()
@@ -339,7 +333,7 @@ func (l *linker) workflow(w *workflowDecl) *Workflow {
 	wl.out.Shortest = stepLinker{wl}.shortest()
 	wl.out.Confidential = confidential(wl)
 	b := &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
-	setBind(wl.out, b.values)
+	noun.SetBind(wl.out, b.values)
 	return wl.out
 }
 

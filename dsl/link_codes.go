@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -46,9 +47,6 @@ var engineCodes = []string{
 	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
 	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
 }
-
-// allCodes is how catch names every code.
-const allCodes = "*"
 
 // knownCodes are the codes that a step or an undo can fail with. They are open
 // where some are known only in a run.
@@ -130,7 +128,7 @@ func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 		}
 		hint := diag.DidYouMean(c.code, known)
 		switch own := compact(k.own); {
-		case c.code == allCodes:
+		case c.code == noun.AllCodes:
 			hint = " Only catch takes it, for every code."
 		case hint == "" && len(own) > 0:
 			hint = " Known are " + quotedList(own) + "."

@@ -9,12 +9,13 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // eachValue links for_each and returns what each is before a run.
-func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
+func (l stepLinker) eachValue(d *stepDecl, out *noun.Step) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
 	e := d.attr("for_each")
@@ -54,15 +55,15 @@ func (l stepLinker) eachValue(d *stepDecl, out *Step) cty.Value {
 
 // forEach makes the function of a for_each. A map that is only referred to is
 // taken apart where it stands.
-func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (Each, error) {
+func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (noun.Each, error) {
 	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
 	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
 	if !d.Refers() || e.Compiled.Constant != nil {
 		return general
 	}
-	return func(s *eval.Scope) (Each, error) {
+	return func(s *eval.Scope) (noun.Each, error) {
 		if keys, values, ok := d.Each(&fasteval.Context{Evaluator: ev, Scope: s, Self: self}); ok {
-			return Each{Keys: keys, Values: values}, nil
+			return noun.Each{Keys: keys, Values: values}, nil
 		}
 		return general(s)
 	}
@@ -100,38 +101,38 @@ func commonElement(ty cty.Type) cty.Value {
 }
 
 // eachOf converts a value to instances.
-func eachOf(v cty.Value) (Each, error) {
+func eachOf(v cty.Value) (noun.Each, error) {
 	raw, marks := v.Unmark()
 	ty := raw.Type()
 	switch {
 	case len(marks) > 0:
-		return Each{}, errors.New("the keys cannot be sensitive")
+		return noun.Each{}, errors.New("the keys cannot be sensitive")
 	case raw.IsNull():
-		return Each{}, errors.New("a map or a set of strings is required, this is null")
+		return noun.Each{}, errors.New("a map or a set of strings is required, this is null")
 	case !raw.IsKnown():
-		return Each{}, errors.New("the value is not known")
+		return noun.Each{}, errors.New("the value is not known")
 	case ty.IsSetType():
 		return eachOfSet(raw)
 	case ty.IsMapType(), ty.IsObjectType():
 		attrs := raw.AsValueMap()
-		out := Each{Keys: sorted.Keys(attrs)}
+		out := noun.Each{Keys: sorted.Keys(attrs)}
 		for _, k := range out.Keys {
 			val, err := value.Encode(attrs[k], false)
 			if err != nil {
-				return Each{}, fmt.Errorf("element %q: %w", k, err)
+				return noun.Each{}, fmt.Errorf("element %q: %w", k, err)
 			}
 			out.Values = append(out.Values, val)
 		}
 		return out, nil
 	}
-	return Each{}, fmt.Errorf("a map or a set of strings is required, this is %s; use toset(), or { for x in ... : x.id => x }", ty.FriendlyName())
+	return noun.Each{}, fmt.Errorf("a map or a set of strings is required, this is %s; use toset(), or { for x in ... : x.id => x }", ty.FriendlyName())
 }
 
-func eachOfSet(set cty.Value) (Each, error) {
-	out := Each{}
+func eachOfSet(set cty.Value) (noun.Each, error) {
+	out := noun.Each{}
 	for _, x := range set.AsValueSlice() {
 		if x.IsNull() || x.Type() != cty.String {
-			return Each{}, errors.New("a set must hold strings only")
+			return noun.Each{}, errors.New("a set must hold strings only")
 		}
 		out.Keys = append(out.Keys, x.AsString())
 	}
@@ -139,7 +140,7 @@ func eachOfSet(set cty.Value) (Each, error) {
 	for _, k := range out.Keys {
 		v, err := value.Encode(cty.StringVal(k), false)
 		if err != nil {
-			return Each{}, err
+			return noun.Each{}, err
 		}
 		out.Values = append(out.Values, v)
 	}

@@ -1,10 +1,13 @@
 package dsl
 
-import "github.com/saga-engine/engine/dsl/internal/eval"
+import (
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+)
 
 // rerun links what a further attempt does with what earlier ones left behind,
 // and checks that the action can say what heartbeat_timeout and on_rerun need.
-func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {
+func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil {
 		return
@@ -15,23 +18,23 @@ func (l stepLinker) rerun(d *stepDecl, ls *linkedStep, out *Step) {
 	}
 	e := d.attr("on_rerun")
 	switch d.onRerun {
-	case RerunContinue:
+	case noun.RerunContinue:
 		if !a.schema.Checkpoints {
 			l.Errorf(e.Range, "Action without checkpoints",
 				"Action %s declares no checkpoints, so there is nothing from which another attempt could continue.", a.title())
 		}
-	case RerunUndoFirst:
+	case noun.RerunUndoFirst:
 		l.undoFirst(d, out, e)
 	}
 	out.OnRerun = d.onRerun
-	if d.onRerun == RerunDefault && a.schema.Checkpoints {
-		out.OnRerun = RerunContinue
+	if d.onRerun == noun.RerunDefault && a.schema.Checkpoints {
+		out.OnRerun = noun.RerunContinue
 	}
 }
 
 // undoFirst checks that a step can be undone while it is not known what it has
 // done, and that its next attempt has a key of its own.
-func (l stepLinker) undoFirst(d *stepDecl, noun *Step, e *eval.Expr) {
+func (l stepLinker) undoFirst(d *stepDecl, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:
 		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")

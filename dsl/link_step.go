@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -84,7 +85,7 @@ func (l stepLinker) outputs() {
 			l.Errorf(o.value.Range, "Output holds a sensitive value",
 				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.name)
 		}
-		l.out.Outputs = append(l.out.Outputs, Output{
+		l.out.Outputs = append(l.out.Outputs, noun.Output{
 			Name: o.name, Description: o.description, Sensitive: o.sensitive,
 			Value: argumentLinker{l.workflowLinker}.valueFunc(o.value, "output "+o.name, o.sensitive, nil),
 		})
@@ -132,7 +133,7 @@ func (l stepLinker) step(i int) {
 	d, ls := l.decl.steps[i], l.steps[i]
 	l.cur = i
 	defer func() { l.cur = -1 }()
-	out := &Step{
+	out := &noun.Step{
 		Index: i, Name: d.name, Where: report.Range(d.where).String(),
 		After: sorted.Ints(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
 	}
@@ -167,7 +168,7 @@ func (l stepLinker) onlyWithEach(d *stepDecl) {
 }
 
 // stepAction links the forward call.
-func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *Step) {
+func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil { // reported; the arguments may still be looked at
 		for _, x := range d.input {
@@ -186,19 +187,19 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *Step) {
 	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("on"), codes)
 	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("not_on"), codes)
 	if d.catch != nil {
-		codeLinker{l.workflowLinker}.codes(d.catch.attr("errors"), codes, allCodes)
+		codeLinker{l.workflowLinker}.codes(d.catch.attr("errors"), codes, noun.AllCodes)
 	}
 }
 
 // actionNoun merges the author's promises into the declared capabilities.
-func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *Action {
+func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
 			return *promise
 		}
 		return declared
 	}
-	return &Action{
+	return &noun.Action{
 		Agent: a.agent.decl.name, Name: a.name,
 		Idempotent: pick(idempotent, a.schema.Idempotent),
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
@@ -318,13 +319,13 @@ func (l stepLinker) idempotencyKey(d *stepDecl) func(*eval.Scope) (string, error
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-func (l stepLinker) conditions(decls []*conditionDecl, code string) []Condition {
-	var out []Condition
+func (l stepLinker) conditions(decls []*conditionDecl, code string) []noun.Condition {
+	var out []noun.Condition
 	for _, c := range decls {
 		if c.condition == nil || c.message == nil {
 			continue
 		}
-		x := Condition{
+		x := noun.Condition{
 			Check:   exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, value.BoolOf),
 			Message: exprFunc(l.workflowLinker, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
 			Code:    exprFunc(l.workflowLinker, c.code, "error_code", cty.String, codeOf),
@@ -337,11 +338,11 @@ func (l stepLinker) conditions(decls []*conditionDecl, code string) []Condition 
 	return out
 }
 
-func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *Catch {
+func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *noun.Catch {
 	if d.catch == nil || d.catch.attr("errors") == nil {
 		return nil
 	}
-	out := &Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
+	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
 	e := d.catch.attr("output")
 	if e == nil {
 		return out
@@ -401,7 +402,7 @@ func (l stepLinker) shortest() time.Duration {
 		add(ls.static.HeartbeatTimeout)
 		add(ls.static.Retry.InitialInterval)
 		add(ls.static.Deadline.After)
-		if ls.static.Retry.OnExhausted == ExhaustedCoolDown {
+		if ls.static.Retry.OnExhausted == noun.ExhaustedCoolDown {
 			add(ls.static.Retry.CoolDown)
 		}
 		if l.out.Steps[i].Undo == nil {

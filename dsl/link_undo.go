@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -19,7 +20,7 @@ type undoLinker struct{ *workflowLinker }
 
 // undo links what undoes a step: its compensate block, else the action that
 // its own action names.
-func (l undoLinker) undo(d *stepDecl, ls *linkedStep, out *Step) {
+func (l undoLinker) undo(d *stepDecl, ls *linkedStep, out *noun.Step) {
 	switch {
 	case d.undo != nil:
 		out.Undo, ls.undoStatic = l.writtenUndo(d, d.undo)
@@ -44,7 +45,7 @@ func (l undoLinker) undo(d *stepDecl, ls *linkedStep, out *Step) {
 
 // writtenUndo links a compensate block. The second result is its settings, nil where they
 // depend on the run.
-func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
+func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*noun.Undo, *noun.Settings) {
 	a := l.action(u.agent, u.action, u.actionAt)
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.block))
 	if a == nil {
@@ -60,7 +61,7 @@ func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*Undo, *Settings) {
 	do := actionNoun(a, u.idempotent, nil, u.byKey, a.out)
 	args := argumentLinker{l.workflowLinker}.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
-	return &Undo{
+	return &noun.Undo{
 		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
 		Input: func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) },
 	}, static
@@ -70,7 +71,7 @@ func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Sel
 
 // declaredUndo fills the arguments of compensated_by by name: from the
 // forward output, then from the forward input. The second result is its settings.
-func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings) {
+func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.agent, fwd.schema.CompensatedBy, d.actionAt)
 	if a == nil {
@@ -107,7 +108,7 @@ func (l undoLinker) declaredUndo(d *stepDecl, ls *linkedStep) (*Undo, *Settings)
 	if !ok {
 		return nil, nil
 	}
-	return &Undo{
+	return &noun.Undo{
 		Do: actionNoun(a, nil, nil, nil, a.out), Input: f.Eval, UsesSelf: f.UsesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
 	}, static
@@ -173,7 +174,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	out, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
-		s.static.Retry.MaxAttempts == 1 || out.OnRerun == RerunUndoFirst {
+		s.static.Retry.MaxAttempts == 1 || out.OnRerun == noun.RerunUndoFirst {
 		return
 	}
 	l.Warnf(asked.Range, "Unknown outcomes are not repeated",
@@ -207,7 +208,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 			continue
 		}
 		out := l.out.Steps[i]
-		if st := s.static; st != nil && st.Retry.MaxAttempts == Unbounded && out.Do.Idempotent && s.decl.attr("deadline") == nil {
+		if st := s.static; st != nil && st.Retry.MaxAttempts == noun.Unbounded && out.Do.Idempotent && s.decl.attr("deadline") == nil {
 			continue
 		}
 		why := ""

@@ -3,7 +3,93 @@ package dsl
 import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// The nouns of a linked definition.
+type (
+	// A Workflow is one workflow of a linked definition.
+	Workflow = noun.Workflow
+	// A Variable is one declared input of a workflow or of its module.
+	Variable = noun.Variable
+	// An Agent is one agent block, resolved to a plugin version.
+	Agent = noun.Agent
+	// A Breaker holds the settings of an agent's circuit breaker.
+	Breaker = noun.Breaker
+	// An Output is one output of a workflow.
+	Output = noun.Output
+	// A Step is one unit of work.
+	Step = noun.Step
+	// An Action is a resolved action of an agent.
+	Action = noun.Action
+	// An Undo says how the effect of a step is undone.
+	Undo = noun.Undo
+	// A Condition is a precondition or postcondition.
+	Condition = noun.Condition
+	// A Catch swallows failures.
+	Catch = noun.Catch
+	// Settings are the limits of one step, with every default in place.
+	Settings = noun.Settings
+	// Retry is the policy of repetition of a step or an undo.
+	Retry = noun.Retry
+	// A Limit is a deadline: relative to a start, or absolute.
+	Limit = noun.Limit
+	// An Each is the evaluated for_each of a step.
+	Each = noun.Each
+	// A ValueFunc evaluates to a value.
+	ValueFunc = noun.ValueFunc
+	// A LimitFunc evaluates a deadline.
+	LimitFunc = noun.LimitFunc
+	// An Assignment gives a value to a variable.
+	Assignment = noun.Assignment
+	// An AgentBinary is what is known of the binary chosen for an agent.
+	AgentBinary = noun.AgentBinary
+)
+
+// A Mode says what a failure turns into: undo at once, or wait for a person.
+type Mode = noun.Mode
+
+// The modes. The zero Mode is invalid in a linked workflow.
+const (
+	ModeAutomatic = noun.ModeAutomatic
+	ModeManual    = noun.ModeManual
+)
+
+// A Rerun says what another attempt of a step does with what earlier ones left behind
+// (S81, S83).
+type Rerun = noun.Rerun
+
+// The choices. In a linked workflow RerunDefault means that attempts repeat the call under
+// the same key.
+const (
+	RerunDefault   = noun.RerunDefault
+	RerunContinue  = noun.RerunContinue
+	RerunUndoFirst = noun.RerunUndoFirst
+)
+
+// Unbounded is Retry.MaxAttempts without a limit.
+const Unbounded = noun.Unbounded
+
+// A Strategy is how the pause between attempts grows.
+type Strategy = noun.Strategy
+
+// The strategies. The zero Strategy is invalid in linked settings.
+const (
+	Exponential = noun.Exponential
+	Linear      = noun.Linear
+	Constant    = noun.Constant
+)
+
+// Exhausted is what happens when the attempts of a step are used up (S41).
+type Exhausted = noun.Exhausted
+
+// The choices. ExhaustedMode follows compensation.mode.
+const (
+	ExhaustedMode       = noun.ExhaustedMode
+	ExhaustedCompensate = noun.ExhaustedCompensate
+	ExhaustedPark       = noun.ExhaustedPark
+	ExhaustedCoolDown   = noun.ExhaustedCoolDown
 )
 
 // What expressions see.

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
@@ -51,7 +52,7 @@ type module struct {
 	locals    map[string]*eval.Local   // of file level
 	ownLocals []*eval.Local            // those of locals, and their twins
 	workflows []*workflowDecl          // and their twins
-	auto      []Assignment
+	auto      []noun.Assignment
 	funcs     map[string]function.Function
 	file      string
 	failed    bool
@@ -137,7 +138,7 @@ func (m *Module) Workflows() []string {
 
 // AutoVars returns the values of the module's *.auto.vars.hcl files; later
 // files come later.
-func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.auto...) }
+func (m *Module) AutoVars() []noun.Assignment { return append([]noun.Assignment(nil), m.m.auto...) }
 
 // isModuleFile reports whether a file of the directory belongs to the module.
 func isModuleFile(name string) bool {

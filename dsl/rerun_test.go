@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -24,13 +25,13 @@ func TestRerunOfLinkedSteps(t *testing.T) {
 	vars := value.NewValue([]byte(`{"patience":"45s"}`), nil, nil)
 	want := []struct {
 		step   string
-		rerun  Rerun
+		rerun  noun.Rerun
 		silent time.Duration
 	}{
-		{"default", RerunContinue, 0},
-		{"stated", RerunContinue, 45 * time.Second},
-		{"undone", RerunUndoFirst, 0},
-		{"blind", RerunUndoFirst, 0},
+		{"default", noun.RerunContinue, 0},
+		{"stated", noun.RerunContinue, 45 * time.Second},
+		{"undone", noun.RerunUndoFirst, 0},
+		{"blind", noun.RerunUndoFirst, 0},
 	}
 	for i, w := range want {
 		t.Run(w.step, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -28,48 +29,48 @@ const (
 )
 
 // forwardDefaults are the settings of a step that says nothing.
-func forwardDefaults(repeatable bool) Settings {
+func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
 		attempts = defaultAttempts
 	}
-	return Settings{
+	return noun.Settings{
 		Timeout: defaultTimeout,
-		Retry: Retry{
-			MaxAttempts: attempts, Strategy: Exponential, InitialInterval: time.Second, Multiplier: 2,
+		Retry: noun.Retry{
+			MaxAttempts: attempts, Strategy: noun.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 30 * time.Second, Jitter: true, CoolDown: defaultCoolDown, CoolDowns: defaultCoolDowns,
 		},
 	}
 }
 
 // undoDefaults are the settings of an undo: repeated until its deadline.
-func undoDefaults() Settings {
-	return Settings{
+func undoDefaults() noun.Settings {
+	return noun.Settings{
 		Timeout: defaultTimeout,
-		Retry: Retry{
-			MaxAttempts: Unbounded, Strategy: Exponential, InitialInterval: time.Second, Multiplier: 2,
+		Retry: noun.Retry{
+			MaxAttempts: noun.Unbounded, Strategy: noun.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 5 * time.Minute, Jitter: true,
 		},
 	}
 }
 
 // A setter writes one attribute into settings.
-type setter func(*Settings, cty.Value) error
+type setter func(*noun.Settings, cty.Value) error
 
 var setters = map[string]setter{
-	"timeout": func(s *Settings, v cty.Value) (err error) {
+	"timeout": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Timeout, err = value.SpanOf(v)
 		return err
 	},
-	"deadline": func(s *Settings, v cty.Value) (err error) {
+	"deadline": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Deadline, err = limitOf(v)
 		return err
 	},
-	"heartbeat_timeout": func(s *Settings, v cty.Value) (err error) {
+	"heartbeat_timeout": func(s *noun.Settings, v cty.Value) (err error) {
 		s.HeartbeatTimeout, err = value.SpanOf(v)
 		return err
 	},
-	"max_parallel": func(s *Settings, v cty.Value) (err error) {
+	"max_parallel": func(s *noun.Settings, v cty.Value) (err error) {
 		s.MaxParallel, err = value.WholeNumber(v, 1, math.MaxInt32)
 		return err
 	},
@@ -77,9 +78,9 @@ var setters = map[string]setter{
 }
 
 var retrySetters = map[string]setter{
-	"max_attempts": func(s *Settings, v cty.Value) (err error) {
+	"max_attempts": func(s *noun.Settings, v cty.Value) (err error) {
 		if text, terr := value.StringOf(v); terr == nil && text == "unbounded" {
-			s.Retry.MaxAttempts = Unbounded
+			s.Retry.MaxAttempts = noun.Unbounded
 			return nil
 		}
 		if s.Retry.MaxAttempts, err = value.WholeNumber(v, 1, maxAttemptsNumber); err != nil {
@@ -87,22 +88,22 @@ var retrySetters = map[string]setter{
 		}
 		return nil
 	},
-	"strategy": func(s *Settings, v cty.Value) error {
+	"strategy": func(s *noun.Settings, v cty.Value) error {
 		return choose(v, map[string]func(){
-			"exponential": func() { s.Retry.Strategy = Exponential },
-			"linear":      func() { s.Retry.Strategy = Linear },
-			"constant":    func() { s.Retry.Strategy = Constant },
+			"exponential": func() { s.Retry.Strategy = noun.Exponential },
+			"linear":      func() { s.Retry.Strategy = noun.Linear },
+			"constant":    func() { s.Retry.Strategy = noun.Constant },
 		})
 	},
-	"initial_interval": func(s *Settings, v cty.Value) (err error) {
+	"initial_interval": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.InitialInterval, err = value.SpanOf(v)
 		return err
 	},
-	"max_interval": func(s *Settings, v cty.Value) (err error) {
+	"max_interval": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.MaxInterval, err = value.SpanOf(v)
 		return err
 	},
-	"multiplier": func(s *Settings, v cty.Value) error {
+	"multiplier": func(s *noun.Settings, v cty.Value) error {
 		n, err := value.NumberOf(v)
 		if err != nil {
 			return err
@@ -114,32 +115,32 @@ var retrySetters = map[string]setter{
 		s.Retry.Multiplier = f
 		return nil
 	},
-	"jitter": func(s *Settings, v cty.Value) error {
+	"jitter": func(s *noun.Settings, v cty.Value) error {
 		return choose(v, map[string]func(){
 			"full": func() { s.Retry.Jitter = true },
 			"none": func() { s.Retry.Jitter = false },
 		})
 	},
-	"on": func(s *Settings, v cty.Value) (err error) {
+	"on": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.On, err = value.StringsOf(v)
 		return err
 	},
-	"not_on": func(s *Settings, v cty.Value) (err error) {
+	"not_on": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.NotOn, err = value.StringsOf(v)
 		return err
 	},
-	"on_exhausted": func(s *Settings, v cty.Value) error {
+	"on_exhausted": func(s *noun.Settings, v cty.Value) error {
 		return choose(v, map[string]func(){
-			"compensate": func() { s.Retry.OnExhausted = ExhaustedCompensate },
-			"park":       func() { s.Retry.OnExhausted = ExhaustedPark },
-			"cool_down":  func() { s.Retry.OnExhausted = ExhaustedCoolDown },
+			"compensate": func() { s.Retry.OnExhausted = noun.ExhaustedCompensate },
+			"park":       func() { s.Retry.OnExhausted = noun.ExhaustedPark },
+			"cool_down":  func() { s.Retry.OnExhausted = noun.ExhaustedCoolDown },
 		})
 	},
-	"cool_down": func(s *Settings, v cty.Value) (err error) {
+	"cool_down": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.CoolDown, err = value.SpanOf(v)
 		return err
 	},
-	"cool_downs": func(s *Settings, v cty.Value) (err error) {
+	"cool_downs": func(s *noun.Settings, v cty.Value) (err error) {
 		s.Retry.CoolDowns, err = value.WholeNumber(v, 0, maxAttemptsNumber)
 		return err
 	},
@@ -161,7 +162,7 @@ func choose(v cty.Value, words map[string]func()) error {
 }
 
 // setMaxFailures takes a count, or a share such as "20%", rounded down.
-func setMaxFailures(s *Settings, v cty.Value) error {
+func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	text, err := value.StringOf(v)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ type setting struct {
 
 // settingsOf makes the Settings function. The second result holds the settings
 // if they do not depend on the run.
-func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Scope) (*Settings, error), *Settings) {
+func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
 	for i, x := range list {
@@ -215,7 +216,7 @@ func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Sc
 		}
 	}
 	ev, self := l.ev, max(l.cur, 0)
-	build := func(s *eval.Scope) (*Settings, error) {
+	build := func(s *eval.Scope) (*noun.Settings, error) {
 		out := base
 		for i := range list {
 			x, err := &list[i], error(nil)
@@ -244,12 +245,12 @@ func settingsOf(l *workflowLinker, base Settings, list []setting) (func(*eval.Sc
 		}
 		return build, nil
 	}
-	return func(*eval.Scope) (*Settings, error) { return static, nil }, static
+	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
 // orderIntervals brings intervals that were written into order with those that were
 // not.
-func orderIntervals(r *Retry, written map[string]bool) error {
+func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
 	}
@@ -302,12 +303,12 @@ func undoSettings(b *block) []setting {
 }
 
 // longestPause is the longest pause after the given attempt (counted from 1).
-func longestPause(r *Retry, attempt int) time.Duration {
+func longestPause(r *noun.Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {
-	case Exponential:
+	case noun.Exponential:
 		d *= math.Pow(r.Multiplier, float64(attempt-1))
-	case Linear:
+	case noun.Linear:
 		d *= float64(attempt)
 	}
 	if d > float64(r.MaxInterval) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -29,7 +30,7 @@ func TestBrokenSchema(t *testing.T) {
 		"enum":        {Actions: map[string]schema.Action{"do": {Inputs: []schema.Field{num("a", oneOf(`{`))}}}},
 		"config":      {Config: []schema.Field{{Name: "a", Type: odd}}, Actions: map[string]schema.Action{"do": {}}},
 	} {
-		def, diags := Link(m, map[string]AgentBinary{"x": {Schema: schema}})
+		def, diags := Link(m, map[string]noun.AgentBinary{"x": {Schema: schema}})
 		if def != nil || !strings.Contains(diags.Err().Error(), "Invalid agent schema") {
 			t.Errorf("%s: %v", name, diags)
 		}
@@ -76,16 +77,16 @@ workflow "w" {
 	if r := settingsNow(t, wf.Steps[0]).Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
 		t.Errorf("%+v", r)
 	}
-	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
+	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != noun.Linear {
 		t.Errorf("%+v", r)
 	}
 }
 
 // TestPauses: the longest pause after each attempt.
 func TestPauses(t *testing.T) {
-	r := Retry{InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Second}
-	for strategy, want := range map[Strategy][]time.Duration{
-		Exponential: {1, 2, 4, 5, 5}, Linear: {1, 2, 3, 4, 5}, Constant: {1, 1, 1, 1, 1},
+	r := noun.Retry{InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Second}
+	for strategy, want := range map[noun.Strategy][]time.Duration{
+		noun.Exponential: {1, 2, 4, 5, 5}, noun.Linear: {1, 2, 3, 4, 5}, noun.Constant: {1, 1, 1, 1, 1},
 	} {
 		r.Strategy = strategy
 		for k, w := range want {
@@ -182,11 +183,11 @@ func TestLimitFrom(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := start.Add(5 * time.Hour)
 	for _, tt := range []struct {
-		limit Limit
+		limit noun.Limit
 		want  time.Time
 		ok    bool
 	}{
-		{Limit{}, time.Time{}, false}, {Limit{After: time.Hour}, start.Add(time.Hour), true}, {Limit{At: at}, at, true},
+		{noun.Limit{}, time.Time{}, false}, {noun.Limit{After: time.Hour}, start.Add(time.Hour), true}, {noun.Limit{At: at}, at, true},
 	} {
 		if got, ok := tt.limit.From(start); !got.Equal(tt.want) || ok != tt.ok {
 			t.Errorf("%+v: %v, %t", tt.limit, got, ok)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // What follows an unknown outcome: the ladder, rung by rung.
@@ -96,8 +97,8 @@ workflow "w" {
 			t.Errorf("step %s: %s, want %s", s.Name, got, want[s.Name])
 		}
 	}
-	wf.CompensationMode = ModeManual
-	if got := fmt.Sprint(wf.AfterUnknown(stepNamed(t, wf, "by_key"), Retry{MaxAttempts: 1})); got != "[park]" {
+	wf.CompensationMode = noun.ModeManual
+	if got := fmt.Sprint(wf.AfterUnknown(stepNamed(t, wf, "by_key"), noun.Retry{MaxAttempts: 1})); got != "[park]" {
 		t.Errorf("with mode manual: %s", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -22,44 +23,20 @@ import (
 // A variableReader reads values that people give to variables.
 type variableReader struct{ *report.Reporter }
 
-// An Assignment gives a value to a variable.
-type Assignment struct {
-	Name string
-	// Text is the value as given by a flag or the environment. For a variable
-	// of type string it is taken as it is, otherwise it is an expression. Where
-	// neither a type nor a default says which, a text that is a list or an
-	// object is taken as one, any other as a string.
-	Text   string
-	Source string     // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
-	Where  diag.Range // place in a values file; zero for others
-
-	expr hclsyntax.Expression // from a values file; nil = Text
-	src  []byte
-}
-
-// assignmentIn is an assignment in a values file, whose text is src.
-func assignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
-	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}
-}
-
-// writtenValue returns the expression that a values file gives to a variable, and the text
-// of the file; nil for an assignment from elsewhere.
-func writtenValue(a Assignment) (hclsyntax.Expression, []byte) { return a.expr, a.src }
-
 // ParseVars reads a values file: attributes at its top level, one for each
 // variable. A name that ends in .json is read as JSON.
-func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
+func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	return parseValues(filename, src)
 }
 
 // parseValues reads a values file.
-func parseValues(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
+func parseValues(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)
 	return out, r.Finish()
 }
 
-func (r variableReader) parseVars(name string, src []byte) []Assignment {
+func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 	var f *hcl.File
 	var diags hcl.Diagnostics
 	scan, parse := prescan, func() { f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos) }
@@ -77,7 +54,7 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 	}
 	b := &block{kind: "values"}
 	syntaxReader{Reporter: r.Reporter}.readFree(f.Body, b)
-	var out []Assignment
+	var out []noun.Assignment
 	for _, a := range b.args {
 		if a.expr.Bad {
 			continue
@@ -91,7 +68,7 @@ func (r variableReader) parseVars(name string, src []byte) []Assignment {
 			continue
 		}
 		at := report.Range(a.where)
-		out = append(out, assignmentIn(a.name, at, a.expr.Syntax, src))
+		out = append(out, noun.AssignmentIn(a.name, at, a.expr.Syntax, src))
 	}
 	return out
 }
@@ -114,8 +91,8 @@ func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
 }
 
 // value evaluates one assignment.
-func (v *variableDecl) value(a Assignment) (cty.Value, error) {
-	if e, _ := writtenValue(a); e != nil {
+func (v *variableDecl) value(a noun.Assignment) (cty.Value, error) {
+	if e, _ := noun.WrittenValue(a); e != nil {
 		x, diags := metered.EvaluateOnce(e, nil, nil)
 		if diags.HasErrors() {
 			return cty.NilVal, errors.New(diags[0].Detail)
@@ -136,7 +113,7 @@ func (v *variableDecl) value(a Assignment) (cty.Value, error) {
 }
 
 // parseText reads the text of a flag or variable as an expression.
-func parseText(a Assignment) (cty.Value, error) {
+func parseText(a noun.Assignment) (cty.Value, error) {
 	name := "<" + a.Source + ">"
 	if d := prescan([]byte(a.Text), name); d != nil {
 		return cty.NilVal, errors.New(strings.TrimSuffix(d.Detail, "."))
@@ -165,14 +142,14 @@ type bind struct {
 }
 
 // values is Workflow.Bind.
-func (b *bind) values(assigned []Assignment) (value.Value, diag.Diagnostics) {
+func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
 		r.Sources[n] = src
 	}
-	last := map[string]Assignment{}
+	last := map[string]noun.Assignment{}
 	for _, a := range assigned {
-		if _, src := writtenValue(a); src != nil {
+		if _, src := noun.WrittenValue(a); src != nil {
 			r.Sources[a.Where.File] = src
 		}
 		if b.declared(r, a) {
@@ -199,7 +176,7 @@ func (b *bind) values(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return out, r.Finish()
 }
 
-func (b *bind) declared(r *report.Reporter, a Assignment) bool {
+func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
 	if b.decls[a.Name] != nil {
 		return true
 	}
@@ -211,7 +188,7 @@ func (b *bind) declared(r *report.Reporter, a Assignment) bool {
 	return false
 }
 
-func sourceOf(a Assignment) string {
+func sourceOf(a noun.Assignment) string {
 	if a.Source == "" {
 		return "An assignment"
 	}
@@ -219,11 +196,11 @@ func sourceOf(a Assignment) string {
 }
 
 // placed reports an error about an assignment at its place, if it has one.
-func placed(r *report.Reporter, a Assignment, summary, format string, args ...any) {
+func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
-func (b *bind) one(r *report.Reporter, v *variableDecl, a Assignment, given bool) (cty.Value, bool) {
+func (b *bind) one(r *report.Reporter, v *variableDecl, a noun.Assignment, given bool) (cty.Value, bool) {
 	x := v.def
 	if given {
 		raw, err := v.value(a)
@@ -267,7 +244,7 @@ func (b *bind) one(r *report.Reporter, v *variableDecl, a Assignment, given bool
 }
 
 // validate runs the validation blocks with the values in place.
-func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]Assignment) {
+func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {
 		v := b.decls[name]
@@ -330,10 +307,10 @@ func messageText(v cty.Value) string {
 }
 
 // variableList describes the variables in order of name.
-func variableList(decls map[string]*variableDecl) []Variable {
-	out := make([]Variable, 0, len(decls))
+func variableList(decls map[string]*variableDecl) []noun.Variable {
+	out := make([]noun.Variable, 0, len(decls))
 	for _, v := range decls {
-		out = append(out, Variable{
+		out = append(out, noun.Variable{
 			Name: v.name, Description: v.description, Type: v.typeText, Sensitive: v.sensitive,
 			Nullable: v.nullable, HasDefault: v.def != cty.NilVal, Deployment: v.deployment,
 		})

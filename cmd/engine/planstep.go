@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 // A plannedStep is one line of a plan.
@@ -145,7 +146,7 @@ func (p *plannedStep) describe() []string {
 	return notes
 }
 
-func (p *plannedStep) afterUnknown() []dsl.Rung { return afterUnknown(p.wf, p.step, p.settings) }
+func (p *plannedStep) afterUnknown() []rung.Rung { return afterUnknown(p.wf, p.step, p.settings) }
 
 func (p *plannedStep) triesText(n int) string {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/rung"
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
@@ -82,8 +83,8 @@ func (a author) validate(ctx context.Context, paths []string, o validateOptions)
 }
 
 // mergedOutcomes is unknownOutcomes of all modules.
-func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]dsl.Rung {
-	out := map[string]map[string][]dsl.Rung{}
+func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
+	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {
 		maps.Copy(out, unknownOutcomes(def))
 	}

@@ -1,4 +1,4 @@
-package dsl
+package noun
 
 import (
 	"time"
@@ -7,6 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
+
+// AllCodes is how catch names every code.
+const AllCodes = "*"
 
 // A Workflow is one workflow of a linked definition: immutable nouns with
 // every name resolved, so that running it needs neither hcl nor the agents'
@@ -136,11 +139,11 @@ const (
 	RerunUndoFirst       // what may have been done is undone, then the step starts anew under a new key
 )
 
-// rerunNames are the choices as they are written.
-var rerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
+// RerunNames are the choices as they are written.
+var RerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
 
 // String returns the choice as it is written; "" for RerunDefault.
-func (r Rerun) String() string { return rerunNames[r] }
+func (r Rerun) String() string { return RerunNames[r] }
 
 // An Action is a resolved action of an agent, with the author's promises
 // (idempotent, read_only) merged into the declared capabilities.
@@ -285,5 +288,5 @@ func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return w.bind(assigned)
 }
 
-// setBind gives a workflow its Bind, which needs the declarations of its variables.
-func setBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }
+// SetBind gives a workflow its Bind, which needs the declarations of its variables.
+func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }

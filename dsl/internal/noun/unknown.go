@@ -1,64 +1,49 @@
-package dsl
+package noun
 
 import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
-)
-
-// A Rung is one thing that follows an attempt whose outcome is unknown.
-type Rung string
-
-// The rungs, in the order in which they are tried.
-const (
-	RungAsk       Rung = "ask"             // the action is asked what became of the call
-	RungRepeat    Rung = "repeat"          // the call is repeated under its key
-	RungUndoFirst Rung = "undo_and_repeat" // what may have been done is undone, then the step starts anew
-	RungCatch     Rung = "catch"           // the step is caught, its effect stays in doubt
-	RungFail      Rung = "fail"            // an ordinary failure: the step is never undone
-	RungUndoByKey Rung = "undo_by_key"     // the undo is called with the key of the call
-	RungUndo      Rung = "undo"            // the undo is called, which needs no output
-	RungLearn     Rung = "learn_and_undo"  // the call is repeated once for its output, then undone
-	RungPark      Rung = "park"            // a person has to find out
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 // AfterUnknown says what follows an attempt of a step whose outcome is unknown:
 // each rung is tried where the one before did not help. A read-only action has
 // none, because its unknown outcomes are failures.
-func (w *Workflow) AfterUnknown(s *Step, r Retry) []Rung {
+func (w *Workflow) AfterUnknown(s *Step, r Retry) []rung.Rung {
 	if s.Do.ReadOnly {
 		return nil
 	}
-	var out []Rung
+	var out []rung.Rung
 	if s.Do.Lookup {
-		out = append(out, RungAsk)
+		out = append(out, rung.Ask)
 	}
 	switch {
 	case r.MaxAttempts == 1 && r.OnExhausted != ExhaustedCoolDown:
 	case s.Do.Idempotent:
-		out = append(out, RungRepeat)
+		out = append(out, rung.Repeat)
 	case s.OnRerun == RerunUndoFirst && s.undoneBlindly():
-		out = append(out, RungUndoFirst)
+		out = append(out, rung.UndoFirst)
 	}
 	return append(out, w.lastRung(s))
 }
 
-func (w *Workflow) lastRung(s *Step) Rung {
+func (w *Workflow) lastRung(s *Step) rung.Rung {
 	switch {
 	case s.caughtAlways():
-		return RungCatch
+		return rung.Catch
 	case w.CompensationMode == ModeManual, w.pivotOrLater(s):
-		return RungPark
+		return rung.Park
 	case s.NoUndo, s.Undo == nil:
-		return RungFail
+		return rung.Fail
 	case s.Undo.Do.ByKey:
-		return RungUndoByKey
+		return rung.UndoByKey
 	case !s.Undo.UsesSelf:
-		return RungUndo
+		return rung.Undo
 	case s.Do.Idempotent:
-		return RungLearn
+		return rung.Learn
 	}
-	return RungPark
+	return rung.Park
 }
 
 // undoneBlindly reports whether the undo can be called without the output.
@@ -71,7 +56,7 @@ func (s *Step) caughtAlways() bool {
 		return false
 	}
 	codes, err := s.Catch.Errors(&eval.Scope{})
-	return err == nil && slices.Contains(codes, allCodes)
+	return err == nil && slices.Contains(codes, AllCodes)
 }
 
 // pivotOrLater reports whether nothing is undone once the step has begun.
