@@ -16,23 +16,24 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // compiledArgument prepares an argument that was written.
-func (l argumentLinker) compiledArgument(spec *argument.Spec, a arg) argument.Argument {
-	out := argument.Argument{Spec: spec, Name: a.name, Path: []byte("/" + value.EscapePointer(a.name)), Compiled: a.expr.Compiled, At: report.Range(a.expr.Range), Preset: spec.Preset()}
+func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
+	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
 	switch {
-	case len(a.expr.Syntax.Variables()) == 0: // perhaps with secret()
+	case len(a.Expr.Syntax.Variables()) == 0: // perhaps with secret()
 		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
 		if err == nil {
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			out.Ready = argument.ReadyOf(a.name, v) // else the error is that of each evaluation
+			out.Ready = argument.ReadyOf(a.Name, v) // else the error is that of each evaluation
 		}
-	case value.IsPlain(a.name):
-		out.Direct = l.direct(a.expr, fasteval.ShapeOf(spec.Field.Type))
+	case value.IsPlain(a.Name):
+		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
 	}
 	return out
 }
@@ -117,26 +118,26 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 
 // arguments checks what is written against what is taken. byKey says that
 // arguments which depend on self.output may be left out.
-func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []arg, at hcl.Range, title string, byKey bool) *argument.List {
+func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
 	for _, a := range args {
-		written[a.name] = true
-		spec, ok := specs[a.name]
+		written[a.Name] = true
+		spec, ok := specs[a.Name]
 		if !ok {
-			l.Errorf(a.where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.name, diag.DidYouMean(a.name, sorted.Keys(specs)))
-			l.check(a.expr)
+			l.Errorf(a.Where, "Unsupported argument", "%s has no argument %q.%s", upperFirst(title), a.Name, diag.DidYouMean(a.Name, sorted.Keys(specs)))
+			l.check(a.Expr)
 			continue
 		}
 		l.argument(spec, a, title)
 		plainSecrets(l.Reporter, spec, a, title)
-		if a.expr.Bad || a.expr.Compiled == nil {
+		if a.Expr.Bad || a.Expr.Compiled == nil {
 			continue
 		}
-		if a.expr.Compiled.SelfOutput {
+		if a.Expr.Compiled.SelfOutput {
 			out.UsesSelf = true
 			if byKey && spec.Required() {
-				l.Errorf(a.where, "Argument cannot be left out",
+				l.Errorf(a.Where, "Argument cannot be left out",
 					"The undo is called by key when the step's output is not known; then this argument is left out, but %s requires it.", title)
 			}
 		}
@@ -177,9 +178,9 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-func (l argumentLinker) argument(spec *argument.Spec, a arg, title string) {
-	v := l.check(a.expr)
-	if a.expr.Bad {
+func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string) {
+	v := l.check(a.Expr)
+	if a.Expr.Bad {
 		return
 	}
 	l.extraAttributes(spec, a)
@@ -188,14 +189,14 @@ func (l argumentLinker) argument(spec *argument.Spec, a arg, title string) {
 		if spec.Words != nil && spec.Field.Doc != "" {
 			hint = " " + spec.Field.Doc
 		}
-		l.Errorf(a.expr.Range, "Invalid value for argument", "Argument %q of %s: %s.%s", a.name, title, err, hint)
+		l.Errorf(a.Expr.Range, "Invalid value for argument", "Argument %q of %s: %s.%s", a.Name, title, err, hint)
 	}
 }
 
 // extraAttributes reports attributes of an object written out that the
 // argument's type does not have: the conversion would drop them silently.
-func (l argumentLinker) extraAttributes(spec *argument.Spec, a arg) {
-	cons, ok := a.expr.Syntax.(*hclsyntax.ObjectConsExpr)
+func (l argumentLinker) extraAttributes(spec *argument.Spec, a syntax.Arg) {
+	cons, ok := a.Expr.Syntax.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.Type.IsObjectType() {
 		return
 	}
@@ -205,7 +206,7 @@ func (l argumentLinker) extraAttributes(spec *argument.Spec, a arg) {
 			continue
 		}
 		if name := key.AsString(); !spec.Type.HasAttribute(name) {
-			l.Errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.name, name,
+			l.Errorf(item.KeyExpr.Range(), "Unsupported attribute", "Argument %q has no attribute %q.%s", a.Name, name,
 				diag.DidYouMean(name, value.AttributeNames(spec.Type)))
 		}
 	}

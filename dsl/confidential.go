@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -32,7 +33,7 @@ func confidential(l *workflowLinker) bool {
 		if s.action == nil {
 			continue
 		}
-		undo, given := s.action.schema.CompensatedBy, []arg(nil)
+		undo, given := s.action.schema.CompensatedBy, []syntax.Arg(nil)
 		agent := s.decl.agent
 		if u := s.decl.undo; u != nil {
 			undo, agent, given = u.action, u.agent, u.input
@@ -51,12 +52,12 @@ func confidential(l *workflowLinker) bool {
 
 // hides reports whether an action returns something sensitive, or takes it in
 // one of the arguments given.
-func hides(a *linkedAction, given []arg) bool {
+func hides(a *linkedAction, given []syntax.Arg) bool {
 	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
 		return true
 	}
 	for _, f := range a.schema.Inputs {
-		if fieldHides(f) && slices.ContainsFunc(given, func(x arg) bool { return x.name == f.Name }) {
+		if fieldHides(f) && slices.ContainsFunc(given, func(x syntax.Arg) bool { return x.Name == f.Name }) {
 			return true
 		}
 	}
@@ -65,16 +66,16 @@ func hides(a *linkedAction, given []arg) bool {
 
 func fieldHides(f schema.Field) bool { return f.Sensitive || value.HasSensitive(f.Type) }
 
-func blockHides(b *block) bool {
+func blockHides(b *syntax.Block) bool {
 	if b == nil {
 		return false
 	}
-	for _, e := range b.attrs {
+	for _, e := range b.Attrs {
 		if exprHides(e) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(b.args, func(x arg) bool { return exprHides(x.expr) }) || slices.ContainsFunc(b.blocks, blockHides)
+	return slices.ContainsFunc(b.Args, func(x syntax.Arg) bool { return exprHides(x.Expr) }) || slices.ContainsFunc(b.Blocks, blockHides)
 }
 
 func exprHides(e *eval.Expr) bool {

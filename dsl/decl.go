@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // Declarations are what the blocks of a module say, checked as far as that is
@@ -18,11 +19,11 @@ type agentDecl struct {
 	where                    hcl.Range
 	pluginAt                 hcl.Range // the plugin argument, else where
 	implied                  bool
-	block                    *block // nil if implied
+	block                    *syntax.Block // nil if implied
 	instances, concurrency   int
 	env                      []string
 	breaker                  noun.Breaker
-	config                   []arg
+	config                   []syntax.Arg
 }
 
 // A variableDecl is a variable block.
@@ -53,7 +54,7 @@ type workflowDecl struct {
 	name, description string
 	where             hcl.Range
 	twin              bool // the name is another's: an error, and checked for others
-	block             *block
+	block             *syntax.Block
 	variables         map[string]*variableDecl // of the workflow and of the file
 	twinVariables     []*variableDecl
 	locals            map[string]*eval.Local // of the workflow and of the file
@@ -62,7 +63,7 @@ type workflowDecl struct {
 	index             map[string]int
 	outputs           []*outputDecl
 	outputAt          map[string]hcl.Range // by name
-	retry             *block
+	retry             *syntax.Block
 	deadline          *eval.Expr
 	mode              noun.Mode
 	compDeadline      *eval.Expr
@@ -83,11 +84,11 @@ type stepDecl struct {
 	index      int
 	name       string
 	where      hcl.Range
-	block      *block
+	block      *syntax.Block
 	agent      string // of action; "" if broken
 	action     string
 	actionAt   hcl.Range
-	input      []arg
+	input      []syntax.Arg
 	inputAt    hcl.Range
 	dependsOn  []int
 	after      map[int]hcl.Range // direct dependencies, and what made them
@@ -99,24 +100,24 @@ type stepDecl struct {
 	readOnly   *bool
 	onRerun    noun.Rerun // RerunDefault = not written, or broken
 	pre, post  []*conditionDecl
-	catch      *block
+	catch      *syntax.Block
 	undo       *undoDecl
 }
 
 // An undoDecl is a compensate block.
 type undoDecl struct {
 	where         hcl.Range
-	block         *block
+	block         *syntax.Block
 	agent, action string
 	actionAt      hcl.Range
-	input         []arg
+	input         []syntax.Arg
 	inputAt       hcl.Range
 	idempotent    *bool
 	byKey         *bool
 }
 
 // attr returns an argument of the step's block; nil if it is not written.
-func (s *stepDecl) attr(name string) *eval.Expr { return s.block.attr(name) }
+func (s *stepDecl) attr(name string) *eval.Expr { return s.block.Attr(name) }
 
 // each reports whether the step has for_each.
 func (s *stepDecl) each() bool { return s.attr("for_each") != nil }

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
@@ -27,7 +28,7 @@ type decoder struct {
 
 // module reads the top level. What is needed to understand the rest (file()
 // and env(), then variables and locals) comes first.
-func (d *decoder) module(blocks []*block) {
+func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
 		d.recordReads(b)
 	}
@@ -35,7 +36,7 @@ func (d *decoder) module(blocks []*block) {
 	d.m.variables = map[string]*variableDecl{}
 	d.m.locals = map[string]*eval.Local{}
 	for _, b := range blocks {
-		switch b.kind {
+		switch b.Kind {
 		case "variable":
 			if twin := d.variable(b, d.m.variables, true); twin != nil {
 				d.m.twinVariables = append(d.m.twinVariables, twin)
@@ -49,25 +50,25 @@ func (d *decoder) module(blocks []*block) {
 		return
 	}
 	for _, b := range blocks {
-		switch b.kind {
+		switch b.Kind {
 		case "engine":
 			d.engine(b)
 		case "agent":
 			a := d.agent(b)
-			if first, dup := d.m.agents[b.label]; dup {
+			if first, dup := d.m.agents[b.Label]; dup {
 				d.duplicate(b, first.where)
 				d.m.twinAgents = append(d.m.twinAgents, a)
 				continue
 			}
-			d.m.agents[b.label] = a
+			d.m.agents[b.Label] = a
 		case "workflow":
 			w := d.workflow(b)
-			first, dup := seen[b.label]
+			first, dup := seen[b.Label]
 			if dup {
 				d.duplicate(b, first)
 				w.twin = true
 			} else {
-				seen[b.label] = b.def
+				seen[b.Label] = b.DefRange
 			}
 			d.m.workflows = append(d.m.workflows, w)
 		}
@@ -80,10 +81,10 @@ const maxShared = 1_000_000
 
 // tooMany reports whether the module has too many workflows for what it
 // declares for all of them.
-func (d *decoder) tooMany(blocks []*block) bool {
+func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n := 0
 	for _, b := range blocks {
-		if b.kind == "workflow" {
+		if b.Kind == "workflow" {
 			n++
 		}
 	}
@@ -102,19 +103,19 @@ const maxWorkflows = 10_000
 // duplicate reports a name that is taken. What bears it is a twin: it is
 // checked like any other, so that its own errors show at once, but nothing can
 // refer to it.
-func (d *decoder) duplicate(b *block, first hcl.Range) {
-	d.Errorf(b.def, fmt.Sprintf("Duplicate %s %q", b.kind, b.label), "The first one is at %s.", report.Range(first))
+func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
+	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
 }
 
 // recordReads performs every file() and env() of a block once.
-func (d *decoder) recordReads(b *block) {
-	for _, name := range sorted.Keys(b.attrs) {
-		d.recordExpr(b.attrs[name])
+func (d *decoder) recordReads(b *syntax.Block) {
+	for _, name := range sorted.Keys(b.Attrs) {
+		d.recordExpr(b.Attrs[name])
 	}
-	for _, a := range b.args {
-		d.recordExpr(a.expr)
+	for _, a := range b.Args {
+		d.recordExpr(a.Expr)
 	}
-	for _, c := range b.blocks {
+	for _, c := range b.Blocks {
 		d.recordReads(c)
 	}
 }
@@ -144,8 +145,8 @@ func (d *decoder) recordExpr(e *eval.Expr) {
 	}
 }
 
-func (d *decoder) engine(b *block) {
-	e := b.attr("required_version")
+func (d *decoder) engine(b *syntax.Block) {
+	e := b.Attr("required_version")
 	if e == nil {
 		return
 	}
@@ -172,37 +173,37 @@ func (d *decoder) engine(b *block) {
 }
 
 // variable reads a declaration into a map. It returns it if its name is taken.
-func (d *decoder) variable(b *block, into map[string]*variableDecl, deployment bool) (twin *variableDecl) {
-	first, dup := into[b.label]
+func (d *decoder) variable(b *syntax.Block, into map[string]*variableDecl, deployment bool) (twin *variableDecl) {
+	first, dup := into[b.Label]
 	if dup && first.deployment == deployment {
 		d.duplicate(b, first.where)
 	} else if dup {
-		d.Errorf(b.def, "Variable shadows another",
+		d.Errorf(b.DefRange, "Variable shadows another",
 			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
-			b.label, report.Range(first.where))
+			b.Label, report.Range(first.where))
 	}
 	v := &variableDecl{
-		name: b.label, where: b.def, deployment: deployment, typ: cty.DynamicPseudoType,
+		name: b.Label, where: b.DefRange, deployment: deployment, typ: cty.DynamicPseudoType,
 		typeText: "any", nullable: true, description: d.lit.text(b, "description"),
 	}
 	v.sensitive = d.lit.flag(b, "sensitive", false)
 	v.nullable = d.lit.flag(b, "nullable", true)
-	if e := b.attr("type"); e != nil {
+	if e := b.Attr("type"); e != nil {
 		if ty, defs, ok := d.lit.typeOf(e); ok {
 			v.typ, v.defaults, v.typed = ty, defs, true
 			v.typeText = typeexpr.TypeString(ty)
 		}
 	}
-	if e := b.attr("default"); e != nil {
+	if e := b.Attr("default"); e != nil {
 		d.variableDefault(v, e)
 	}
-	for _, c := range b.all("validation") {
+	for _, c := range b.All("validation") {
 		v.validations = append(v.validations, condition(c))
 	}
 	if dup {
 		return v
 	}
-	into[b.label] = v
+	into[b.Label] = v
 	return nil
 }
 
@@ -226,36 +227,36 @@ func (d *decoder) variableDefault(v *variableDecl, e *eval.Expr) {
 	}
 }
 
-func condition(b *block) *conditionDecl {
-	return &conditionDecl{where: b.def, condition: b.attr("condition"), message: b.attr("error_message"), code: b.attr("error_code")}
+func condition(b *syntax.Block) *conditionDecl {
+	return &conditionDecl{where: b.DefRange, condition: b.Attr("condition"), message: b.Attr("error_message"), code: b.Attr("error_code")}
 }
 
 // localsBlock reads declarations into a map, and returns all of them, also
 // those whose name is taken.
-func (d *decoder) localsBlock(b *block, into map[string]*eval.Local, file bool) []*eval.Local {
+func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
-	for _, a := range b.args {
-		if !validName(a.name) {
-			d.Errorf(a.where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
+	for _, a := range b.Args {
+		if !syntax.ValidName(a.Name) {
+			d.Errorf(a.Where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
 			continue
 		}
-		l := &eval.Local{Name: a.name, Where: a.where, Expr: a.expr, File: file}
-		if first, dup := into[a.name]; dup {
-			d.Errorf(a.where, fmt.Sprintf("Duplicate local value %q", a.name), "The first one is at %s.", report.Range(first.Where))
+		l := &eval.Local{Name: a.Name, Where: a.Where, Expr: a.Expr, File: file}
+		if first, dup := into[a.Name]; dup {
+			d.Errorf(a.Where, fmt.Sprintf("Duplicate local value %q", a.Name), "The first one is at %s.", report.Range(first.Where))
 		} else {
-			into[a.name] = l
+			into[a.Name] = l
 		}
 		own = append(own, l)
 	}
 	return own
 }
 
-func (d *decoder) workflow(b *block) *workflowDecl {
+func (d *decoder) workflow(b *syntax.Block) *workflowDecl {
 	w := &workflowDecl{
-		name: b.label, where: b.def, block: b, mode: noun.ModeAutomatic,
-		description: d.lit.text(b, "description"), deadline: b.attr("deadline"),
+		name: b.Label, where: b.DefRange, block: b, mode: noun.ModeAutomatic,
+		description: d.lit.text(b, "description"), deadline: b.Attr("deadline"),
 		variables: map[string]*variableDecl{}, locals: map[string]*eval.Local{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
-		retry: b.one("retry"), unique: b.one("unique").attr("key"),
+		retry: b.One("retry"), unique: b.One("unique").Attr("key"),
 	}
 	for n, v := range d.m.variables {
 		w.variables[n] = v
@@ -263,8 +264,8 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 	for n, l := range d.m.locals {
 		w.locals[n] = l
 	}
-	for _, c := range b.blocks {
-		switch c.kind {
+	for _, c := range b.Blocks {
+		switch c.Kind {
 		case "variable":
 			if twin := d.variable(c, w.variables, false); twin != nil {
 				w.twinVariables = append(w.twinVariables, twin)
@@ -275,7 +276,7 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 			s := d.step(c)
 			s.index = len(w.steps)
 			w.steps = append(w.steps, s)
-			if first, dup := w.index[c.label]; dup {
+			if first, dup := w.index[c.Label]; dup {
 				d.duplicate(c, w.steps[first].where)
 				s.pivot = s.pivot && !w.steps[first].pivot // a second one is no news
 				continue
@@ -284,26 +285,26 @@ func (d *decoder) workflow(b *block) *workflowDecl {
 		case "output":
 			d.output(w, c)
 		case "compensation":
-			w.compDeadline = c.attr("deadline")
-			w.mode = d.mode(c.attr("mode"))
+			w.compDeadline = c.Attr("deadline")
+			w.mode = d.mode(c.Attr("mode"))
 		}
 	}
 	if len(w.steps) > maxSteps {
-		d.Errorf(b.def, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
+		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}
 	return w
 }
 
 const maxSteps = 10_000
 
-func (d *decoder) output(w *workflowDecl, b *block) {
-	if first, dup := w.outputAt[b.label]; dup {
+func (d *decoder) output(w *workflowDecl, b *syntax.Block) {
+	if first, dup := w.outputAt[b.Label]; dup {
 		d.duplicate(b, first)
 	} else {
-		w.outputAt[b.label] = b.def
+		w.outputAt[b.Label] = b.DefRange
 	}
 	w.outputs = append(w.outputs, &outputDecl{
-		name: b.label, where: b.def, value: b.attr("value"),
+		name: b.Label, where: b.DefRange, value: b.Attr("value"),
 		description: d.lit.text(b, "description"), sensitive: d.lit.flag(b, "sensitive", false),
 	})
 }
@@ -328,17 +329,17 @@ func (d *decoder) mode(e *eval.Expr) noun.Mode {
 	return noun.ModeAutomatic
 }
 
-func (d *decoder) step(b *block) *stepDecl {
-	s := &stepDecl{name: b.label, where: b.def, block: b, after: map[int]hcl.Range{}, outputType: cty.NilType, inputAt: b.def}
+func (d *decoder) step(b *syntax.Block) *stepDecl {
+	s := &stepDecl{name: b.Label, where: b.DefRange, block: b, after: map[int]hcl.Range{}, outputType: cty.NilType, inputAt: b.DefRange}
 	s.agent, s.action, s.actionAt = d.action(b)
 	s.pivot = d.lit.flag(b, "pivot", false)
 	s.idempotent = d.lit.promise(b, "idempotent")
 	s.readOnly = d.lit.promise(b, "read_only")
-	s.onRerun = d.rerun(b.attr("on_rerun"))
-	if c := b.one("input"); c != nil {
-		s.input, s.inputAt = c.args, c.def
+	s.onRerun = d.rerun(b.Attr("on_rerun"))
+	if c := b.One("input"); c != nil {
+		s.input, s.inputAt = c.Args, c.DefRange
 	}
-	if e := b.attr("output_type"); e != nil {
+	if e := b.Attr("output_type"); e != nil {
 		s.outputAt = e.Range
 		if ty, _, ok := d.lit.typeOf(e); ok {
 			if ty.IsObjectType() {
@@ -349,7 +350,7 @@ func (d *decoder) step(b *block) *stepDecl {
 		}
 	}
 	stated := false
-	if e := b.attr("compensation"); e != nil {
+	if e := b.Attr("compensation"); e != nil {
 		s.noUndo = true // also where the word is wrong: something was meant
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
@@ -358,17 +359,17 @@ func (d *decoder) step(b *block) *stepDecl {
 				"The only value is \"none\". To say how the step is undone write a compensate block.")
 		}
 	}
-	for _, c := range b.all("precondition") {
+	for _, c := range b.All("precondition") {
 		s.pre = append(s.pre, condition(c))
 	}
-	for _, c := range b.all("postcondition") {
+	for _, c := range b.All("postcondition") {
 		s.post = append(s.post, condition(c))
 	}
-	s.catch = b.one("catch")
-	if c := b.one("compensate"); c != nil {
+	s.catch = b.One("catch")
+	if c := b.One("compensate"); c != nil {
 		s.undo = d.undo(c)
 		if stated {
-			d.Errorf(c.def, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
+			d.Errorf(c.DefRange, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
 		}
 	}
 	return s
@@ -393,31 +394,31 @@ func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
 	return noun.RerunDefault
 }
 
-func (d *decoder) undo(b *block) *undoDecl {
-	u := &undoDecl{where: b.def, block: b, inputAt: b.def}
+func (d *decoder) undo(b *syntax.Block) *undoDecl {
+	u := &undoDecl{where: b.DefRange, block: b, inputAt: b.DefRange}
 	u.agent, u.action, u.actionAt = d.action(b)
 	u.idempotent = d.lit.promise(b, "idempotent")
 	u.byKey = d.lit.promise(b, "by_key")
-	if c := b.one("input"); c != nil {
-		u.input, u.inputAt = c.args, c.def
+	if c := b.One("input"); c != nil {
+		u.input, u.inputAt = c.Args, c.DefRange
 	}
 	return u
 }
 
 // action reads agent.NAME.ACTION.
-func (d *decoder) action(b *block) (agent, action string, at hcl.Range) {
-	e := b.attr("action")
+func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
+	e := b.Attr("action")
 	if e == nil {
-		if b.kind == "step" && !b.broken {
-			d.Errorf(b.def, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
+		if b.Kind == "step" && !b.Broken {
+			d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
 		}
-		return "", "", b.def
+		return "", "", b.DefRange
 	}
 	t := e.Traversal()
 	if len(t) == 3 && t.RootName() == "agent" {
 		x, okX := t[1].(hcl.TraverseAttr)
 		y, okY := t[2].(hcl.TraverseAttr)
-		if okX && okY && validName(x.Name) && validName(y.Name) {
+		if okX && okY && syntax.ValidName(x.Name) && syntax.ValidName(y.Name) {
 			return x.Name, y.Name, e.Range
 		}
 	}

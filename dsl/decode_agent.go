@@ -12,26 +12,27 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-func (d *decoder) agent(b *block) *agentDecl {
+func (d *decoder) agent(b *syntax.Block) *agentDecl {
 	a := &agentDecl{
-		name: b.label, plugin: b.label, where: b.def, pluginAt: b.def, block: b, instances: 1,
+		name: b.Label, plugin: b.Label, where: b.DefRange, pluginAt: b.DefRange, block: b, instances: 1,
 		breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
-	if e := b.attr("plugin"); e != nil {
+	if e := b.Attr("plugin"); e != nil {
 		a.pluginAt = e.Range
 		if s, ok := d.lit.literalText(e, "plugin"); ok {
-			if !validName(s) {
+			if !syntax.ValidName(s) {
 				d.Errorf(e.Range, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
 			} else {
 				a.plugin = s
 			}
 		}
 	}
-	if e := b.attr("version"); e != nil {
+	if e := b.Attr("version"); e != nil {
 		if s, ok := d.lit.literalText(e, "version"); ok {
 			if _, err := version.NewConstraint(s); err != nil {
 				d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
@@ -40,11 +41,11 @@ func (d *decoder) agent(b *block) *agentDecl {
 			}
 		}
 	}
-	if e := b.attr("env"); e != nil {
+	if e := b.Attr("env"); e != nil {
 		a.env = d.envNames(e)
 	}
-	if c := b.one("config"); c != nil {
-		a.config = c.args
+	if c := b.One("config"); c != nil {
+		a.config = c.Args
 	}
 	return a
 }
@@ -83,18 +84,18 @@ func (d *decoder) limits(a *agentDecl) {
 	if a.block == nil {
 		return
 	}
-	d.whole(a.block.attr("instances"), "instances", 1, 1000, &a.instances)
-	d.whole(a.block.attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
-	b := a.block.one("circuit_breaker")
+	d.whole(a.block.Attr("instances"), "instances", 1, 1000, &a.instances)
+	d.whole(a.block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
+	b := a.block.One("circuit_breaker")
 	if b == nil {
 		return
 	}
 	br := &a.breaker
-	if b.attr("failure_ratio") != nil && b.attr("trip_after") == nil {
+	if b.Attr("failure_ratio") != nil && b.Attr("trip_after") == nil {
 		br.TripAfter = 0
 	}
-	d.whole(b.attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
-	if e := b.attr("failure_ratio"); e != nil {
+	d.whole(b.Attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
+	if e := b.Attr("failure_ratio"); e != nil {
 		br.MinCalls = 10
 		if v, ok := d.lit.constant(e, mustBeKnown("failure_ratio")); ok {
 			n, err := convert.Convert(v, cty.Number)
@@ -109,10 +110,10 @@ func (d *decoder) limits(a *agentDecl) {
 			}
 		}
 	}
-	d.whole(b.attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
-	d.span(b.attr("window"), "window", &br.Window)
-	d.span(b.attr("cooldown"), "cooldown", &br.Cooldown)
-	d.whole(b.attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
+	d.whole(b.Attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
+	d.span(b.Attr("window"), "window", &br.Window)
+	d.span(b.Attr("cooldown"), "cooldown", &br.Cooldown)
+	d.whole(b.Attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
 }
 
 func mustBeKnown(name string) string {

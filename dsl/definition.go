@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -73,7 +74,7 @@ func (d *Definition) seal(agents map[string]noun.AgentBinary) error {
 	m := d.module
 	s := stored{
 		Manifest: manifest{
-			Format: formatVersion, Language: languageVersion, File: m.file,
+			Format: formatVersion, Language: syntax.LanguageVersion, File: m.file,
 			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
 		},
 		Blobs: map[string][]byte{},

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -25,7 +26,7 @@ import (
 // take too long: it has no limits.
 func evaluateBoth(t testing.TB, src string, vars map[string]cty.Value) (got, want cty.Value, gotErr, wantErr error, ok bool) {
 	t.Helper()
-	if prescan([]byte(src), "x.hcl") != nil {
+	if syntax.Prescan([]byte(src), "x.hcl") != nil {
 		return got, want, nil, nil, false
 	}
 	syn, diags := hclsyntax.ParseExpression([]byte(src), "x.hcl", hcl.InitialPos)

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // A graphDecoder orders the steps of a workflow by their dependencies.
@@ -48,7 +49,7 @@ func (d graphDecoder) resolve() {
 func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
 	d.limits(a)
 	for _, arg := range a.config {
-		d.refs.compile(arg.expr, ns, allowVar|allowLocal|allowSecret)
+		d.refs.compile(arg.Expr, ns, allowVar|allowLocal|allowSecret)
 	}
 }
 
@@ -56,7 +57,7 @@ func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
 func (d graphDecoder) impliedAgents(w *workflowDecl) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.agents[name] == nil {
-			a := d.agent(&block{kind: "agent", label: name, def: at, attrs: map[string]*eval.Expr{}})
+			a := d.agent(&syntax.Block{Kind: "agent", Label: name, DefRange: at, Attrs: map[string]*eval.Expr{}})
 			a.implied, a.block = true, nil
 			d.m.agents[name] = a
 		}
@@ -97,7 +98,7 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 	d.refs.compile(w.compDeadline, ns, allowRunLevel)
 	d.refs.compile(w.unique, ns, allowVar|allowLocal|allowRun)
 	for _, n := range sorted.Keys(attrsOf(w.retry)) {
-		d.refs.compile(w.retry.attrs[n], ns, allowRunLevel)
+		d.refs.compile(w.retry.Attrs[n], ns, allowRunLevel)
 	}
 	for _, s := range w.steps {
 		d.resolveStep(w, s, ns)
@@ -112,11 +113,11 @@ func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
 }
 
 // attrsOf returns the arguments of a block; nil for a block that is not written.
-func attrsOf(b *block) map[string]*eval.Expr {
+func attrsOf(b *syntax.Block) map[string]*eval.Expr {
 	if b == nil {
 		return nil
 	}
-	return b.attrs
+	return b.Attrs
 }
 
 // resolveStep compiles the forward part of a step; every step it refers to is
@@ -135,14 +136,14 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
 		use(s.attr(name), &whole, allowForward)
 	}
-	for _, n := range sorted.Keys(attrsOf(s.block.one("retry"))) {
-		use(s.block.one("retry").attrs[n], &whole, allowForward)
+	for _, n := range sorted.Keys(attrsOf(s.block.One("retry"))) {
+		use(s.block.One("retry").Attrs[n], &whole, allowForward)
 	}
 	perInstance := allowForward | allowEach
 	use(s.attr("when"), &inst, perInstance)
 	use(s.attr("idempotency_key"), &inst, perInstance)
 	for _, a := range s.input {
-		use(a.expr, &inst, perInstance|allowSecret)
+		use(a.Expr, &inst, perInstance|allowSecret)
 	}
 	for _, c := range s.pre {
 		use(c.condition, &inst, perInstance)
@@ -155,8 +156,8 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 		use(c.code, &inst, perInstance|allowSelf)
 	}
 	if s.catch != nil {
-		use(s.catch.attr("errors"), &inst, perInstance)
-		use(s.catch.attr("output"), &inst, perInstance)
+		use(s.catch.Attr("errors"), &inst, perInstance)
+		use(s.catch.Attr("output"), &inst, perInstance)
 	}
 	d.dependsOn(w, s)
 }
@@ -339,7 +340,7 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 			continue
 		}
 		if pivot >= 0 {
-			d.Errorf(s.block.attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
+			d.Errorf(s.block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
 			s.pivot = false
 			continue
 		}
@@ -354,7 +355,7 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	for k := len(w.order) - 1; k >= 0; k-- { // last ones first: they cover those before them
 		i := w.order[k]
 		if i != pivot && !later[i] && !covered[i] {
-			p.after[i] = p.block.attr("pivot").Range
+			p.after[i] = p.block.Attr("pivot").Range
 			covered[i] = true
 			for a := range w.upstream(i) {
 				covered[a] = true
@@ -438,13 +439,13 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 		}
 	}
 	for _, a := range u.input {
-		check(a.expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
+		check(a.Expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
 	}
 	for _, name := range []string{"timeout", "deadline"} {
-		check(u.block.attr(name), allowForward|allowFailure)
+		check(u.block.Attr(name), allowForward|allowFailure)
 	}
-	for _, n := range sorted.Keys(attrsOf(u.block.one("retry"))) {
-		check(u.block.one("retry").attrs[n], allowForward|allowFailure)
+	for _, n := range sorted.Keys(attrsOf(u.block.One("retry"))) {
+		check(u.block.One("retry").Attrs[n], allowForward|allowFailure)
 	}
 }
 

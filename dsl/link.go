@@ -200,8 +200,8 @@ func (l *linker) agent(d *agentDecl, bins map[string]noun.AgentBinary) {
 	}
 	ctx := l.fileContext()
 	at := d.where
-	if b := d.block.one("config"); b != nil {
-		at = b.def
+	if b := d.block.One("config"); b != nil {
+		at = b.DefRange
 	}
 	args := argumentLinker{ctx}.arguments(specs, d.config, at, "agent "+d.name, false)
 	if len(d.config) > 0 || len(specs) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -58,7 +59,7 @@ type knownCodes struct {
 
 // codesOf collects the codes of a call: those that its action declares, that
 // its input names and that its conditions give.
-func (l codeLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditionDecl) knownCodes {
+func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*conditionDecl) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
 		if c.Code == schema.AnyCode {
@@ -77,17 +78,17 @@ func (l codeLinker) codesOf(a *linkedAction, input []arg, conditions ...*conditi
 
 // namedCodes adds the codes that the input of a generic agent names. Where the
 // schema does not say which argument holds them, it can be any.
-func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []arg) {
+func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
-		spec := a.in[in.name]
+		spec := a.in[in.Name]
 		switch {
-		case in.expr.Bad:
+		case in.Expr.Bad:
 			k.open = true
 		case !declared:
-			k.literals(in.expr)
+			k.literals(in.Expr)
 		case spec != nil && spec.Field.Codes:
-			k.values(l.check(in.expr))
+			k.values(l.check(in.Expr))
 		}
 	}
 }
@@ -186,8 +187,8 @@ func (l codeLinker) workflowCodes() {
 		k := l.codesOf(s.action, s.decl.input, slices.Concat(s.decl.pre, s.decl.post)...)
 		all.own, all.open = append(all.own, k.own...), all.open || k.open
 	}
-	l.codes(l.decl.retry.attr("on"), all)
-	l.codes(l.decl.retry.attr("not_on"), all)
+	l.codes(l.decl.retry.Attr("on"), all)
+	l.codes(l.decl.retry.Attr("not_on"), all)
 }
 
 // constant reports whether an expression holds nothing but literals, so that

@@ -172,7 +172,7 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil { // reported; the arguments may still be looked at
 		for _, x := range d.input {
-			l.check(x.expr)
+			l.check(x.Expr)
 		}
 		out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
 		return
@@ -184,10 +184,10 @@ func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *noun.Step) {
 	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).Eval
 	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker{l.workflowLinker}.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
-	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("on"), codes)
-	codeLinker{l.workflowLinker}.codes(d.block.one("retry").attr("not_on"), codes)
+	codeLinker{l.workflowLinker}.codes(d.block.One("retry").Attr("on"), codes)
+	codeLinker{l.workflowLinker}.codes(d.block.One("retry").Attr("not_on"), codes)
 	if d.catch != nil {
-		codeLinker{l.workflowLinker}.codes(d.catch.attr("errors"), codes, noun.AllCodes)
+		codeLinker{l.workflowLinker}.codes(d.catch.Attr("errors"), codes, noun.AllCodes)
 	}
 }
 
@@ -339,11 +339,11 @@ func (l stepLinker) conditions(decls []*conditionDecl, code string) []noun.Condi
 }
 
 func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *noun.Catch {
-	if d.catch == nil || d.catch.attr("errors") == nil {
+	if d.catch == nil || d.catch.Attr("errors") == nil {
 		return nil
 	}
-	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.catch.attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
-	e := d.catch.attr("output")
+	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.catch.Attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
+	e := d.catch.Attr("output")
 	if e == nil {
 		return out
 	}

@@ -50,14 +50,14 @@ func (l undoLinker) writtenUndo(d *stepDecl, u *undoDecl) (*noun.Undo, *noun.Set
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.block))
 	if a == nil {
 		for _, x := range u.input {
-			l.check(x.expr)
+			l.check(x.Expr)
 		}
 		return nil, nil
 	}
 	l.out.Agents[u.agent] = a.agent.noun
 	codes := codeLinker{l.workflowLinker}.codesOf(a, u.input)
-	codeLinker{l.workflowLinker}.codes(u.block.one("retry").attr("on"), codes)
-	codeLinker{l.workflowLinker}.codes(u.block.one("retry").attr("not_on"), codes)
+	codeLinker{l.workflowLinker}.codes(u.block.One("retry").Attr("on"), codes)
+	codeLinker{l.workflowLinker}.codes(u.block.One("retry").Attr("not_on"), codes)
 	do := actionNoun(a, u.idempotent, nil, u.byKey, a.out)
 	args := argumentLinker{l.workflowLinker}.arguments(a.in, u.input, u.inputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
@@ -172,7 +172,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 // promisedRetries warns where a step asks for retries that its action allows
 // after a definite failure only.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
-	out, asked := l.out.Steps[i], s.decl.block.one("retry").attr("max_attempts")
+	out, asked := l.out.Steps[i], s.decl.block.One("retry").Attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
 		s.static.Retry.MaxAttempts == 1 || out.OnRerun == noun.RerunUndoFirst {
 		return
@@ -191,7 +191,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 		at   func() hcl.Range
 	}{
 		{"for_each", d.each(), func() hcl.Range { return d.attr("for_each").Range }},
-		{"catch", d.catch != nil, func() hcl.Range { return d.catch.def }},
+		{"catch", d.catch != nil, func() hcl.Range { return d.catch.DefRange }},
 		{"postcondition", len(d.post) > 0, func() hcl.Range { return d.post[0].where }},
 	} {
 		if x.bad {
@@ -226,7 +226,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 
 // catchesAll reports whether a step has catch { errors = ["*"] }.
 func catchesAll(d *stepDecl) bool {
-	e := d.catch.attr("errors")
+	e := d.catch.Attr("errors")
 	if e == nil || e.Bad {
 		return false
 	}
@@ -237,7 +237,7 @@ func catchesAll(d *stepDecl) bool {
 func (l undoLinker) fits(s *linkedStep) {
 	st := s.static
 	d := s.decl
-	written := d.attr("timeout") != nil || d.block.one("retry").attr("max_attempts") != nil
+	written := d.attr("timeout") != nil || d.block.One("retry").Attr("max_attempts") != nil
 	if st == nil || st.Deadline.After <= 0 || st.Retry.MaxAttempts < 2 || !written || st.Retry.MaxAttempts > 10_000 {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // A literalDecoder reads arguments that must be constants.
@@ -21,8 +22,8 @@ type literalDecoder struct {
 	m *module
 }
 
-func (d literalDecoder) promise(b *block, name string) *bool {
-	if b.attr(name) == nil {
+func (d literalDecoder) promise(b *syntax.Block, name string) *bool {
+	if b.Attr(name) == nil {
 		return nil
 	}
 	v := d.flag(b, name, false)
@@ -30,8 +31,8 @@ func (d literalDecoder) promise(b *block, name string) *bool {
 }
 
 // flag reads a literal bool.
-func (d literalDecoder) flag(b *block, name string, def bool) bool {
-	e := b.attr(name)
+func (d literalDecoder) flag(b *syntax.Block, name string, def bool) bool {
+	e := b.Attr(name)
 	if e == nil {
 		return def
 	}
@@ -59,8 +60,8 @@ func (d literalDecoder) literalText(e *eval.Expr, name string) (string, bool) {
 }
 
 // text reads a description: a constant string, "" if absent.
-func (d literalDecoder) text(b *block, name string) string {
-	e := b.attr(name)
+func (d literalDecoder) text(b *syntax.Block, name string) string {
+	e := b.Attr(name)
 	if e == nil {
 		return ""
 	}
@@ -130,7 +131,7 @@ func (d literalDecoder) typeOf(e *eval.Expr) (cty.Type, *typeexpr.Defaults, bool
 	var syn hcl.Expression = e.Syntax
 	if e.Raw != nil {
 		start := hcl.Pos{Line: e.Range.Start.Line, Column: e.Range.Start.Column + 1, Byte: e.Range.Start.Byte + 1}
-		if diag := prescan([]byte(*e.Raw), e.Range.Filename); diag != nil {
+		if diag := syntax.Prescan([]byte(*e.Raw), e.Range.Filename); diag != nil {
 			d.HCL(hcl.Diagnostics{diag})
 			return cty.NilType, nil, false
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // LockFile is the name of the lock file in a module's directory.
@@ -195,7 +196,7 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 // scan that sources of workflows get.
 func readPlain(src []byte, filename string, out any) *report.Reporter {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Places: report.Places{}}
-	if d := prescan(src, filename); d != nil {
+	if d := syntax.Prescan(src, filename); d != nil {
 		r.HCL(hcl.Diagnostics{d})
 		return r
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // A nullChecker finds expressions that read a value which may be null.
@@ -19,18 +20,18 @@ type nullChecker struct{ *workflowLinker }
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
-		for _, name := range sorted.Keys(d.block.attrs) {
-			l.nullRead(d.block.attrs[name], d, l.coveredByWhen(d, name))
+		for _, name := range sorted.Keys(d.block.Attrs) {
+			l.nullRead(d.block.Attrs[name], d, l.coveredByWhen(d, name))
 		}
 		for _, a := range d.input {
-			l.nullRead(a.expr, d, true)
+			l.nullRead(a.Expr, d, true)
 		}
 		for _, c := range slices.Concat(d.pre, d.post) {
 			l.nullRead(c.condition, d, true)
 		}
 		if u := l.steps[i].decl.undo; u != nil {
 			for _, a := range u.input {
-				l.nullRead(a.expr, d, true)
+				l.nullRead(a.Expr, d, true)
 			}
 		}
 	}
@@ -60,7 +61,7 @@ func (l nullChecker) nullReasons(d *stepDecl) []nullReason {
 	if d.attr("when") != nil {
 		out = append(out, nullReason{true, "is skipped when its condition is false"})
 	}
-	if d.catch != nil && d.catch.attr("output") == nil {
+	if d.catch != nil && d.catch.Attr("output") == nil {
 		out = append(out, nullReason{false, "has a catch without output"})
 	}
 	if d.attr("max_failures") != nil {
@@ -225,7 +226,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
 	}
 	for k, part := range rest {
-		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(stepFields, a.Name) {
+		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
 				r.text = "step." + r.step + "." + r.field

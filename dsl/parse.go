@@ -21,6 +21,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // ParseOptions choose what Parse reads.
@@ -177,8 +178,8 @@ func (m *module) load(r *report.Reporter, fsys fs.FS, dir string) {
 			return
 		}
 	}
-	if len(names) > maxFiles {
-		r.Errorf(hcl.Range{}, "Too many files", "A module may hold at most %d files.", maxFiles)
+	if len(names) > syntax.MaxFiles {
+		r.Errorf(hcl.Range{}, "Too many files", "A module may hold at most %d files.", syntax.MaxFiles)
 		return
 	}
 	total := 0
@@ -187,7 +188,7 @@ func (m *module) load(r *report.Reporter, fsys fs.FS, dir string) {
 		if !ok {
 			continue
 		}
-		if total += len(src); total > maxModule {
+		if total += len(src); total > syntax.MaxModule {
 			r.Errorf(hcl.Range{}, "Module too large", "The files of a module may hold at most 16 MiB.")
 			return
 		}
@@ -202,7 +203,7 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		r.Sources[name] = nil // known as a file, though none of it is kept
-		r.HCL(hcl.Diagnostics{tooBig(name)})
+		r.HCL(hcl.Diagnostics{syntax.TooBig(name)})
 	case err != nil:
 		r.Errorf(hcl.Range{}, "Cannot read file", "%s.", err)
 	}
@@ -235,11 +236,11 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, maxSource+1))
+	data, err = io.ReadAll(io.LimitReader(f, syntax.MaxSource+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxSource {
+	if len(data) > syntax.MaxSource {
 		return nil, errTooLarge
 	}
 	return data, nil
@@ -263,9 +264,9 @@ func (m *module) build(r *report.Reporter, source readSource, engineVersion stri
 		}
 		bodies = append(bodies, body)
 	}
-	var blocks []*block
+	var blocks []*syntax.Block
 	for _, body := range bodies {
-		blocks = append(blocks, syntaxReader{Reporter: r}.read(body, moduleSpec, "", body.MissingItemRange()).blocks...)
+		blocks = append(blocks, syntax.Reader{Reporter: r}.Read(body, syntax.ModuleSpec, "", body.MissingItemRange()).Blocks...)
 	}
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.funcs = functions.Table(&m.reads)
@@ -281,7 +282,7 @@ func (m *module) build(r *report.Reporter, source readSource, engineVersion stri
 func (m *module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.files[name]
 	if strings.HasSuffix(name, ".json") {
-		if d := prescanJSON(src, name); d != nil {
+		if d := syntax.PrescanJSON(src, name); d != nil {
 			r.HCL(hcl.Diagnostics{d})
 			return nil, false
 		}
@@ -289,7 +290,7 @@ func (m *module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 		r.HCL(diags)
 		return f.Body, !diags.HasErrors()
 	}
-	if d := prescan(src, name); d != nil {
+	if d := syntax.Prescan(src, name); d != nil {
 		r.HCL(hcl.Diagnostics{d})
 		return nil, false
 	}
@@ -338,8 +339,8 @@ func (m *module) loadValues(r *report.Reporter, fsys fs.FS) {
 		if e.IsDir() || !isAutoVars(e.Name()) {
 			continue
 		}
-		if count++; count > maxFiles {
-			r.Errorf(hcl.Range{}, "Too many files", "A module may have at most %d *.auto.vars.hcl files. Put values together, or give other files with --var-file.", maxFiles)
+		if count++; count > syntax.MaxFiles {
+			r.Errorf(hcl.Range{}, "Too many files", "A module may have at most %d *.auto.vars.hcl files. Put values together, or give other files with --var-file.", syntax.MaxFiles)
 			return
 		}
 		name := path.Join(dir, e.Name())
@@ -347,11 +348,17 @@ func (m *module) loadValues(r *report.Reporter, fsys fs.FS) {
 		if !ok {
 			continue
 		}
-		if total += len(src); total > maxModule {
+		if total += len(src); total > syntax.MaxModule {
 			r.Errorf(hcl.Range{}, "Values too large", "The *.auto.vars.hcl files of a module may hold at most 16 MiB.")
 			return
 		}
 		m.sources[name] = src
 		m.auto = append(m.auto, variableReader{r}.parseVars(name, src)...)
 	}
+}
+
+// ParseVars reads a values file: attributes at its top level, one for each
+// variable. A name that ends in .json is read as JSON.
+func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
+	return parseValues(filename, src)
 }

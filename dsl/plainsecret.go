@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -32,13 +33,13 @@ var (
 
 // plainSecrets warns of secrets that are written into the workflow: everybody who may
 // read the workflow, or the definition in the state, can read them.
-func plainSecrets(r *report.Reporter, spec *argument.Spec, a arg, title string) {
-	if a.expr.Bad || a.expr.Syntax == nil {
+func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title string) {
+	if a.Expr.Bad || a.Expr.Syntax == nil {
 		return
 	}
 	var p plainSecret
 	whole := spec.Field.Sensitive && spec.Field.Type.Kind == schema.KindString
-	p.look(a.expr.Syntax, a.name, a.name, whole && !holdsAddress(a.name))
+	p.look(a.Expr.Syntax, a.Name, a.Name, whole && !holdsAddress(a.Name))
 	if len(p.found) == 0 {
 		return
 	}
@@ -47,7 +48,7 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a arg, title string) 
 		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
 	}
 	r.Push(diag.Diagnostic{
-		Severity: diag.SeverityWarning, Range: report.Range(a.where), HideSource: true,
+		Severity: diag.SeverityWarning, Range: report.Range(a.Where), HideSource: true,
 		Summary: "Secret is written out",
 		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+
 			`Write secret("env:NAME") or secret("file:PATH") instead: only the agent gets the value then.`,

@@ -12,10 +12,9 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
-	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
@@ -63,48 +62,6 @@ type names struct {
 	index     map[string]int
 	hasEach   bool
 	inUndoOf  string // name of the step, inside compensate
-}
-
-// checkSyntax reports what is wrong with an expression alone, without the values that it reads: functions
-// that do not exist, numbers too long; it makes long numbers exact.
-func (r syntaxReader) checkSyntax(e *eval.Expr) {
-	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
-		switch n := n.(type) {
-		case *hclsyntax.FunctionCallExpr:
-			if !functions.Known(n.Name) {
-				e.Bad = true
-				hint := diag.DidYouMean(n.Name, functions.Names())
-				if why, ok := functions.Impure[n.Name]; ok {
-					hint = " " + why
-				}
-				r.Errorf(n.NameRange, "Call to unknown function", "There is no function named %q.%s", n.Name, hint)
-			}
-		case *hclsyntax.LiteralValueExpr:
-			r.checkNumber(e, n)
-		}
-		return nil
-	})
-}
-
-// checkNumber keeps literal numbers exact: the library rounds what it reads
-// to 512 bits, about 150 digits.
-func (r syntaxReader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
-	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
-		return
-	}
-	if _, err := value.NumberText(n.Val.AsBigFloat()); err != nil {
-		e.Bad = true
-		r.Errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", value.MaxDigits)
-		return
-	}
-	src := r.Sources[n.SrcRange.Filename]
-	from, to := n.SrcRange.Start.Byte, n.SrcRange.End.Byte
-	if to-from < 100 || to > len(src) {
-		return
-	}
-	if v, err := value.ParseNumber(strings.TrimSpace(string(src[from:to]))); err == nil {
-		n.Val = v
-	}
 }
 
 // compile checks every reference of an expression and notes what it uses.
@@ -187,7 +144,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			}
 		}
 	}
-	known := root == "var" || root == "local" || root == "step" || rootFields[root] != nil
+	known := root == "var" || root == "local" || root == "step" || syntax.RootFields[root] != nil
 	if known && !named {
 		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
 		return false
@@ -294,7 +251,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	field := 2
 	if s.each() {
 		if len(t) > 2 {
-			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(stepFields, attr.Name) {
+			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(syntax.StepFields, attr.Name) {
 				d.Errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
 					name, name, name, attr.Name)
 				return false
@@ -308,8 +265,8 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 		}
 	}
 	if len(t) > field {
-		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(stepFields, attr.Name) {
-			hint := diag.DidYouMean(attr.Name, stepFields)
+		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(syntax.StepFields, attr.Name) {
+			hint := diag.DidYouMean(attr.Name, syntax.StepFields)
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
 			}
@@ -326,8 +283,8 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		d.unavailable(at, root)
 		return false
 	}
-	if !slices.Contains(rootFields[root], name) {
-		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, rootFields[root]))
+	if !slices.Contains(syntax.RootFields[root], name) {
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, syntax.RootFields[root]))
 		return false
 	}
 	switch root {

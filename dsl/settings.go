@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -275,7 +276,7 @@ func stepSettings(w *workflowDecl, s *stepDecl, repeatable bool) []setting {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
-	own := attrsOf(s.block.one("retry"))
+	own := attrsOf(s.block.One("retry"))
 	for _, name := range sorted.Keys(retrySetters) {
 		e := own[name]
 		if e == nil && (name != "max_attempts" || repeatable) {
@@ -288,14 +289,14 @@ func stepSettings(w *workflowDecl, s *stepDecl, repeatable bool) []setting {
 	return list
 }
 
-func undoSettings(b *block) []setting {
+func undoSettings(b *syntax.Block) []setting {
 	var list []setting
 	for _, name := range []string{"timeout", "deadline"} {
-		if e := b.attr(name); e != nil {
+		if e := b.Attr(name); e != nil {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
-	retry := attrsOf(b.one("retry"))
+	retry := attrsOf(b.One("retry"))
 	for _, name := range sorted.Keys(retry) {
 		list = append(list, setting{name: name, e: retry[name], set: retrySetters[name]})
 	}

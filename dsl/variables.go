@@ -17,17 +17,12 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A variableReader reads values that people give to variables.
 type variableReader struct{ *report.Reporter }
-
-// ParseVars reads a values file: attributes at its top level, one for each
-// variable. A name that ends in .json is read as JSON.
-func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
-	return parseValues(filename, src)
-}
 
 // parseValues reads a values file.
 func parseValues(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
@@ -39,9 +34,9 @@ func parseValues(filename string, src []byte) ([]noun.Assignment, diag.Diagnosti
 func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 	var f *hcl.File
 	var diags hcl.Diagnostics
-	scan, parse := prescan, func() { f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos) }
+	scan, parse := syntax.Prescan, func() { f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos) }
 	if strings.HasSuffix(name, ".json") {
-		scan, parse = prescanJSON, func() { f, diags = hcljson.Parse(src, name) }
+		scan, parse = syntax.PrescanJSON, func() { f, diags = hcljson.Parse(src, name) }
 	}
 	if d := scan(src, name); d != nil {
 		r.HCL(hcl.Diagnostics{d})
@@ -52,23 +47,23 @@ func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 	if diags.HasErrors() {
 		return nil
 	}
-	b := &block{kind: "values"}
-	syntaxReader{Reporter: r.Reporter}.readFree(f.Body, b)
+	b := &syntax.Block{Kind: "values"}
+	syntax.Reader{Reporter: r.Reporter}.ReadFree(f.Body, b)
 	var out []noun.Assignment
-	for _, a := range b.args {
-		if a.expr.Bad {
+	for _, a := range b.Args {
+		if a.Expr.Bad {
 			continue
 		}
-		if v := a.expr.Syntax.Variables(); len(v) > 0 {
+		if v := a.Expr.Syntax.Variables(); len(v) > 0 {
 			r.Errorf(v[0].SourceRange(), "Reference not available here", "A values file holds plain values; it cannot refer to anything.")
 			continue
 		}
-		if c := eval.Calls(a.expr.Syntax); len(c) > 0 {
+		if c := eval.Calls(a.Expr.Syntax); len(c) > 0 {
 			r.Errorf(c[0].Range(), "Function not available here", "A values file holds plain values; it cannot call functions.")
 			continue
 		}
-		at := report.Range(a.where)
-		out = append(out, noun.AssignmentIn(a.name, at, a.expr.Syntax, src))
+		at := report.Range(a.Where)
+		out = append(out, noun.AssignmentIn(a.Name, at, a.Expr.Syntax, src))
 	}
 	return out
 }
@@ -115,7 +110,7 @@ func (v *variableDecl) value(a noun.Assignment) (cty.Value, error) {
 // parseText reads the text of a flag or variable as an expression.
 func parseText(a noun.Assignment) (cty.Value, error) {
 	name := "<" + a.Source + ">"
-	if d := prescan([]byte(a.Text), name); d != nil {
+	if d := syntax.Prescan([]byte(a.Text), name); d != nil {
 		return cty.NilVal, errors.New(strings.TrimSuffix(d.Detail, "."))
 	}
 	e, diags := hclsyntax.ParseExpression([]byte(a.Text), name, hcl.InitialPos)

@@ -1,10 +1,10 @@
-package dsl
+package syntax
 
 import "github.com/hashicorp/hcl/v2"
 
-// languageVersion is the version of the workflow language this package reads.
+// LanguageVersion is the version of the workflow language this package reads.
 // A definition records it.
-const languageVersion = "1"
+const LanguageVersion = "1"
 
 // A bodySpec lists what may stand inside a block. Every name of the language
 // is written here once.
@@ -114,8 +114,8 @@ var (
 		},
 	}
 
-	// moduleSpec lists what may stand at the top of a file.
-	moduleSpec = &bodySpec{blocks: []blockSpec{
+	// ModuleSpec lists what may stand at the top of a file.
+	ModuleSpec = &bodySpec{blocks: []blockSpec{
 		{name: "engine", many: true, body: &bodySpec{attrs: []attrSpec{{name: "required_version", literal: true}}}},
 		{name: "agent", label: true, many: true, body: agentSpec},
 		{name: "variable", label: true, many: true, body: variableSpec},
@@ -159,12 +159,12 @@ func (s *bodySpec) block(name string) blockSpec {
 }
 
 // fields names what can stand after the roots whose attributes are fixed.
-var rootFields = map[string][]string{
+var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out"},
 	"failure": {"step", "code", "message"},
 	"run":     {"id", "workflow", "key", "started_at", "tick"},
 }
 
-// stepFields are the attributes of step.NAME.
-var stepFields = []string{"output", "status", "attempts", "error", "started_at", "timed_out"}
+// StepFields are the attributes of step.NAME.
+var StepFields = []string{"output", "status", "attempts", "error", "started_at", "timed_out"}

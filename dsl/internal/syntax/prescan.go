@@ -1,4 +1,4 @@
-package dsl
+package syntax
 
 import (
 	"fmt"
@@ -14,19 +14,19 @@ import (
 // of their own, and a stack that overflows cannot be recovered from in Go, so
 // everything is measured before it is parsed.
 const (
-	maxSource = 1 << 20 // bytes of one file or value
+	MaxSource = 1 << 20 // bytes of one file or value
 	maxTokens = 300_000 // tokens of one file
 	maxDepth  = 200     // nested brackets, templates and directives
 	maxChain  = 1_000   // operators, indices and calls in one expression
-	maxModule = 16 << 20
-	maxFiles  = 1_000
+	MaxModule = 16 << 20
+	MaxFiles  = 1_000
 )
 
-// prescan refuses source that would be dangerous to parse. The lexer it uses
+// Prescan refuses source that would be dangerous to parse. The lexer it uses
 // is a state machine without recursion.
-func prescan(src []byte, file string) *hcl.Diagnostic {
-	if len(src) > maxSource {
-		return tooBig(file)
+func Prescan(src []byte, file string) *hcl.Diagnostic {
+	if len(src) > MaxSource {
+		return TooBig(file)
 	}
 	if crowded(src) {
 		return tooMany(hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos})
@@ -41,8 +41,8 @@ func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	return scanTokens(tokens)
 }
 
-// tooBig is the finding about a file that is larger than maxSource.
-func tooBig(file string) *hcl.Diagnostic {
+// TooBig is the finding about a file that is larger than MaxSource.
+func TooBig(file string) *hcl.Diagnostic {
 	at := hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError, Subject: &at,
@@ -177,10 +177,10 @@ func textFrame(tokens hclsyntax.Tokens, i int) bool {
 	return t == hclsyntax.TokenTemplateInterp || t == hclsyntax.TokenTemplateControl
 }
 
-// prescanJSON is prescan for JSON source: it counts brackets outside strings.
-func prescanJSON(src []byte, file string) *hcl.Diagnostic {
-	if len(src) > maxSource {
-		return tooBig(file)
+// PrescanJSON is prescan for JSON source: it counts brackets outside strings.
+func PrescanJSON(src []byte, file string) *hcl.Diagnostic {
+	if len(src) > MaxSource {
+		return TooBig(file)
 	}
 	depth, inString := 0, false
 	for i := 0; i < len(src); i++ {

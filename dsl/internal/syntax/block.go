@@ -1,4 +1,4 @@
-package dsl
+package syntax
 
 import (
 	"sort"
@@ -12,56 +12,56 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// A syntaxReader reads files, blocks and expressions, and reports what is wrong with them.
-type syntaxReader struct{ *report.Reporter }
+// A Reader reads files, blocks and expressions, and reports what is wrong with them.
+type Reader struct{ *report.Reporter }
 
-// A block is one block of source, read by its spec. Missing parts are nil, so
+// A Block is one block of source, read by its spec. Missing parts are nil, so
 // that one error does not hide the others.
-type block struct {
-	kind       string
-	label      string
+type Block struct {
+	Kind       string
+	Label      string
 	labelRange hcl.Range
-	def        hcl.Range
-	attrs      map[string]*eval.Expr
-	blocks     []*block
-	args       []arg // of a free body, in order of the source
-	broken     bool  // something in it was refused: missing parts may be no fault
+	DefRange   hcl.Range
+	Attrs      map[string]*eval.Expr
+	Blocks     []*Block
+	Args       []Arg // of a free body, in order of the source
+	Broken     bool  // something in it was refused: missing parts may be no fault
 }
 
-// An arg is one attribute of a free body.
-type arg struct {
-	name  string
-	where hcl.Range // of the name
-	expr  *eval.Expr
+// An Arg is one attribute of a free body.
+type Arg struct {
+	Name  string
+	Where hcl.Range // of the name
+	Expr  *eval.Expr
 }
 
-// attr returns an argument; nil if it is not written, or the block is nil.
-func (b *block) attr(name string) *eval.Expr {
+// Attr returns an argument; nil if it is not written, or the block is nil.
+func (b *Block) Attr(name string) *eval.Expr {
 	if b == nil {
 		return nil
 	}
-	return b.attrs[name]
+	return b.Attrs[name]
 }
 
-// one returns the block's inner block of a kind, or nil.
-func (b *block) one(kind string) *block {
+// One returns the block's inner block of a kind, or nil.
+func (b *Block) One(kind string) *Block {
 	if b == nil {
 		return nil
 	}
-	for _, c := range b.blocks {
-		if c.kind == kind {
+	for _, c := range b.Blocks {
+		if c.Kind == kind {
 			return c
 		}
 	}
 	return nil
 }
 
-// all returns the inner blocks of a kind.
-func (b *block) all(kind string) []*block {
-	var out []*block
+// All returns the inner blocks of a kind.
+func (b *Block) All(kind string) []*Block {
+	var out []*Block
 	if b != nil {
-		for _, c := range b.blocks {
-			if c.kind == kind {
+		for _, c := range b.Blocks {
+			if c.Kind == kind {
 				out = append(out, c)
 			}
 		}
@@ -69,25 +69,25 @@ func (b *block) all(kind string) []*block {
 	return out
 }
 
-// read turns a body into a block by its spec and reports what does not fit.
-func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *block {
-	b := &block{kind: kind, def: def, attrs: map[string]*eval.Expr{}}
+// Read turns a body into a block by its spec and reports what does not fit.
+func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
+	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
 	if spec.free {
-		r.readFree(body, b)
+		r.ReadFree(body, b)
 		return b
 	}
 	content, diags := body.Content(spec.hcl())
 	for _, d := range diags {
 		if d.Summary != "Missing required argument" {
-			b.broken = true
+			b.Broken = true
 		}
 		if d.Subject != nil && d.Summary == "Missing required argument" {
-			d.Subject = &b.def
+			d.Subject = &b.DefRange
 		}
 	}
 	r.HCL(diags)
 	for name, a := range content.Attributes {
-		b.attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
+		b.Attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
 	}
 	once := map[string]hcl.Range{}
 	for _, hb := range content.Blocks {
@@ -95,54 +95,54 @@ func (r syntaxReader) read(body hcl.Body, spec *bodySpec, kind string, def hcl.R
 		if first, dup := once[hb.Type]; dup && !bs.many {
 			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
 				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
-			r.read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
+			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
 			continue
 		}
 		once[hb.Type] = hb.DefRange
-		c := r.read(hb.Body, bs.body, hb.Type, hb.DefRange)
+		c := r.Read(hb.Body, bs.body, hb.Type, hb.DefRange)
 		if bs.label && len(hb.Labels) > 0 {
-			c.label, c.labelRange = hb.Labels[0], hb.LabelRanges[0]
+			c.Label, c.labelRange = hb.Labels[0], hb.LabelRanges[0]
 			r.checkName(c)
 		}
-		b.blocks = append(b.blocks, c)
+		b.Blocks = append(b.Blocks, c)
 	}
 	return b
 }
 
-// readFree reads a body whose arguments may have any name.
-func (r syntaxReader) readFree(body hcl.Body, b *block) {
+// ReadFree reads a body whose arguments may have any name.
+func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
-		b.broken = true
+		b.Broken = true
 		if strings.HasPrefix(d.Summary, "Unexpected \"") {
 			d.Detail = "Blocks are not allowed here. For an argument that is an object write NAME = { ... }."
 		}
 	}
 	r.HCL(diags)
 	for name, a := range attrs {
-		b.args = append(b.args, arg{name: name, where: a.NameRange, expr: r.expr(a.Expr, a.Range, false)})
+		b.Args = append(b.Args, Arg{Name: name, Where: a.NameRange, Expr: r.expr(a.Expr, a.Range, false)})
 	}
-	sort.Slice(b.args, func(i, j int) bool {
-		x, y := b.args[i].where, b.args[j].where
+	sort.Slice(b.Args, func(i, j int) bool {
+		x, y := b.Args[i].Where, b.Args[j].Where
 		if x.Start.Byte != y.Start.Byte {
 			return x.Start.Byte < y.Start.Byte
 		}
-		return b.args[i].name < b.args[j].name
+		return b.Args[i].Name < b.Args[j].Name
 	})
 }
 
 // checkName enforces one narrow grammar for names: they become keys, columns
 // of tables and labels of metrics.
-func (r syntaxReader) checkName(b *block) {
-	if !validName(b.label) {
+func (r Reader) checkName(b *Block) {
+	if !ValidName(b.Label) {
 		r.Errorf(b.labelRange, "Invalid name",
-			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.kind)
-		b.broken = true
+			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.Kind)
+		b.Broken = true
 	}
 }
 
-// validName reports whether a name is within the grammar that checkName enforces.
-func validName(s string) bool {
+// ValidName reports whether a name is within the grammar that checkName enforces.
+func ValidName(s string) bool {
 	if s == "" || len(s) > 100 {
 		return false
 	}
@@ -157,7 +157,7 @@ func validName(s string) bool {
 
 // expr takes an expression over and checks the parts that depend on nothing
 // else: names of functions and the size of numbers.
-func (r syntaxReader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
+func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	out := &eval.Expr{Range: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
 		out.Syntax, out.Range = syn, syn.Range()
@@ -179,7 +179,7 @@ func (r syntaxReader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr
 // fromJSON converts an expression of the JSON form: strings are templates,
 // objects and arrays are constructors. It returns nil after reporting an
 // error, and the raw text of a string.
-func (r syntaxReader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
+func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
 		out := &hclsyntax.ObjectConsExpr{SrcRange: rng, OpenRange: e.StartRange()}
