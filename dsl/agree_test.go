@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
@@ -174,7 +175,7 @@ func kindsAgent() noun.AgentBinary {
 func linkBoth(t *testing.T, src string) (with, without *noun.Workflow) {
 	t.Helper()
 	one := func(undirected bool) *noun.Workflow {
-		m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "0.1.0"})
+		m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "0.1.0"})
 		if diags.HasErrors() {
 			return nil
 		}
@@ -184,7 +185,7 @@ func linkBoth(t *testing.T, src string) (with, without *noun.Workflow) {
 		if undirected {
 			linkAll = linkGeneral
 		}
-		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.sources, Places: m.m.places})
+		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.Sources, Places: m.m.Places})
 		for _, wf := range workflows {
 			if wf.Name == "w" {
 				return wf

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
@@ -76,14 +77,14 @@ func TestWideStepIsLinear(t *testing.T) {
 func BenchmarkParse(b *testing.B) {
 	src := fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}
 	for b.Loop() {
-		if _, diags := Parse(src, ParseOptions{}); diags.HasErrors() {
+		if _, diags := Parse(src, decl.Options{}); diags.HasErrors() {
 			b.Fatal(diags.Err())
 		}
 	}
 }
 
 func BenchmarkLink(b *testing.B) {
-	m, diags := Parse(fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}, ParseOptions{})
+	m, diags := Parse(fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}, decl.Options{})
 	if diags.HasErrors() {
 		b.Fatal(diags.Err())
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
@@ -143,7 +144,7 @@ func TestVarsFiles(t *testing.T) {
 		"b.auto.vars.hcl":      {Data: []byte("name = \"bb\"\n")},
 		"c.vars.hcl":           {Data: []byte("name = ")},
 		"d.auto.vars.hcl.json": {Data: []byte(`{"region": "d"}`)},
-	}, ParseOptions{})
+	}, decl.Options{})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}

@@ -16,16 +16,16 @@ import (
 // used.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
-	if blockHides(d.block) {
+	if blockHides(d.Block) {
 		return true
 	}
-	for _, loc := range d.locals {
+	for _, loc := range d.Locals {
 		if exprHides(loc.Expr) {
 			return true
 		}
 	}
-	for _, o := range d.outputs {
-		if o.sensitive {
+	for _, o := range d.Outputs {
+		if o.Sensitive {
 			return true
 		}
 	}
@@ -34,11 +34,11 @@ func confidential(l *workflowLinker) bool {
 			continue
 		}
 		undo, given := s.action.schema.CompensatedBy, []syntax.Arg(nil)
-		agent := s.decl.agent
-		if u := s.decl.undo; u != nil {
-			undo, agent, given = u.action, u.agent, u.input
+		agent := s.decl.Agent
+		if u := s.decl.Undo; u != nil {
+			undo, agent, given = u.Action, u.Agent, u.Input
 		}
-		if hides(s.action, s.decl.input) {
+		if hides(s.action, s.decl.Input) {
 			return true
 		}
 		if la := l.agents[agent]; la != nil && undo != "" {

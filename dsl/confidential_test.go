@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -40,7 +41,7 @@ func TestConfidential(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := "agent \"a\" {}\nworkflow \"w\" {\n deadline = \"1h\"\n" + tt.body + "}\n"
-			m, diags := Parse(fstest.MapFS{"main.hcl": {Data: []byte(src)}}, ParseOptions{})
+			m, diags := Parse(fstest.MapFS{"main.hcl": {Data: []byte(src)}}, decl.Options{})
 			if diags.HasErrors() {
 				t.Fatal(diags.Err())
 			}

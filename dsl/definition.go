@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
@@ -21,7 +22,7 @@ type Definition struct {
 	// Warnings are the findings of Link that are not errors.
 	Warnings diag.Diagnostics
 
-	module    *module
+	module    *decl.Module
 	digest    string
 	encoded   []byte
 	names     []string
@@ -74,7 +75,7 @@ func (d *Definition) seal(agents map[string]noun.AgentBinary) error {
 	m := d.module
 	s := stored{
 		Manifest: manifest{
-			Format: formatVersion, Language: syntax.LanguageVersion, File: m.file,
+			Format: formatVersion, Language: syntax.LanguageVersion, File: m.File,
 			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
 		},
 		Blobs: map[string][]byte{},
@@ -85,27 +86,27 @@ func (d *Definition) seal(agents map[string]noun.AgentBinary) error {
 		s.Blobs[key] = data
 		return key
 	}
-	for name, src := range m.files {
+	for name, src := range m.Files {
 		s.Manifest.Files[name] = put(src)
 	}
-	for name, text := range m.reads.Files {
+	for name, text := range m.Reads.Files {
 		s.Manifest.Reads[name] = put([]byte(text))
 	}
-	for name, value := range m.reads.Env {
+	for name, value := range m.Reads.Env {
 		s.Manifest.Env[name] = nil
 		if value != nil {
 			key := put([]byte(*value))
 			s.Manifest.Env[name] = &key
 		}
 	}
-	for name, a := range m.agents {
+	for name, a := range m.Agents {
 		bin := agents[name]
 		schema, err := json.Marshal(bin.Schema)
 		if err != nil {
 			return fmt.Errorf("encode the schema of agent %q: %w", name, err)
 		}
 		s.Manifest.Agents[name] = manifestAgent{
-			Plugin: a.plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
+			Plugin: a.Plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
 		}
 	}
 	man, err := json.Marshal(s.Manifest)
@@ -164,7 +165,7 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, diags := parseStored(s.Manifest.File, files, answers, older)
+	m, diags := decl.ParseStored(s.Manifest.File, files, answers, older)
 	def, more := Link(&Module{m}, agents)
 	return def, append(diags, more...), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
@@ -32,7 +33,7 @@ func TestDigest(t *testing.T) {
 		for k, v := range files {
 			fsys[k] = &fstest.MapFile{Data: []byte(v)}
 		}
-		m, diags := Parse(fsys, ParseOptions{Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }})
+		m, diags := Parse(fsys, decl.Options{Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }})
 		def, more := Link(m, agents)
 		if def == nil {
 			t.Fatalf("%v %v", diags.Err(), more.Err())
@@ -134,7 +135,7 @@ func TestConcurrentUse(t *testing.T) {
 	def := linked(t, orderText(t))
 	wf := def.Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o", "email", "e", "items", `{ a = { qty = 1, price = 2 } }`)
-	m, _ := Parse(fstest.MapFS{"order.hcl": {Data: []byte(orderText(t))}}, ParseOptions{})
+	m, _ := Parse(fstest.MapFS{"order.hcl": {Data: []byte(orderText(t))}}, decl.Options{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -200,7 +201,7 @@ workflow "w" {
     compensate { action = agent.mock.call }
   }
 }
-`))), ParseOptions{})
+`))), decl.Options{})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}

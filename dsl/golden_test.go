@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
@@ -50,7 +51,7 @@ func usedAgents(m *Module) map[string]noun.AgentBinary {
 }
 
 func parseAndLink(fsys fs.FS) (*Definition, diag.Diagnostics) {
-	m, diags := Parse(fsys, ParseOptions{Env: testEnv, EngineVersion: "0.3.0"})
+	m, diags := Parse(fsys, decl.Options{Env: testEnv, EngineVersion: "0.3.0"})
 	def, more := Link(m, usedAgents(m))
 	return def, append(diags, more...)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
@@ -133,12 +134,12 @@ func TestFileStaysInside(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(module, "main.hcl"), []byte(src), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		m, diags := Parse(os.DirFS(module), ParseOptions{})
+		m, diags := Parse(os.DirFS(module), decl.Options{})
 		if diags.HasErrors() == tt.ok {
 			t.Errorf("file(%q): %v", tt.path, diags.Err())
 		}
-		if tt.ok && m.m.reads.Files[tt.path] != "hello" {
-			t.Errorf("file(%q) = %q", tt.path, m.m.reads.Files[tt.path])
+		if tt.ok && m.m.Reads.Files[tt.path] != "hello" {
+			t.Errorf("file(%q) = %q", tt.path, m.m.Reads.Files[tt.path])
 		}
 	}
 }
@@ -150,11 +151,11 @@ func TestSingleFile(t *testing.T) {
 		"b.hcl":           {Data: []byte("nonsense {")},
 		"v.auto.vars.hcl": {Data: []byte("x = 1\n")},
 	}
-	m, diags := Parse(fsys, ParseOptions{File: "a.hcl"})
+	m, diags := Parse(fsys, decl.Options{File: "a.hcl"})
 	if diags.HasErrors() || len(m.Sources()) != 2 || len(m.AutoVars()) != 1 {
 		t.Errorf("%v, sources %d, values %d", diags.Err(), len(m.Sources()), len(m.AutoVars()))
 	}
-	if _, diags = Parse(fsys, ParseOptions{File: "c.hcl"}); !diags.HasErrors() {
+	if _, diags = Parse(fsys, decl.Options{File: "c.hcl"}); !diags.HasErrors() {
 		t.Error("a missing file is no error")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
@@ -37,17 +38,17 @@ type AgentUse struct {
 // Agents returns the agents the module uses, by name.
 func (mod *Module) Agents() []AgentUse {
 	m := mod.m
-	out := make([]AgentUse, 0, len(m.agents))
+	out := make([]AgentUse, 0, len(m.Agents))
 	var declared []string
-	for _, n := range sorted.Keys(m.agents) {
-		if !m.agents[n].implied {
+	for _, n := range sorted.Keys(m.Agents) {
+		if !m.Agents[n].Implied {
 			declared = append(declared, n)
 		}
 	}
-	for _, n := range sorted.Keys(m.agents) {
-		a := m.agents[n]
-		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: report.Range(a.pluginAt)}
-		if a.implied {
+	for _, n := range sorted.Keys(m.Agents) {
+		a := m.Agents[n]
+		use := AgentUse{Name: a.Name, Plugin: a.Plugin, Constraint: a.Constraint, Where: report.Range(a.PluginAt)}
+		if a.Implied {
 			use.Similar = diag.Nearest(n, declared)
 		}
 		out = append(out, use)
@@ -59,7 +60,7 @@ func (mod *Module) Agents() []AgentUse {
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]noun.AgentBinary) (*Definition, diag.Diagnostics) {
-	r := &report.Reporter{Sources: m.m.sources, Places: m.m.places}
+	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
 	workflows, diags := linkModule(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags
@@ -82,12 +83,12 @@ func Link(m *Module, agents map[string]noun.AgentBinary) (*Definition, diag.Diag
 
 // linkModule links the workflows of a module. They are nil if there are errors, or were
 // any before. It reports to r, and returns what r has found.
-func linkModule(m *module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
+func linkModule(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
 // linkGeneral is linkModule without the fast evaluator, for tests that compare the two.
-func linkGeneral(m *module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
+func linkGeneral(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
 
@@ -102,28 +103,28 @@ func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workfl
 // workflows.
 func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, diag.Diagnostics) {
 	m := l.m
-	if m.partial {
+	if m.Partial {
 		return nil, nil
 	}
 	l.known = knownVariables(m)
-	if m.older {
+	if m.Older {
 		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
-	l.fileLevel = &eval.Evaluator{Funcs: m.funcs, Vars: variableShapes(m.variables), Shared: true}
-	for _, a := range m.twinAgents { // before those that the names stand for
-		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
+	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
+	for _, a := range m.TwinAgents { // before those that the names stand for
+		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)
 		}
 	}
-	for _, n := range sorted.Keys(m.agents) {
-		l.agent(m.agents[n], agents)
+	for _, n := range sorted.Keys(m.Agents) {
+		l.agent(m.Agents[n], agents)
 	}
-	out := make([]*noun.Workflow, 0, len(m.workflows))
-	for _, w := range m.workflows {
+	out := make([]*noun.Workflow, 0, len(m.Workflows))
+	for _, w := range m.Workflows {
 		out = append(out, l.workflow(w))
 	}
 	diags := l.Finish()
-	if m.failed || diags.HasErrors() {
+	if m.Failed || diags.HasErrors() {
 		return nil, diags
 	}
 	return out, diags
@@ -132,7 +133,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 // A linker links one module.
 type linker struct {
 	*report.Reporter
-	m         *module
+	m         *decl.Module
 	fileLevel *eval.Evaluator
 	agents    map[string]*linkedAgent
 	known     map[string]bool // variables of all workflows
@@ -141,7 +142,7 @@ type linker struct {
 }
 
 type linkedAgent struct {
-	decl    *agentDecl
+	decl    *decl.Agent
 	bin     noun.AgentBinary
 	noun    *noun.Agent
 	actions map[string]*linkedAction
@@ -172,55 +173,55 @@ func (a *linkedAction) title() string {
 	if v != "" {
 		v = " " + v
 	}
-	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.name, a.name, a.agent.decl.plugin, v)
+	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.Name, a.name, a.agent.decl.Plugin, v)
 }
 
-func (a *linkedAction) short() string { return a.agent.decl.name + "." + a.name }
+func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
-func (l *linker) agent(d *agentDecl, bins map[string]noun.AgentBinary) {
+func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
-	l.agents[d.name] = la
-	bin, ok := bins[d.name]
+	l.agents[d.Name] = la
+	bin, ok := bins[d.Name]
 	if !ok {
 		la.missing = true
-		l.Errorf(d.pluginAt, fmt.Sprintf("Agent %q not found", d.name),
-			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.plugin)
+		l.Errorf(d.PluginAt, fmt.Sprintf("Agent %q not found", d.Name),
+			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.Plugin)
 		return
 	}
 	la.bin = bin
 	la.noun = &noun.Agent{
-		Name: d.name, Plugin: d.plugin, Version: bin.Version, Checksum: bin.Checksum,
-		Instances: d.instances, MaxConcurrency: d.concurrency, Env: d.env, Breaker: d.breaker,
+		Name: d.Name, Plugin: d.Plugin, Version: bin.Version, Checksum: bin.Checksum,
+		Instances: d.Instances, MaxConcurrency: d.Concurrency, Env: d.Env, Breaker: d.Breaker,
 	}
 	l.constraint(la)
 	specs, err := argument.Specs(bin.Schema.Config)
 	if err != nil {
-		l.Errorf(d.where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.plugin, err)
+		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
 		return
 	}
 	ctx := l.fileContext()
-	at := d.where
-	if b := d.block.One("config"); b != nil {
+	at := d.Where
+	if b := d.Block.One("config"); b != nil {
 		at = b.DefRange
 	}
-	args := argumentLinker{ctx}.arguments(specs, d.config, at, "agent "+d.name, false)
-	if len(d.config) > 0 || len(specs) > 0 {
+	args := argumentLinker{ctx}.arguments(specs, d.Config, at, "agent "+d.Name, false)
+	if len(d.Config) > 0 || len(specs) > 0 {
 		la.noun.Config = args.Eval
 	}
 }
 
 func (l *linker) constraint(la *linkedAgent) {
-	if la.decl.constraint == "" || la.bin.Version == "" {
+	if la.decl.Constraint == "" || la.bin.Version == "" {
 		return
 	}
-	c, err := version.NewConstraint(la.decl.constraint)
+	c, err := version.NewConstraint(la.decl.Constraint)
 	if err != nil {
 		return // reported by Parse
 	}
 	v, err := version.NewVersion(la.bin.Version)
 	if err != nil || !c.Check(v.Core()) {
-		l.Errorf(la.decl.where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
-			la.decl.name, la.decl.plugin, la.decl.constraint, la.bin.Version)
+		l.Errorf(la.decl.Where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
+			la.decl.Name, la.decl.Plugin, la.decl.Constraint, la.bin.Version)
 	}
 }
 
@@ -228,28 +229,28 @@ func (l *linker) constraint(la *linkedAgent) {
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
-		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
+		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 	}
 }
 
 // variableShapes is what the evaluator has to know of variables.
-func variableShapes(decls map[string]*variableDecl) map[string]eval.VariableShape {
+func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
 	out := make(map[string]eval.VariableShape, len(decls))
 	for name, v := range decls {
-		out[name] = eval.VariableShape{Type: v.typ, Sensitive: v.sensitive}
+		out[name] = eval.VariableShape{Type: v.Type, Sensitive: v.Sensitive}
 	}
 	return out
 }
 
 // unknownVars is the object of all variables, of which only types are known.
-func unknownVars(decls map[string]*variableDecl) cty.Value {
+func unknownVars(decls map[string]*decl.Variable) cty.Value {
 	attrs := map[string]cty.Value{}
 	for name, v := range decls {
-		x := value.UnknownOf(v.typ)
-		if v.typ.IsObjectType() && v.nullable {
-			x = cty.UnknownVal(value.PlainType(v.typ)) // may be null as a whole
+		x := value.UnknownOf(v.Type)
+		if v.Type.IsObjectType() && v.Nullable {
+			x = cty.UnknownVal(value.PlainType(v.Type)) // may be null as a whole
 		}
-		if v.sensitive {
+		if v.Sensitive {
 			x = x.Mark(value.SensitiveMark{})
 		}
 		attrs[name] = x
@@ -272,7 +273,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
 		l.Errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
+			agent, la.decl.Plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
 		return nil
 	}
 	a := &linkedAction{agent: la, name: name, schema: schema}
@@ -292,7 +293,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 // A workflowLinker links one workflow.
 type workflowLinker struct {
 	*linker
-	decl  *workflowDecl
+	decl  *decl.Workflow
 	ev    *eval.Evaluator
 	world *eval.CheckWorld
 	out   *noun.Workflow
@@ -301,7 +302,7 @@ type workflowLinker struct {
 }
 
 type linkedStep struct {
-	decl     *stepDecl
+	decl     *decl.Step
 	action   *linkedAction // nil if unknown
 	noun     *noun.Step
 	readOnly bool
@@ -309,39 +310,39 @@ type linkedStep struct {
 	static, undoStatic *noun.Settings
 }
 
-func (l *linker) workflow(w *workflowDecl) *noun.Workflow {
-	ev := &eval.Evaluator{Funcs: l.m.funcs, Vars: variableShapes(w.variables)}
+func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
+	ev := &eval.Evaluator{Funcs: l.m.Funcs, Vars: variableShapes(w.Variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
-		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
+		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
-			Name: w.name, Description: w.description, Pivot: -1, Order: w.order,
-			CompensationMode: w.mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.variables),
+			Name: w.Name, Description: w.Description, Pivot: -1, Order: w.Order,
+			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: decl.VariableList(w.Variables),
 		},
 	}
 	wl.shapes()
 	stepLinker{wl}.validations()
-	for _, loc := range w.ownLocals {
+	for _, loc := range w.OwnLocals {
 		wl.check(loc.Expr)
 	}
 	stepLinker{wl}.limits()
-	for i := range w.steps {
+	for i := range w.Steps {
 		stepLinker{wl}.step(i)
 	}
 	stepLinker{wl}.outputs()
 	undoLinker{wl}.soundness()
 	wl.out.Shortest = stepLinker{wl}.shortest()
 	wl.out.Confidential = confidential(wl)
-	b := &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
-	noun.SetBind(wl.out, b.values)
+	b := &decl.Bind{Ev: ev, Decls: w.Variables, Known: l.known, Sources: l.m.Sources, Places: l.m.Places}
+	noun.SetBind(wl.out, b.Values)
 	return wl.out
 }
 
 // knownVariables names all variables that any workflow declares.
-func knownVariables(m *module) map[string]bool {
+func knownVariables(m *decl.Module) map[string]bool {
 	out := map[string]bool{}
-	for _, w := range m.workflows {
-		for n := range w.variables {
+	for _, w := range m.Workflows {
+		for n := range w.Variables {
 			out[n] = true
 		}
 	}
@@ -350,13 +351,13 @@ func knownVariables(m *module) map[string]bool {
 
 // shapes finds the action of every step and what its result looks like.
 func (l *workflowLinker) shapes() {
-	for _, s := range l.decl.steps {
-		a := l.action(s.agent, s.action, s.actionAt)
-		shape := eval.StepShape{Name: s.name, Each: s.each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
+	for _, s := range l.decl.Steps {
+		a := l.action(s.Agent, s.Action, s.ActionAt)
+		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
 		if a != nil {
 			shape.Out = l.outputType(s, a)
 			shape.In = argType(a.in)
-			l.out.Agents[s.agent] = a.agent.noun
+			l.out.Agents[s.Agent] = a.agent.noun
 		}
 		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
 		l.ev.Steps = append(l.ev.Steps, shape)
@@ -374,33 +375,33 @@ func argType(specs map[string]*argument.Spec) cty.Type {
 }
 
 // outputType narrows the declared outputs by output_type.
-func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
-	if s.outputType == cty.NilType {
+func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
+	if s.OutputType == cty.NilType {
 		return a.out
 	}
 	attrs := map[string]cty.Type{}
 	for n, ty := range a.out.AttributeTypes() {
 		attrs[n] = ty
 	}
-	for _, n := range value.AttributeNames(s.outputType) {
+	for _, n := range value.AttributeNames(s.OutputType) {
 		declared, ok := attrs[n]
-		want := s.outputType.AttributeType(n)
+		want := s.OutputType.AttributeType(n)
 		switch {
 		case !ok:
 			hint := diag.DidYouMean(n, value.AttributeNames(a.out))
 			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
 				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, value.TypeText(want))
 			}
-			l.Errorf(s.outputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
+			l.Errorf(s.OutputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
 		case !value.Assignable(declared, want):
-			l.Errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
+			l.Errorf(s.OutputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
 		default:
 			attrs[n] = want
 		}
 	}
 	var optional []string
 	for n := range attrs {
-		narrowed := s.outputType.HasAttribute(n) && !s.outputType.AttributeOptional(n)
+		narrowed := s.OutputType.HasAttribute(n) && !s.OutputType.AttributeOptional(n)
 		if a.out.AttributeOptional(n) && !narrowed {
 			optional = append(optional, n)
 		}
@@ -512,7 +513,7 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 			return l.steps[l.cur].action
 		case root == "step" && len(t.Traversal) > 1:
 			if attr, ok := t.Traversal[1].(hcl.TraverseAttr); ok {
-				if i, ok := l.decl.index[attr.Name]; ok && matches(i) {
+				if i, ok := l.decl.Index[attr.Name]; ok && matches(i) {
 					return l.steps[i].action
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
@@ -59,7 +60,7 @@ type knownCodes struct {
 
 // codesOf collects the codes of a call: those that its action declares, that
 // its input names and that its conditions give.
-func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*conditionDecl) knownCodes {
+func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
 		if c.Code == schema.AnyCode {
@@ -69,8 +70,8 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 		k.own = append(k.own, c.Code)
 	}
 	for _, c := range conditions {
-		if c.code != nil {
-			k.literals(c.code)
+		if c.Code != nil {
+			k.literals(c.Code)
 		}
 	}
 	return k
@@ -184,11 +185,11 @@ func (l codeLinker) workflowCodes() {
 		if s.action == nil {
 			return
 		}
-		k := l.codesOf(s.action, s.decl.input, slices.Concat(s.decl.pre, s.decl.post)...)
+		k := l.codesOf(s.action, s.decl.Input, slices.Concat(s.decl.Pre, s.decl.Post)...)
 		all.own, all.open = append(all.own, k.own...), all.open || k.open
 	}
-	l.codes(l.decl.retry.Attr("on"), all)
-	l.codes(l.decl.retry.Attr("not_on"), all)
+	l.codes(l.decl.Retry.Attr("on"), all)
+	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
 // constant reports whether an expression holds nothing but literals, so that

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
@@ -15,10 +16,10 @@ import (
 )
 
 // eachValue links for_each and returns what each is before a run.
-func (l stepLinker) eachValue(d *stepDecl, out *noun.Step) cty.Value {
+func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
-	e := d.attr("for_each")
+	e := d.Attr("for_each")
 	if e == nil {
 		return each(cty.DynamicVal)
 	}

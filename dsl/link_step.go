@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
@@ -29,26 +30,26 @@ type stepLinker struct{ *workflowLinker }
 
 // validations checks the validation blocks of the variables.
 func (l stepLinker) validations() {
-	for _, n := range sorted.Keys(l.decl.variables) {
-		l.validation(l.decl.variables[n])
+	for _, n := range sorted.Keys(l.decl.Variables) {
+		l.validation(l.decl.Variables[n])
 	}
-	for _, v := range append(append([]*variableDecl(nil), l.m.twinVariables...), l.decl.twinVariables...) {
+	for _, v := range append(append([]*decl.Variable(nil), l.m.TwinVariables...), l.decl.TwinVariables...) {
 		l.validation(v)
 	}
 }
 
-func (l stepLinker) validation(v *variableDecl) {
-	for _, c := range v.validations {
-		exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, value.BoolOf)
-		exprFunc(l.workflowLinker, c.message, "error_message", cty.String, value.StringOf)
+func (l stepLinker) validation(v *decl.Variable) {
+	for _, c := range v.Validations {
+		exprFunc(l.workflowLinker, c.Condition, "condition", cty.Bool, value.BoolOf)
+		exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, value.StringOf)
 	}
 }
 
 // limits links what belongs to the workflow as a whole.
 func (l stepLinker) limits() {
-	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.deadline, "deadline", cty.String, limitOf)
-	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.compDeadline, "deadline", cty.String, limitOf)
-	for name, e := range attrsOf(l.decl.retry) {
+	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
+	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
+	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
 			if err := retrySetters[name](&scratch, v); err != nil {
@@ -56,7 +57,7 @@ func (l stepLinker) limits() {
 			}
 		}
 	}
-	if e := l.decl.unique; e != nil {
+	if e := l.decl.Unique; e != nil {
 		if l.check(e).ContainsMarked() {
 			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
@@ -77,17 +78,17 @@ func keyOf(v cty.Value) (string, error) {
 }
 
 func (l stepLinker) outputs() {
-	for _, o := range l.decl.outputs {
-		if o.value == nil {
+	for _, o := range l.decl.Outputs {
+		if o.Value == nil {
 			continue
 		}
-		if !o.sensitive && (l.check(o.value).ContainsMarked() || l.mentionsSensitive(o.value)) {
-			l.Errorf(o.value.Range, "Output holds a sensitive value",
-				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.name)
+		if !o.Sensitive && (l.check(o.Value).ContainsMarked() || l.mentionsSensitive(o.Value)) {
+			l.Errorf(o.Value.Range, "Output holds a sensitive value",
+				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.Name)
 		}
 		l.out.Outputs = append(l.out.Outputs, noun.Output{
-			Name: o.name, Description: o.description, Sensitive: o.sensitive,
-			Value: argumentLinker{l.workflowLinker}.valueFunc(o.value, "output "+o.name, o.sensitive, nil),
+			Name: o.Name, Description: o.Description, Sensitive: o.Sensitive,
+			Value: argumentLinker{l.workflowLinker}.valueFunc(o.Value, "output "+o.Name, o.Sensitive, nil),
 		})
 	}
 }
@@ -130,28 +131,28 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 
 // step links one step.
 func (l stepLinker) step(i int) {
-	d, ls := l.decl.steps[i], l.steps[i]
+	d, ls := l.decl.Steps[i], l.steps[i]
 	l.cur = i
 	defer func() { l.cur = -1 }()
 	out := &noun.Step{
-		Index: i, Name: d.name, Where: report.Range(d.where).String(),
-		After: sorted.Ints(d.after), NoUndo: d.noUndo, Pivot: d.pivot,
+		Index: i, Name: d.Name, Where: report.Range(d.Where).String(),
+		After: sorted.Ints(d.After), NoUndo: d.NoUndo, Pivot: d.Pivot,
 	}
 	ls.noun = out
 	l.out.Steps = append(l.out.Steps, out)
-	if d.pivot {
+	if d.Pivot {
 		l.out.Pivot = i
 	}
 	l.world.Each = l.eachValue(d, out)
 	l.world.Self = l.selfValue(i)
-	if when := exprFunc(l.workflowLinker, d.attr("when"), "when", cty.Bool, value.BoolOf); d.whenEach() {
+	if when := exprFunc(l.workflowLinker, d.Attr("when"), "when", cty.Bool, value.BoolOf); d.WhenEach() {
 		out.WhenEach = when
 	} else {
 		out.When = when
 	}
 	out.IdempotencyKey = l.idempotencyKey(d)
-	out.Pre = l.conditions(d.pre, "precondition_failed")
-	out.Post = l.conditions(d.post, "postcondition_failed")
+	out.Pre = l.conditions(d.Pre, "precondition_failed")
+	out.Post = l.conditions(d.Post, "postcondition_failed")
 	l.stepAction(d, ls, out)
 	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
@@ -159,35 +160,35 @@ func (l stepLinker) step(i int) {
 	l.rerun(d, ls, out)
 }
 
-func (l stepLinker) onlyWithEach(d *stepDecl) {
+func (l stepLinker) onlyWithEach(d *decl.Step) {
 	for _, name := range []string{"max_parallel", "max_failures"} {
-		if e := d.attr(name); e != nil && !d.each() {
+		if e := d.Attr(name); e != nil && !d.Each() {
 			l.Errorf(e.Range, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
 		}
 	}
 }
 
 // stepAction links the forward call.
-func (l stepLinker) stepAction(d *stepDecl, ls *linkedStep, out *noun.Step) {
+func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil { // reported; the arguments may still be looked at
-		for _, x := range d.input {
+		for _, x := range d.Input {
 			l.check(x.Expr)
 		}
 		out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
 		return
 	}
-	out.Do = actionNoun(a, d.idempotent, d.readOnly, nil, l.ev.Steps[d.index].Out)
+	out.Do = actionNoun(a, d.Idempotent, d.ReadOnly, nil, l.ev.Steps[d.Index].Out)
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.input, d.inputAt, "action "+a.title(), false).Eval
+	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
-	codes := codeLinker{l.workflowLinker}.codesOf(a, d.input, slices.Concat(d.pre, d.post)...)
-	codeLinker{l.workflowLinker}.codes(d.block.One("retry").Attr("on"), codes)
-	codeLinker{l.workflowLinker}.codes(d.block.One("retry").Attr("not_on"), codes)
-	if d.catch != nil {
-		codeLinker{l.workflowLinker}.codes(d.catch.Attr("errors"), codes, noun.AllCodes)
+	codes := codeLinker{l.workflowLinker}.codesOf(a, d.Input, slices.Concat(d.Pre, d.Post)...)
+	codeLinker{l.workflowLinker}.codes(d.Block.One("retry").Attr("on"), codes)
+	codeLinker{l.workflowLinker}.codes(d.Block.One("retry").Attr("not_on"), codes)
+	if d.Catch != nil {
+		codeLinker{l.workflowLinker}.codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
 	}
 }
 
@@ -200,7 +201,7 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		return declared
 	}
 	return &noun.Action{
-		Agent: a.agent.decl.name, Name: a.name,
+		Agent: a.agent.decl.Name, Name: a.name,
 		Idempotent: pick(idempotent, a.schema.Idempotent),
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
 		ByKey:      pick(byKey, a.schema.ByKey),
@@ -305,12 +306,12 @@ func (l stepLinker) selfValue(i int) cty.Value {
 	})
 }
 
-func (l stepLinker) idempotencyKey(d *stepDecl) func(*eval.Scope) (string, error) {
-	e := d.attr("idempotency_key")
+func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, error) {
+	e := d.Attr("idempotency_key")
 	if e == nil {
 		return nil
 	}
-	if d.each() && !e.Bad && e.Compiled != nil && !e.Compiled.EachKey {
+	if d.Each() && !e.Bad && e.Compiled != nil && !e.Compiled.EachKey {
 		l.Errorf(e.Range, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
 	}
 	if l.check(e).ContainsMarked() {
@@ -319,16 +320,16 @@ func (l stepLinker) idempotencyKey(d *stepDecl) func(*eval.Scope) (string, error
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-func (l stepLinker) conditions(decls []*conditionDecl, code string) []noun.Condition {
+func (l stepLinker) conditions(decls []*decl.Condition, code string) []noun.Condition {
 	var out []noun.Condition
 	for _, c := range decls {
-		if c.condition == nil || c.message == nil {
+		if c.Condition == nil || c.Message == nil {
 			continue
 		}
 		x := noun.Condition{
-			Check:   exprFunc(l.workflowLinker, c.condition, "condition", cty.Bool, value.BoolOf),
-			Message: exprFunc(l.workflowLinker, c.message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
-			Code:    exprFunc(l.workflowLinker, c.code, "error_code", cty.String, codeOf),
+			Check:   exprFunc(l.workflowLinker, c.Condition, "condition", cty.Bool, value.BoolOf),
+			Message: exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, func(v cty.Value) (string, error) { return decl.MessageText(v), nil }),
+			Code:    exprFunc(l.workflowLinker, c.Code, "error_code", cty.String, codeOf),
 		}
 		if x.Code == nil {
 			x.Code = func(*eval.Scope) (string, error) { return code, nil }
@@ -338,18 +339,18 @@ func (l stepLinker) conditions(decls []*conditionDecl, code string) []noun.Condi
 	return out
 }
 
-func (l stepLinker) catch(d *stepDecl, ls *linkedStep) *noun.Catch {
-	if d.catch == nil || d.catch.Attr("errors") == nil {
+func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
+	if d.Catch == nil || d.Catch.Attr("errors") == nil {
 		return nil
 	}
-	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.catch.Attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
-	e := d.catch.Attr("output")
+	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.Catch.Attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
+	e := d.Catch.Attr("output")
 	if e == nil {
 		return out
 	}
 	ty := cty.DynamicPseudoType
 	if ls.action != nil {
-		ty = substituteType(l.ev.Steps[d.index].Out)
+		ty = substituteType(l.ev.Steps[d.Index].Out)
 		if cons, ok := e.Syntax.(*hclsyntax.ObjectConsExpr); ok && !e.Bad {
 			l.substituteAttributes(cons, ty, ls.action)
 		}

@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
@@ -134,3 +135,6 @@ type Allowance = metered.Allowance
 
 // NewAllowance returns an Allowance of a cost in nominal nanoseconds.
 func NewAllowance(cost int64) *Allowance { return metered.NewAllowance(cost) }
+
+// ParseOptions choose what Parse reads.
+type ParseOptions = decl.Options

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
@@ -20,34 +21,34 @@ type nullChecker struct{ *workflowLinker }
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
-		for _, name := range sorted.Keys(d.block.Attrs) {
-			l.nullRead(d.block.Attrs[name], d, l.coveredByWhen(d, name))
+		for _, name := range sorted.Keys(d.Block.Attrs) {
+			l.nullRead(d.Block.Attrs[name], d, l.coveredByWhen(d, name))
 		}
-		for _, a := range d.input {
+		for _, a := range d.Input {
 			l.nullRead(a.Expr, d, true)
 		}
-		for _, c := range slices.Concat(d.pre, d.post) {
-			l.nullRead(c.condition, d, true)
+		for _, c := range slices.Concat(d.Pre, d.Post) {
+			l.nullRead(c.Condition, d, true)
 		}
-		if u := l.steps[i].decl.undo; u != nil {
-			for _, a := range u.input {
+		if u := l.steps[i].decl.Undo; u != nil {
+			for _, a := range u.Input {
 				l.nullRead(a.Expr, d, true)
 			}
 		}
 	}
-	for _, loc := range l.decl.ownLocals {
+	for _, loc := range l.decl.OwnLocals {
 		l.nullRead(loc.Expr, nil, false)
 	}
-	for _, o := range l.decl.outputs {
-		l.nullRead(o.value, nil, false)
+	for _, o := range l.decl.Outputs {
+		l.nullRead(o.Value, nil, false)
 	}
 }
 
 // coveredByWhen reports whether an attribute of a step is evaluated only where
 // the step's when is true. A when that mentions each is evaluated after
 // for_each and the settings.
-func (l nullChecker) coveredByWhen(d *stepDecl, attr string) bool {
-	return attr != "when" && (!d.whenEach() || attr == "idempotency_key")
+func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
+	return attr != "when" && (!d.WhenEach() || attr == "idempotency_key")
 }
 
 // A nullReason is why the output of a step can be null.
@@ -56,26 +57,26 @@ type nullReason struct {
 	text    string
 }
 
-func (l nullChecker) nullReasons(d *stepDecl) []nullReason {
+func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
 	var out []nullReason
-	if d.attr("when") != nil {
+	if d.Attr("when") != nil {
 		out = append(out, nullReason{true, "is skipped when its condition is false"})
 	}
-	if d.catch != nil && d.catch.Attr("output") == nil {
+	if d.Catch != nil && d.Catch.Attr("output") == nil {
 		out = append(out, nullReason{false, "has a catch without output"})
 	}
-	if d.attr("max_failures") != nil {
+	if d.Attr("max_failures") != nil {
 		out = append(out, nullReason{false, "tolerates failed instances"})
 	}
 	return out
 }
 
 // attrText is the source of a step's attribute; "" if it is not written.
-func (l nullChecker) attrText(d *stepDecl, name string) string {
-	if d == nil || d.attr(name) == nil {
+func (l nullChecker) attrText(d *decl.Step, name string) string {
+	if d == nil || d.Attr(name) == nil {
 		return ""
 	}
-	return l.sourceText(d.attr(name).Range)
+	return l.sourceText(d.Attr(name).Range)
 }
 
 func (l nullChecker) sourceText(r hcl.Range) string {
@@ -102,13 +103,13 @@ func withoutSpace(b []byte) []byte {
 	return out
 }
 
-func (l nullChecker) nullRead(e *eval.Expr, reader *stepDecl, covered bool) {
+func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.Direct) == 0 {
 		return
 	}
 	v := &nullVisitor{l: l, reader: reader}
 	if covered {
-		if when := reader.attr("when"); when != nil && !when.Bad && when.Compiled != nil {
+		if when := reader.Attr("when"); when != nil && !when.Bad && when.Compiled != nil {
 			v.guards = append(v.guards, v.tested(nil, when.Syntax, when.Range))
 		}
 	}
@@ -119,7 +120,7 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *stepDecl, covered bool) {
 // conditions that test the step's status or repeat its when.
 type nullVisitor struct {
 	l      nullChecker
-	reader *stepDecl // nil: a local or an output
+	reader *decl.Step // nil: a local or an output
 	guards []guard
 	loops  []stepLoop
 }
@@ -267,7 +268,7 @@ func wholeStep(e hclsyntax.Expression) string {
 }
 
 func (v *nullVisitor) read(r stepRead) {
-	i, ok := v.l.decl.index[r.step]
+	i, ok := v.l.decl.Index[r.step]
 	if !ok || r.field != "output" || r.whole { // the output as a whole may be null
 		return
 	}
@@ -297,9 +298,9 @@ func (r stepRead) status() string {
 
 // sameWhen reports whether a condition is the one under which a step runs. One
 // that mentions each means the same only for the same keys.
-func (v *nullVisitor) sameWhen(d *stepDecl, text string, r stepRead) bool {
+func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false
 	}
-	return !d.whenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
+	return !d.WhenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 )
@@ -26,7 +27,7 @@ workflow "w" {
 `)
 	host := "db"
 	answers := functions.Reads{Files: map[string]string{}, Env: map[string]*string{"PGHOST": &host}}
-	m, diags := parseStored("", map[string][]byte{"a.hcl": src}, answers, true)
+	m, diags := decl.ParseStored("", map[string][]byte{"a.hcl": src}, answers, true)
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
@@ -34,7 +35,7 @@ workflow "w" {
 	if err := def.seal(usedAgents(&Module{m})); err != nil {
 		t.Fatal(err)
 	}
-	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: src}}}), ParseOptions{}); !diags.HasErrors() {
+	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: src}}}), decl.Options{}); !diags.HasErrors() {
 		t.Fatalf("today's rules take it: %v", now.Workflows())
 	}
 	back, err := Decode(def.Encode())

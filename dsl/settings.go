@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
@@ -269,18 +270,18 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 // stepSettings lists what a step says about its limits: retry merges
 // attribute by attribute, step over workflow. A workflow's max_attempts does
 // not reach actions that are not idempotent.
-func stepSettings(w *workflowDecl, s *stepDecl, repeatable bool) []setting {
+func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
-		if e := s.attr(name); e != nil {
+		if e := s.Attr(name); e != nil {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
-	own := attrsOf(s.block.One("retry"))
+	own := decl.AttrsOf(s.Block.One("retry"))
 	for _, name := range sorted.Keys(retrySetters) {
 		e := own[name]
 		if e == nil && (name != "max_attempts" || repeatable) {
-			e = attrsOf(w.retry)[name]
+			e = decl.AttrsOf(w.Retry)[name]
 		}
 		if e != nil {
 			list = append(list, setting{name: name, e: e, set: retrySetters[name]})
@@ -296,7 +297,7 @@ func undoSettings(b *syntax.Block) []setting {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}
-	retry := attrsOf(b.One("retry"))
+	retry := decl.AttrsOf(b.One("retry"))
 	for _, name := range sorted.Keys(retry) {
 		list = append(list, setting{name: name, e: retry[name], set: retrySetters[name]})
 	}

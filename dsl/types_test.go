@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -17,7 +18,7 @@ import (
 // to be so.
 func TestBrokenSchema(t *testing.T) {
 	src := "agent \"x\" {}\nworkflow \"w\" {\n  deadline = \"1h\"\n  step \"s\" {\n    action       = agent.x.do\n    compensation = \"none\"\n  }\n}\n"
-	m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "0.1.0"})
+	m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "0.1.0"})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
@@ -146,7 +147,7 @@ func TestFormat(t *testing.T) {
 // TestLists: what the lists of diagnostics say about themselves.
 func TestLists(t *testing.T) {
 	src := "workflow \"b\" {\n}\nworkflow \"a\" {\n  deadline = \"x\"\n}\n"
-	m, _ := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "odd"})
+	m, _ := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "odd"})
 	if got := strings.Join(m.Workflows(), " "); got != "b a" {
 		t.Errorf("workflows %q", got)
 	}

@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"fmt"
@@ -56,9 +56,9 @@ const (
 
 // names is what a place in the source can see.
 type names struct {
-	variables map[string]*variableDecl
+	variables map[string]*Variable
 	locals    map[string]*eval.Local
-	steps     []*stepDecl
+	steps     []*Step
 	index     map[string]int
 	hasEach   bool
 	inUndoOf  string // name of the step, inside compensate
@@ -120,7 +120,7 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return
 	}
-	v, diags := metered.Evaluate(c.Metered, metered.ConstantContext(d.m.funcs, d.Allowance()))
+	v, diags := metered.Evaluate(c.Metered, metered.ConstantContext(d.m.Funcs, d.Allowance()))
 	d.HCL(diags)
 	if diags.HasErrors() {
 		e.Bad = true
@@ -224,7 +224,7 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	}
 	if len(lc.Steps) > 0 && a&allowStep == 0 {
 		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
-			l.Name, ns.steps[lc.Steps[0]].name)
+			l.Name, ns.steps[lc.Steps[0]].Name)
 		return false
 	}
 	c.Vars = c.Vars || lc.Vars
@@ -249,7 +249,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	}
 	s := ns.steps[i]
 	field := 2
-	if s.each() {
+	if s.Each() {
 		if len(t) > 2 {
 			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(syntax.StepFields, attr.Name) {
 				d.Errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
@@ -336,7 +336,7 @@ func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
 	}
 	scope := ns
 	if l.File {
-		scope = &names{variables: d.m.variables, locals: d.m.locals}
+		scope = &names{variables: d.m.Variables, locals: d.m.locals}
 	}
 	c := d.compile(l.Expr, scope, a)
 	d.visits[l] = finished

@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"math"
@@ -17,18 +17,18 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-func (d *decoder) agent(b *syntax.Block) *agentDecl {
-	a := &agentDecl{
-		name: b.Label, plugin: b.Label, where: b.DefRange, pluginAt: b.DefRange, block: b, instances: 1,
-		breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
+func (d *decoder) agent(b *syntax.Block) *Agent {
+	a := &Agent{
+		Name: b.Label, Plugin: b.Label, Where: b.DefRange, PluginAt: b.DefRange, Block: b, Instances: 1,
+		Breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
 	if e := b.Attr("plugin"); e != nil {
-		a.pluginAt = e.Range
+		a.PluginAt = e.Range
 		if s, ok := d.lit.literalText(e, "plugin"); ok {
 			if !syntax.ValidName(s) {
 				d.Errorf(e.Range, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
 			} else {
-				a.plugin = s
+				a.Plugin = s
 			}
 		}
 	}
@@ -37,15 +37,15 @@ func (d *decoder) agent(b *syntax.Block) *agentDecl {
 			if _, err := version.NewConstraint(s); err != nil {
 				d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
 			} else {
-				a.constraint = s
+				a.Constraint = s
 			}
 		}
 	}
 	if e := b.Attr("env"); e != nil {
-		a.env = d.envNames(e)
+		a.Env = d.envNames(e)
 	}
 	if c := b.One("config"); c != nil {
-		a.config = c.Args
+		a.Config = c.Args
 	}
 	return a
 }
@@ -80,17 +80,17 @@ func (d *decoder) envNames(e *eval.Expr) []string {
 
 // limits reads circuit_breaker, instances and max_concurrency. They belong to
 // the definition, not to a run, so they cannot refer to variables.
-func (d *decoder) limits(a *agentDecl) {
-	if a.block == nil {
+func (d *decoder) limits(a *Agent) {
+	if a.Block == nil {
 		return
 	}
-	d.whole(a.block.Attr("instances"), "instances", 1, 1000, &a.instances)
-	d.whole(a.block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.concurrency)
-	b := a.block.One("circuit_breaker")
+	d.whole(a.Block.Attr("instances"), "instances", 1, 1000, &a.Instances)
+	d.whole(a.Block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.Concurrency)
+	b := a.Block.One("circuit_breaker")
 	if b == nil {
 		return
 	}
-	br := &a.breaker
+	br := &a.Breaker
 	if b.Attr("failure_ratio") != nil && b.Attr("trip_after") == nil {
 		br.TripAfter = 0
 	}

@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"errors"
@@ -21,11 +21,22 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
+// collectionOrText takes a text that is a list or an object as one, and any
+// other as the string that it is.
+func collectionOrText(a noun.Assignment) cty.Value {
+	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
+		if x, err := parseText(a); err == nil {
+			return x
+		}
+	}
+	return cty.StringVal(a.Text)
+}
+
 // A variableReader reads values that people give to variables.
 type variableReader struct{ *report.Reporter }
 
-// parseValues reads a values file.
-func parseValues(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
+// ParseVars reads a values file.
+func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)
 	return out, r.Finish()
@@ -70,23 +81,23 @@ func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 
 // convert brings a value to the variable's type, with defaults of optional
 // attributes filled in.
-func (v *variableDecl) convert(x cty.Value) (cty.Value, error) {
+func (v *Variable) convert(x cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !x.IsNull() {
 		if !x.Type().IsPrimitiveType() {
 			x = v.defaults.Apply(x)
 		}
 	}
 	if x.IsNull() {
-		return cty.NullVal(value.PlainType(v.typ)), nil
+		return cty.NullVal(value.PlainType(v.Type)), nil
 	}
 	if v.kind != 0 {
 		return v.convertKind(x)
 	}
-	return value.Conform(x, v.typ)
+	return value.Conform(x, v.Type)
 }
 
 // value evaluates one assignment.
-func (v *variableDecl) value(a noun.Assignment) (cty.Value, error) {
+func (v *Variable) value(a noun.Assignment) (cty.Value, error) {
 	if e, _ := noun.WrittenValue(a); e != nil {
 		x, diags := metered.EvaluateOnce(e, nil, nil)
 		if diags.HasErrors() {
@@ -95,13 +106,13 @@ func (v *variableDecl) value(a noun.Assignment) (cty.Value, error) {
 		return x, nil
 	}
 	switch {
-	case v.typ == cty.String:
+	case v.Type == cty.String:
 		return cty.StringVal(a.Text), nil
 	case v.open():
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	if err != nil && v.typ.IsPrimitiveType() { // let the conversion speak: "a number is required"
+	if err != nil && v.Type.IsPrimitiveType() { // let the conversion speak: "a number is required"
 		return cty.StringVal(a.Text), nil
 	}
 	return x, err
@@ -127,19 +138,19 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 	return x, nil
 }
 
-// bind is what Bind needs of the declarations.
-type bind struct {
-	ev      *eval.Evaluator
-	decls   map[string]*variableDecl
-	known   map[string]bool // variables of the other workflows of the module
-	sources map[string][]byte
-	places  report.Places
+// Bind is what Bind needs of the declarations.
+type Bind struct {
+	Ev      *eval.Evaluator
+	Decls   map[string]*Variable
+	Known   map[string]bool // variables of the other workflows of the module
+	Sources map[string][]byte
+	Places  report.Places
 }
 
-// values is Workflow.Bind.
-func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
-	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
-	for n, src := range b.sources {
+// Values is Workflow.Bind.
+func (b *Bind) Values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
+	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.Places}
+	for n, src := range b.Sources {
 		r.Sources[n] = src
 	}
 	last := map[string]noun.Assignment{}
@@ -152,9 +163,9 @@ func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics
 		}
 	}
 	vals := map[string]cty.Value{}
-	for _, name := range sorted.Keys(b.decls) {
+	for _, name := range sorted.Keys(b.Decls) {
 		a, given := last[name]
-		if v, ok := b.one(r, b.decls[name], a, given); ok {
+		if v, ok := b.one(r, b.Decls[name], a, given); ok {
 			vals[name] = v
 		}
 	}
@@ -171,15 +182,15 @@ func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics
 	return out, r.Finish()
 }
 
-func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
-	if b.decls[a.Name] != nil {
+func (b *Bind) declared(r *report.Reporter, a noun.Assignment) bool {
+	if b.Decls[a.Name] != nil {
 		return true
 	}
-	if b.known[a.Name] && a.Source != "--var" {
+	if b.Known[a.Name] && a.Source != "--var" {
 		return false // for another workflow of the module
 	}
 	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
-		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
+		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.Decls)))
 	return false
 }
 
@@ -195,8 +206,8 @@ func placed(r *report.Reporter, a noun.Assignment, summary, format string, args 
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
-func (b *bind) one(r *report.Reporter, v *variableDecl, a noun.Assignment, given bool) (cty.Value, bool) {
-	x := v.def
+func (b *Bind) one(r *report.Reporter, v *Variable, a noun.Assignment, given bool) (cty.Value, bool) {
+	x := v.Default
 	if given {
 		raw, err := v.value(a)
 		if err == nil {
@@ -204,15 +215,15 @@ func (b *bind) one(r *report.Reporter, v *variableDecl, a noun.Assignment, given
 		}
 		if err != nil {
 			detail := fmt.Sprintf("%s gives variable %q a value that does not fit its type %s: %s.", sourceOf(a), v.name, v.typeText, err)
-			if v.sensitive {
+			if v.Sensitive {
 				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", sourceOf(a), v.name, v.typeText)
 			}
 			placed(r, a, "Invalid value for variable", "%s", detail)
 			return cty.NilVal, false
 		}
 		x = raw
-		if x.IsNull() && !v.nullable && v.def != cty.NilVal {
-			x = v.def // null means: as if not given
+		if x.IsNull() && !v.Nullable && v.Default != cty.NilVal {
+			x = v.Default // null means: as if not given
 		}
 	}
 	switch {
@@ -224,7 +235,7 @@ func (b *bind) one(r *report.Reporter, v *variableDecl, a noun.Assignment, given
 		r.Errorf(v.where, "No value for required variable", "Variable %q has no default, so it needs a value%s: --var %s=VALUE, a values file, or the environment variable ENGINE_VAR_%s.",
 			v.name, hint, v.name, v.name)
 		return cty.NilVal, false
-	case x.IsNull() && !v.nullable:
+	case x.IsNull() && !v.Nullable:
 		placed(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.name)
 		return cty.NilVal, false
 	}
@@ -232,30 +243,30 @@ func (b *bind) one(r *report.Reporter, v *variableDecl, a noun.Assignment, given
 		placed(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.name, err)
 		return cty.NilVal, false
 	}
-	if v.sensitive {
+	if v.Sensitive {
 		x = x.Mark(value.SensitiveMark{})
 	}
 	return x, true
 }
 
 // validate runs the validation blocks with the values in place.
-func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
-	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
-	for _, name := range sorted.Keys(b.decls) {
-		v := b.decls[name]
-		for _, c := range v.validations {
-			if c.condition == nil || c.condition.Compiled == nil {
+func (b *Bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
+	w := &eval.CheckWorld{Evaluator: b.Ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
+	for _, name := range sorted.Keys(b.Decls) {
+		v := b.Decls[name]
+		for _, c := range v.Validations {
+			if c.Condition == nil || c.Condition.Compiled == nil {
 				continue
 			}
 			w.Next()
-			cond, diags := b.ev.Value(c.condition.Compiled, w)
+			cond, diags := b.Ev.Value(c.Condition.Compiled, w)
 			if diags.HasErrors() {
 				r.HCL(diags)
 				continue
 			}
 			ok, err := value.BoolOf(cond)
 			if err != nil {
-				r.Errorf(c.condition.Range, "Invalid condition", "The condition must be true or false: %s.", err)
+				r.Errorf(c.Condition.Range, "Invalid condition", "The condition must be true or false: %s.", err)
 				continue
 			}
 			if ok {
@@ -265,7 +276,7 @@ func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[
 			w.Next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
-				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.where))
+				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.Where))
 				continue
 			}
 			if a.Name != "" {
@@ -273,24 +284,24 @@ func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[
 			}
 			r.HCL(hcl.Diagnostics{{
 				Severity: hcl.DiagError, Summary: "Invalid value for variable", Detail: detail,
-				Subject: &c.condition.Range, Expression: c.condition.Syntax,
+				Subject: &c.Condition.Range, Expression: c.Condition.Syntax,
 				EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": w.Vars}},
 			}})
 		}
 	}
 }
 
-func (b *bind) message(w eval.World, c *conditionDecl) string {
-	v, diags := b.ev.Value(c.message.Compiled, w)
+func (b *Bind) message(w eval.World, c *Condition) string {
+	v, diags := b.Ev.Value(c.Message.Compiled, w)
 	if diags.HasErrors() {
 		return "The condition is not met, and its error message cannot be evaluated."
 	}
-	return messageText(v)
+	return MessageText(v)
 }
 
-// messageText returns an error message, unless it would show something
+// MessageText returns an error message, unless it would show something
 // sensitive.
-func messageText(v cty.Value) string {
+func MessageText(v cty.Value) string {
 	if v.ContainsMarked() {
 		return "The condition is not met. The message is hidden, because it holds a sensitive value."
 	}
@@ -301,13 +312,13 @@ func messageText(v cty.Value) string {
 	return s
 }
 
-// variableList describes the variables in order of name.
-func variableList(decls map[string]*variableDecl) []noun.Variable {
+// VariableList describes the variables in order of name.
+func VariableList(decls map[string]*Variable) []noun.Variable {
 	out := make([]noun.Variable, 0, len(decls))
 	for _, v := range decls {
 		out = append(out, noun.Variable{
-			Name: v.name, Description: v.description, Type: v.typeText, Sensitive: v.sensitive,
-			Nullable: v.nullable, HasDefault: v.def != cty.NilVal, Deployment: v.deployment,
+			Name: v.name, Description: v.description, Type: v.typeText, Sensitive: v.Sensitive,
+			Nullable: v.Nullable, HasDefault: v.Default != cty.NilVal, Deployment: v.deployment,
 		})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })

@@ -1,8 +1,9 @@
-package dsl
+package decl
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -10,7 +11,44 @@ import (
 	"unicode/utf8"
 
 	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
+
+var errTooLarge = errors.New("larger than 1 MiB")
+
+func readLimited(fsys fs.FS, name string) (data []byte, err error) {
+	// To open a pipe would wait, and a device may do something when it is opened.
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			data, err = nil, cerr
+		}
+	}()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	data, err = io.ReadAll(io.LimitReader(f, syntax.MaxSource+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > syntax.MaxSource {
+		return nil, errTooLarge
+	}
+	return data, nil
+}
 
 // A readSource answers file() and env() while a definition is loaded, and
 // keeps the answers in the module's reads.

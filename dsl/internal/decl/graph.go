@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"fmt"
@@ -21,99 +21,99 @@ type graphDecoder struct {
 
 // resolve compiles every expression of the module and builds the graphs.
 func (d graphDecoder) resolve() {
-	fileNames := &names{variables: d.m.variables, locals: d.m.locals}
+	fileNames := &names{variables: d.m.Variables, locals: d.m.locals}
 	for _, n := range sorted.Keys(d.m.locals) {
 		d.refs.local(d.m.locals[n], fileNames)
 	}
 	for _, l := range d.m.ownLocals {
 		d.refs.local(l, fileNames)
 	}
-	for _, v := range d.m.twinVariables {
+	for _, v := range d.m.TwinVariables {
 		d.validations(v, fileNames)
 	}
-	for _, n := range sorted.Keys(d.m.variables) {
-		d.validations(d.m.variables[n], fileNames)
+	for _, n := range sorted.Keys(d.m.Variables) {
+		d.validations(d.m.Variables[n], fileNames)
 	}
-	for _, n := range sorted.Keys(d.m.agents) {
-		d.resolveAgent(d.m.agents[n], fileNames)
+	for _, n := range sorted.Keys(d.m.Agents) {
+		d.resolveAgent(d.m.Agents[n], fileNames)
 	}
-	for _, a := range d.m.twinAgents {
+	for _, a := range d.m.TwinAgents {
 		d.resolveAgent(a, fileNames)
 	}
-	for _, w := range d.m.workflows {
+	for _, w := range d.m.Workflows {
 		d.resolveWorkflow(w)
 		d.impliedAgents(w)
 	}
 }
 
-func (d graphDecoder) resolveAgent(a *agentDecl, ns *names) {
+func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	d.limits(a)
-	for _, arg := range a.config {
+	for _, arg := range a.Config {
 		d.refs.compile(arg.Expr, ns, allowVar|allowLocal|allowSecret)
 	}
 }
 
 // impliedAgents adds the agents that are used without a block.
-func (d graphDecoder) impliedAgents(w *workflowDecl) {
+func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
-		if name != "" && d.m.agents[name] == nil {
+		if name != "" && d.m.Agents[name] == nil {
 			a := d.agent(&syntax.Block{Kind: "agent", Label: name, DefRange: at, Attrs: map[string]*eval.Expr{}})
-			a.implied, a.block = true, nil
-			d.m.agents[name] = a
+			a.Implied, a.Block = true, nil
+			d.m.Agents[name] = a
 		}
 	}
-	for _, s := range w.steps {
-		use(s.agent, s.actionAt)
-		if s.undo != nil {
-			use(s.undo.agent, s.undo.actionAt)
+	for _, s := range w.Steps {
+		use(s.Agent, s.ActionAt)
+		if s.Undo != nil {
+			use(s.Undo.Agent, s.Undo.ActionAt)
 		}
 	}
 }
 
-func (d graphDecoder) validations(v *variableDecl, ns *names) {
-	for _, c := range v.validations {
-		d.refs.compile(c.condition, ns, allowVar|allowLocal)
-		d.refs.compile(c.message, ns, allowVar|allowLocal)
+func (d graphDecoder) validations(v *Variable, ns *names) {
+	for _, c := range v.Validations {
+		d.refs.compile(c.Condition, ns, allowVar|allowLocal)
+		d.refs.compile(c.Message, ns, allowVar|allowLocal)
 	}
 }
 
-func (w *workflowDecl) names() *names {
-	return &names{variables: w.variables, locals: w.locals, steps: w.steps, index: w.index}
+func (w *Workflow) names() *names {
+	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index}
 }
 
-func (d graphDecoder) resolveWorkflow(w *workflowDecl) {
+func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	ns := w.names()
-	for _, l := range w.ownLocals {
+	for _, l := range w.OwnLocals {
 		d.refs.local(l, ns)
 	}
-	for _, n := range sorted.Keys(w.variables) {
-		if v := w.variables[n]; !v.deployment {
+	for _, n := range sorted.Keys(w.Variables) {
+		if v := w.Variables[n]; !v.deployment {
 			d.validations(v, ns)
 		}
 	}
-	for _, v := range w.twinVariables {
+	for _, v := range w.TwinVariables {
 		d.validations(v, ns)
 	}
-	d.refs.compile(w.deadline, ns, allowRunLevel)
-	d.refs.compile(w.compDeadline, ns, allowRunLevel)
-	d.refs.compile(w.unique, ns, allowVar|allowLocal|allowRun)
-	for _, n := range sorted.Keys(attrsOf(w.retry)) {
-		d.refs.compile(w.retry.Attrs[n], ns, allowRunLevel)
+	d.refs.compile(w.Deadline, ns, allowRunLevel)
+	d.refs.compile(w.CompensationDeadline, ns, allowRunLevel)
+	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
+	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
+		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
 	}
-	for _, s := range w.steps {
+	for _, s := range w.Steps {
 		d.resolveStep(w, s, ns)
 	}
-	for _, o := range w.outputs {
-		d.refs.compile(o.value, ns, allowForward)
+	for _, o := range w.Outputs {
+		d.refs.compile(o.Value, ns, allowForward)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
-	for _, s := range w.steps {
+	for _, s := range w.Steps {
 		d.resolveUndo(w, s, ns)
 	}
 }
 
-// attrsOf returns the arguments of a block; nil for a block that is not written.
-func attrsOf(b *syntax.Block) map[string]*eval.Expr {
+// AttrsOf returns the arguments of a block; nil for a block that is not written.
+func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
 	if b == nil {
 		return nil
 	}
@@ -122,10 +122,10 @@ func attrsOf(b *syntax.Block) map[string]*eval.Expr {
 
 // resolveStep compiles the forward part of a step; every step it refers to is
 // a dependency.
-func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
+func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
-	inst.hasEach = s.each()
+	inst.hasEach = s.Each()
 	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.Steps {
@@ -134,52 +134,52 @@ func (d graphDecoder) resolveStep(w *workflowDecl, s *stepDecl, ns *names) {
 		}
 	}
 	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
-		use(s.attr(name), &whole, allowForward)
+		use(s.Attr(name), &whole, allowForward)
 	}
-	for _, n := range sorted.Keys(attrsOf(s.block.One("retry"))) {
-		use(s.block.One("retry").Attrs[n], &whole, allowForward)
+	for _, n := range sorted.Keys(AttrsOf(s.Block.One("retry"))) {
+		use(s.Block.One("retry").Attrs[n], &whole, allowForward)
 	}
 	perInstance := allowForward | allowEach
-	use(s.attr("when"), &inst, perInstance)
-	use(s.attr("idempotency_key"), &inst, perInstance)
-	for _, a := range s.input {
+	use(s.Attr("when"), &inst, perInstance)
+	use(s.Attr("idempotency_key"), &inst, perInstance)
+	for _, a := range s.Input {
 		use(a.Expr, &inst, perInstance|allowSecret)
 	}
-	for _, c := range s.pre {
-		use(c.condition, &inst, perInstance)
-		use(c.message, &inst, perInstance)
-		use(c.code, &inst, perInstance)
+	for _, c := range s.Pre {
+		use(c.Condition, &inst, perInstance)
+		use(c.Message, &inst, perInstance)
+		use(c.Code, &inst, perInstance)
 	}
-	for _, c := range s.post {
-		use(c.condition, &inst, perInstance|allowSelf)
-		use(c.message, &inst, perInstance|allowSelf)
-		use(c.code, &inst, perInstance|allowSelf)
+	for _, c := range s.Post {
+		use(c.Condition, &inst, perInstance|allowSelf)
+		use(c.Message, &inst, perInstance|allowSelf)
+		use(c.Code, &inst, perInstance|allowSelf)
 	}
-	if s.catch != nil {
-		use(s.catch.Attr("errors"), &inst, perInstance)
-		use(s.catch.Attr("output"), &inst, perInstance)
+	if s.Catch != nil {
+		use(s.Catch.Attr("errors"), &inst, perInstance)
+		use(s.Catch.Attr("output"), &inst, perInstance)
 	}
 	d.dependsOn(w, s)
 }
 
-func (d graphDecoder) depend(s *stepDecl, on int, w *workflowDecl, c *eval.Compiled, e *eval.Expr) {
+func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *eval.Expr) {
 	at, direct := c.Direct[on]
 	if !direct {
 		at = e.Range
 	}
-	if w.steps[on].name == s.name { // or to the one whose name it took
+	if w.Steps[on].Name == s.Name { // or to the one whose name it took
 		e.Bad = true
-		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.name)
+		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.Name)
 		return
 	}
-	if _, known := s.after[on]; !known {
-		s.after[on] = at
+	if _, known := s.After[on]; !known {
+		s.After[on] = at
 	}
 }
 
 // dependsOn reads depends_on: a list of whole steps.
-func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
-	e := s.attr("depends_on")
+func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
+	e := s.Attr("depends_on")
 	if e == nil || e.Bad {
 		return
 	}
@@ -199,18 +199,18 @@ func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 			d.Errorf(item.Range, "Invalid depends_on", "depends_on takes whole steps only: write step.NAME, without a key or an output.")
 			continue
 		}
-		i, ok := w.index[attr.Name]
+		i, ok := w.Index[attr.Name]
 		if !ok {
 			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.index)))
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)))
 			continue
 		}
-		if attr.Name == s.name {
-			d.Errorf(item.Range, "Step refers to itself", "Step %q cannot depend on itself.", s.name)
+		if attr.Name == s.Name {
+			d.Errorf(item.Range, "Step refers to itself", "Step %q cannot depend on itself.", s.Name)
 			continue
 		}
-		if _, known := s.after[i]; !known {
-			s.after[i] = item.Range
+		if _, known := s.After[i]; !known {
+			s.After[i] = item.Range
 		}
 		s.dependsOn = append(s.dependsOn, i)
 	}
@@ -218,19 +218,19 @@ func (d graphDecoder) dependsOn(w *workflowDecl, s *stepDecl) {
 
 // sortSteps fills order; it reports cycles and returns false if
 // there are any.
-func (d graphDecoder) sortSteps(w *workflowDecl) bool {
-	w.order = nil
-	n := len(w.steps)
+func (d graphDecoder) sortSteps(w *Workflow) bool {
+	w.Order = nil
+	n := len(w.Steps)
 	open := make([]int, n)
 	before := make([][]int, n)
-	for i, s := range w.steps {
-		open[i] = len(s.after)
-		for on := range s.after {
+	for i, s := range w.Steps {
+		open[i] = len(s.After)
+		for on := range s.After {
 			before[on] = append(before[on], i)
 		}
 	}
 	var ready intHeap
-	for i := range w.steps {
+	for i := range w.Steps {
 		if open[i] == 0 {
 			ready.push(i)
 		}
@@ -249,7 +249,7 @@ func (d graphDecoder) sortSteps(w *workflowDecl) bool {
 		d.reportCycle(w, open)
 		return false
 	}
-	w.order = order
+	w.Order = order
 	return true
 }
 
@@ -290,7 +290,7 @@ func (h *intHeap) pop() int {
 
 // reportCycle walks back from a step that could not be ordered until it meets
 // itself.
-func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
+func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 	cur := 0
 	for i, n := range open {
 		if n > 0 {
@@ -300,14 +300,14 @@ func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
 	}
 	back := func(i int) int { // a dependency that is itself blocked
 		best := -1
-		for on := range w.steps[i].after {
+		for on := range w.Steps[i].After {
 			if open[on] > 0 && (best < 0 || on < best) {
 				best = on
 			}
 		}
 		return best
 	}
-	for range w.steps { // walk until surely inside the cycle
+	for range w.Steps { // walk until surely inside the cycle
 		cur = back(cur)
 	}
 	path := []int{cur}
@@ -319,29 +319,29 @@ func (d graphDecoder) reportCycle(w *workflowDecl, open []int) {
 	}
 	var text []string
 	for i := len(path) - 1; i >= 0; i-- { // from dependency to dependent
-		text = append(text, fmt.Sprintf("%q", w.steps[path[i]].name))
+		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
 	var why []string
 	for i := 0; i+1 < len(path); i++ {
-		a, b := w.steps[path[i]], w.steps[path[i+1]]
-		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.name, b.name, report.Range(a.after[b.index])))
+		a, b := w.Steps[path[i]], w.Steps[path[i+1]]
+		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.Name, b.Name, report.Range(a.After[b.Index])))
 	}
-	first := w.steps[path[0]]
-	d.Errorf(first.after[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
+	first := w.Steps[path[0]]
+	d.Errorf(first.After[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
 // pivotEdges makes the pivot wait for every step that does not wait for it,
 // so that no other step runs at the same time.
-func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
+func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
-	for i, s := range w.steps {
-		if !s.pivot {
+	for i, s := range w.Steps {
+		if !s.Pivot {
 			continue
 		}
 		if pivot >= 0 {
-			d.Errorf(s.block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.steps[pivot].name)
-			s.pivot = false
+			d.Errorf(s.Block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
+			s.Pivot = false
 			continue
 		}
 		pivot = i
@@ -349,13 +349,13 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	if pivot < 0 || !sorted {
 		return
 	}
-	p := w.steps[pivot]
-	later := w.downstream(pivot)
+	p := w.Steps[pivot]
+	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.order) - 1; k >= 0; k-- { // last ones first: they cover those before them
-		i := w.order[k]
+	for k := len(w.Order) - 1; k >= 0; k-- { // last ones first: they cover those before them
+		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
-			p.after[i] = p.block.Attr("pivot").Range
+			p.After[i] = p.Block.Attr("pivot").Range
 			covered[i] = true
 			for a := range w.upstream(i) {
 				covered[a] = true
@@ -365,12 +365,12 @@ func (d graphDecoder) pivotEdges(w *workflowDecl, sorted bool) {
 	d.sortSteps(w)
 }
 
-// downstream returns the steps that wait for step i, transitively. It needs
+// Downstream returns the steps that wait for step i, transitively. It needs
 // order.
-func (w *workflowDecl) downstream(i int) map[int]bool {
+func (w *Workflow) Downstream(i int) map[int]bool {
 	out := map[int]bool{}
-	for _, k := range w.order {
-		for on := range w.steps[k].after {
+	for _, k := range w.Order {
+		for on := range w.Steps[k].After {
 			if on == i || out[on] {
 				out[k] = true
 				break
@@ -381,13 +381,13 @@ func (w *workflowDecl) downstream(i int) map[int]bool {
 }
 
 // upstream returns what step i waits for, transitively.
-func (w *workflowDecl) upstream(i int) map[int]bool {
+func (w *Workflow) upstream(i int) map[int]bool {
 	seen := map[int]bool{}
 	stack := []int{i}
 	for len(stack) > 0 {
 		cur := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for on := range w.steps[cur].after {
+		for on := range w.Steps[cur].After {
 			if !seen[on] {
 				seen[on] = true
 				stack = append(stack, on)
@@ -399,29 +399,29 @@ func (w *workflowDecl) upstream(i int) map[int]bool {
 
 // maybeUpstream reports whether more steps than up may have to come before s:
 // where the steps have a cycle, what a pivot waits for is not known.
-func (w *workflowDecl) maybeUpstream(s *stepDecl, up map[int]bool) bool {
-	if w.order != nil {
+func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
+	if w.Order != nil {
 		return false
 	}
-	for i, p := range w.steps {
-		if p.pivot && (i == s.index || up[i]) {
+	for i, p := range w.Steps {
+		if p.Pivot && (i == s.Index || up[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *workflowDecl) waitsFor(i, on int) bool { return w.upstream(i)[on] }
+func (w *Workflow) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
 // resolveUndo compiles the compensate block. It may use the results of steps
 // that surely ran before, and is no dependency itself.
-func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
-	u := s.undo
+func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
+	u := s.Undo
 	if u == nil {
 		return
 	}
 	inst := *ns
-	inst.hasEach, inst.inUndoOf = s.each(), s.name
+	inst.hasEach, inst.inUndoOf = s.Each(), s.Name
 	var up map[int]bool
 	check := func(e *eval.Expr, a allow) {
 		c := d.refs.compile(e, &inst, a)
@@ -429,40 +429,40 @@ func (d graphDecoder) resolveUndo(w *workflowDecl, s *stepDecl, ns *names) {
 			return
 		}
 		if up == nil {
-			up = w.upstream(s.index)
+			up = w.upstream(s.Index)
 		}
 		for _, i := range c.Steps {
-			if w.steps[i].name == s.name || !up[i] && !w.maybeUpstream(s, up) {
+			if w.Steps[i].Name == s.Name || !up[i] && !w.maybeUpstream(s, up) {
 				e.Bad = true
 				d.undoReference(w, s, i, c, e)
 			}
 		}
 	}
-	for _, a := range u.input {
+	for _, a := range u.Input {
 		check(a.Expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
 	}
 	for _, name := range []string{"timeout", "deadline"} {
-		check(u.block.Attr(name), allowForward|allowFailure)
+		check(u.Block.Attr(name), allowForward|allowFailure)
 	}
-	for _, n := range sorted.Keys(attrsOf(u.block.One("retry"))) {
-		check(u.block.One("retry").Attrs[n], allowForward|allowFailure)
+	for _, n := range sorted.Keys(AttrsOf(u.Block.One("retry"))) {
+		check(u.Block.One("retry").Attrs[n], allowForward|allowFailure)
 	}
 }
 
-func (d graphDecoder) undoReference(w *workflowDecl, s *stepDecl, other int, c *eval.Compiled, e *eval.Expr) {
+func (d graphDecoder) undoReference(w *Workflow, s *Step, other int, c *eval.Compiled, e *eval.Expr) {
 	at, direct := c.Direct[other]
 	if !direct {
 		at = e.Range
 	}
-	name := w.steps[other].name
-	if name == s.name {
+	name := w.Steps[other].Name
+	if name == s.Name {
 		d.Errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
 		return
 	}
 	relation := "does not run before"
-	if w.waitsFor(other, s.index) {
+	if w.waitsFor(other, s.Index) {
 		relation = "runs after"
 	}
 	d.Errorf(at, "Undo refers to a step that may not have run",
-		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.name)
+		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.Name)
 }

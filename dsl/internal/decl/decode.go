@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"fmt"
@@ -16,89 +16,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/secret"
 )
-
-// A decoder turns blocks into declarations.
-type decoder struct {
-	*report.Reporter
-	lit           literalDecoder
-	m             *module
-	source        readSource
-	engineVersion string
-}
-
-// module reads the top level. What is needed to understand the rest (file()
-// and env(), then variables and locals) comes first.
-func (d *decoder) module(blocks []*syntax.Block) {
-	for _, b := range blocks {
-		d.recordReads(b)
-	}
-	d.m.agents = map[string]*agentDecl{}
-	d.m.variables = map[string]*variableDecl{}
-	d.m.locals = map[string]*eval.Local{}
-	for _, b := range blocks {
-		switch b.Kind {
-		case "variable":
-			if twin := d.variable(b, d.m.variables, true); twin != nil {
-				d.m.twinVariables = append(d.m.twinVariables, twin)
-			}
-		case "locals":
-			d.m.ownLocals = append(d.m.ownLocals, d.localsBlock(b, d.m.locals, true)...)
-		}
-	}
-	seen := map[string]hcl.Range{}
-	if d.tooMany(blocks) {
-		return
-	}
-	for _, b := range blocks {
-		switch b.Kind {
-		case "engine":
-			d.engine(b)
-		case "agent":
-			a := d.agent(b)
-			if first, dup := d.m.agents[b.Label]; dup {
-				d.duplicate(b, first.where)
-				d.m.twinAgents = append(d.m.twinAgents, a)
-				continue
-			}
-			d.m.agents[b.Label] = a
-		case "workflow":
-			w := d.workflow(b)
-			first, dup := seen[b.Label]
-			if dup {
-				d.duplicate(b, first)
-				w.twin = true
-			} else {
-				seen[b.Label] = b.DefRange
-			}
-			d.m.workflows = append(d.m.workflows, w)
-		}
-	}
-}
-
-// maxShared bounds how many declarations of the file level all workflows
-// together see: each workflow checks them again.
-const maxShared = 1_000_000
-
-// tooMany reports whether the module has too many workflows for what it
-// declares for all of them.
-func (d *decoder) tooMany(blocks []*syntax.Block) bool {
-	n := 0
-	for _, b := range blocks {
-		if b.Kind == "workflow" {
-			n++
-		}
-	}
-	shared := len(d.m.variables) + len(d.m.locals)
-	if d.m.older || n <= maxWorkflows && n*shared <= maxShared {
-		return false
-	}
-	d.Errorf(hcl.Range{}, "Too many workflows",
-		"The module declares %d workflows and %d variables and local values for all of them. It may declare at most %d workflows, and workflows times such declarations may be at most %d. Split the module.",
-		n, shared, maxWorkflows, maxShared)
-	return true
-}
-
-const maxWorkflows = 10_000
 
 // duplicate reports a name that is taken. What bears it is a twin: it is
 // checked like any other, so that its own errors show at once, but nothing can
@@ -173,7 +90,7 @@ func (d *decoder) engine(b *syntax.Block) {
 }
 
 // variable reads a declaration into a map. It returns it if its name is taken.
-func (d *decoder) variable(b *syntax.Block, into map[string]*variableDecl, deployment bool) (twin *variableDecl) {
+func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.deployment == deployment {
 		d.duplicate(b, first.where)
@@ -182,15 +99,15 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*variableDecl, deplo
 			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
 			b.Label, report.Range(first.where))
 	}
-	v := &variableDecl{
-		name: b.Label, where: b.DefRange, deployment: deployment, typ: cty.DynamicPseudoType,
-		typeText: "any", nullable: true, description: d.lit.text(b, "description"),
+	v := &Variable{
+		name: b.Label, where: b.DefRange, deployment: deployment, Type: cty.DynamicPseudoType,
+		typeText: "any", Nullable: true, description: d.lit.text(b, "description"),
 	}
-	v.sensitive = d.lit.flag(b, "sensitive", false)
-	v.nullable = d.lit.flag(b, "nullable", true)
+	v.Sensitive = d.lit.flag(b, "sensitive", false)
+	v.Nullable = d.lit.flag(b, "nullable", true)
 	if e := b.Attr("type"); e != nil {
 		if ty, defs, ok := d.lit.typeOf(e); ok {
-			v.typ, v.defaults, v.typed = ty, defs, true
+			v.Type, v.defaults, v.typed = ty, defs, true
 			v.typeText = typeexpr.TypeString(ty)
 		}
 	}
@@ -198,7 +115,7 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*variableDecl, deplo
 		d.variableDefault(v, e)
 	}
 	for _, c := range b.All("validation") {
-		v.validations = append(v.validations, condition(c))
+		v.Validations = append(v.Validations, conditionOf(c))
 	}
 	if dup {
 		return v
@@ -209,26 +126,26 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*variableDecl, deplo
 
 // variableDefault evaluates a default: functions may stand in it, references
 // may not.
-func (d *decoder) variableDefault(v *variableDecl, e *eval.Expr) {
+func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
-		v.def = cty.NullVal(v.typ.WithoutOptionalAttributesDeep()) // not missing, only broken
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // not missing, only broken
 		return
 	}
 	val, err := v.convert(val)
 	if err != nil {
 		d.Errorf(e.Range, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.name, v.typeText, err)
-	} else if val.IsNull() && !v.nullable {
+	} else if val.IsNull() && !v.Nullable {
 		d.Errorf(e.Range, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
 	}
-	v.def = val
-	if !d.m.older {
+	v.Default = val
+	if !d.m.Older {
 		v.infer()
 	}
 }
 
-func condition(b *syntax.Block) *conditionDecl {
-	return &conditionDecl{where: b.DefRange, condition: b.Attr("condition"), message: b.Attr("error_message"), code: b.Attr("error_code")}
+func conditionOf(b *syntax.Block) *Condition {
+	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
 }
 
 // localsBlock reads declarations into a map, and returns all of them, also
@@ -251,45 +168,45 @@ func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file
 	return own
 }
 
-func (d *decoder) workflow(b *syntax.Block) *workflowDecl {
-	w := &workflowDecl{
-		name: b.Label, where: b.DefRange, block: b, mode: noun.ModeAutomatic,
-		description: d.lit.text(b, "description"), deadline: b.Attr("deadline"),
-		variables: map[string]*variableDecl{}, locals: map[string]*eval.Local{}, index: map[string]int{}, outputAt: map[string]hcl.Range{},
-		retry: b.One("retry"), unique: b.One("unique").Attr("key"),
+func (d *decoder) workflow(b *syntax.Block) *Workflow {
+	w := &Workflow{
+		Name: b.Label, Where: b.DefRange, Block: b, Mode: noun.ModeAutomatic,
+		Description: d.lit.text(b, "description"), Deadline: b.Attr("deadline"),
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"),
 	}
-	for n, v := range d.m.variables {
-		w.variables[n] = v
+	for n, v := range d.m.Variables {
+		w.Variables[n] = v
 	}
 	for n, l := range d.m.locals {
-		w.locals[n] = l
+		w.Locals[n] = l
 	}
 	for _, c := range b.Blocks {
 		switch c.Kind {
 		case "variable":
-			if twin := d.variable(c, w.variables, false); twin != nil {
-				w.twinVariables = append(w.twinVariables, twin)
+			if twin := d.variable(c, w.Variables, false); twin != nil {
+				w.TwinVariables = append(w.TwinVariables, twin)
 			}
 		case "locals":
-			w.ownLocals = append(w.ownLocals, d.localsBlock(c, w.locals, false)...)
+			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
 		case "step":
 			s := d.step(c)
-			s.index = len(w.steps)
-			w.steps = append(w.steps, s)
-			if first, dup := w.index[c.Label]; dup {
-				d.duplicate(c, w.steps[first].where)
-				s.pivot = s.pivot && !w.steps[first].pivot // a second one is no news
+			s.Index = len(w.Steps)
+			w.Steps = append(w.Steps, s)
+			if first, dup := w.Index[c.Label]; dup {
+				d.duplicate(c, w.Steps[first].Where)
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a second one is no news
 				continue
 			}
-			w.index[s.name] = s.index
+			w.Index[s.Name] = s.Index
 		case "output":
 			d.output(w, c)
 		case "compensation":
-			w.compDeadline = c.Attr("deadline")
-			w.mode = d.mode(c.Attr("mode"))
+			w.CompensationDeadline = c.Attr("deadline")
+			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
-	if len(w.steps) > maxSteps {
+	if len(w.Steps) > maxSteps {
 		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}
 	return w
@@ -297,15 +214,15 @@ func (d *decoder) workflow(b *syntax.Block) *workflowDecl {
 
 const maxSteps = 10_000
 
-func (d *decoder) output(w *workflowDecl, b *syntax.Block) {
+func (d *decoder) output(w *Workflow, b *syntax.Block) {
 	if first, dup := w.outputAt[b.Label]; dup {
 		d.duplicate(b, first)
 	} else {
 		w.outputAt[b.Label] = b.DefRange
 	}
-	w.outputs = append(w.outputs, &outputDecl{
-		name: b.Label, where: b.DefRange, value: b.Attr("value"),
-		description: d.lit.text(b, "description"), sensitive: d.lit.flag(b, "sensitive", false),
+	w.Outputs = append(w.Outputs, &Output{
+		Name: b.Label, where: b.DefRange, Value: b.Attr("value"),
+		Description: d.lit.text(b, "description"), Sensitive: d.lit.flag(b, "sensitive", false),
 	})
 }
 
@@ -329,21 +246,21 @@ func (d *decoder) mode(e *eval.Expr) noun.Mode {
 	return noun.ModeAutomatic
 }
 
-func (d *decoder) step(b *syntax.Block) *stepDecl {
-	s := &stepDecl{name: b.Label, where: b.DefRange, block: b, after: map[int]hcl.Range{}, outputType: cty.NilType, inputAt: b.DefRange}
-	s.agent, s.action, s.actionAt = d.action(b)
-	s.pivot = d.lit.flag(b, "pivot", false)
-	s.idempotent = d.lit.promise(b, "idempotent")
-	s.readOnly = d.lit.promise(b, "read_only")
-	s.onRerun = d.rerun(b.Attr("on_rerun"))
+func (d *decoder) step(b *syntax.Block) *Step {
+	s := &Step{Name: b.Label, Where: b.DefRange, Block: b, After: map[int]hcl.Range{}, OutputType: cty.NilType, InputAt: b.DefRange}
+	s.Agent, s.Action, s.ActionAt = d.action(b)
+	s.Pivot = d.lit.flag(b, "pivot", false)
+	s.Idempotent = d.lit.promise(b, "idempotent")
+	s.ReadOnly = d.lit.promise(b, "read_only")
+	s.OnRerun = d.rerun(b.Attr("on_rerun"))
 	if c := b.One("input"); c != nil {
-		s.input, s.inputAt = c.Args, c.DefRange
+		s.Input, s.InputAt = c.Args, c.DefRange
 	}
 	if e := b.Attr("output_type"); e != nil {
-		s.outputAt = e.Range
+		s.OutputAt = e.Range
 		if ty, _, ok := d.lit.typeOf(e); ok {
 			if ty.IsObjectType() {
-				s.outputType = ty
+				s.OutputType = ty
 			} else {
 				d.Errorf(e.Range, "Invalid output type", "output_type describes the whole output and is an object({ ... }).")
 			}
@@ -351,7 +268,7 @@ func (d *decoder) step(b *syntax.Block) *stepDecl {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.noUndo = true // also where the word is wrong: something was meant
+		s.NoUndo = true // also where the word is wrong: something was meant
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -360,14 +277,14 @@ func (d *decoder) step(b *syntax.Block) *stepDecl {
 		}
 	}
 	for _, c := range b.All("precondition") {
-		s.pre = append(s.pre, condition(c))
+		s.Pre = append(s.Pre, conditionOf(c))
 	}
 	for _, c := range b.All("postcondition") {
-		s.post = append(s.post, condition(c))
+		s.Post = append(s.Post, conditionOf(c))
 	}
-	s.catch = b.One("catch")
+	s.Catch = b.One("catch")
 	if c := b.One("compensate"); c != nil {
-		s.undo = d.undo(c)
+		s.Undo = d.undo(c)
 		if stated {
 			d.Errorf(c.DefRange, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
 		}
@@ -394,13 +311,13 @@ func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
 	return noun.RerunDefault
 }
 
-func (d *decoder) undo(b *syntax.Block) *undoDecl {
-	u := &undoDecl{where: b.DefRange, block: b, inputAt: b.DefRange}
-	u.agent, u.action, u.actionAt = d.action(b)
-	u.idempotent = d.lit.promise(b, "idempotent")
-	u.byKey = d.lit.promise(b, "by_key")
+func (d *decoder) undo(b *syntax.Block) *Undo {
+	u := &Undo{Where: b.DefRange, Block: b, InputAt: b.DefRange}
+	u.Agent, u.Action, u.ActionAt = d.action(b)
+	u.Idempotent = d.lit.promise(b, "idempotent")
+	u.ByKey = d.lit.promise(b, "by_key")
 	if c := b.One("input"); c != nil {
-		u.input, u.inputAt = c.Args, c.DefRange
+		u.Input, u.InputAt = c.Args, c.DefRange
 	}
 	return u
 }

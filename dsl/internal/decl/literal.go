@@ -1,4 +1,4 @@
-package dsl
+package decl
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ import (
 // A literalDecoder reads arguments that must be constants.
 type literalDecoder struct {
 	*report.Reporter
-	m *module
+	m *Module
 }
 
 func (d literalDecoder) promise(b *syntax.Block, name string) *bool {
@@ -114,7 +114,7 @@ func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 		e.Bad = true
 		return cty.NilVal, false
 	}
-	v, diags := metered.EvaluateOnce(e.Syntax, d.m.funcs, d.Allowance())
+	v, diags := metered.EvaluateOnce(e.Syntax, d.m.Funcs, d.Allowance())
 	d.HCL(diags)
 	if diags.HasErrors() {
 		e.Bad = true
