@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/link"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
@@ -181,9 +182,9 @@ func linkBoth(t *testing.T, src string) (with, without *noun.Workflow) {
 		}
 		agents := usedAgents(m)
 		agents["kinds"] = kindsAgent()
-		linkAll := linkModule
+		linkAll := link.Workflows
 		if undirected {
-			linkAll = linkGeneral
+			linkAll = link.GeneralWorkflows
 		}
 		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.Sources, Places: m.m.Places})
 		for _, wf := range workflows {

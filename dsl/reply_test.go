@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/link"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -68,11 +69,11 @@ func narrowings(ty cty.Type) []cty.Type {
 
 func sameNarrowed(t testing.TB, fields []schema.Field, ty, wanted cty.Type, raw []byte) bool {
 	t.Helper()
-	got, ok := fasteval.Canonical(replyShape(fields, ty, wanted), bytes.Clone(raw))
+	got, ok := fasteval.Canonical(link.ReplyShape(fields, ty, wanted), bytes.Clone(raw))
 	if !ok {
 		return false
 	}
-	want, err := replyConverted(fields, ty, wanted)(raw)
+	want, err := link.ReplyConverted(fields, ty, wanted)(raw)
 	switch {
 	case err != nil:
 		t.Fatalf("%s was taken as %s; the evaluator says: %v", raw, got.JSON(), err)

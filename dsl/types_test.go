@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/link"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
@@ -47,7 +48,7 @@ func TestSensitiveBelowLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := replyFunc(fields, ty, ty)([]byte(`{"list":[{"key":"aaaa","name":"bbbb"}],"one":{"key":"cccc","name":"dddd"},"plain":"eeee"}`))
+	v, err := link.ReplyFunc(fields, ty, ty)([]byte(`{"list":[{"key":"aaaa","name":"bbbb"}],"one":{"key":"cccc","name":"dddd"},"plain":"eeee"}`))
 	if err != nil || strings.Join(v.Sensitive(), " ") != "/list /one/key" {
 		t.Errorf("sensitive %v, %v", v.Sensitive(), err)
 	}
@@ -80,21 +81,6 @@ workflow "w" {
 	}
 	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != noun.Linear {
 		t.Errorf("%+v", r)
-	}
-}
-
-// TestPauses: the longest pause after each attempt.
-func TestPauses(t *testing.T) {
-	r := noun.Retry{InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Second}
-	for strategy, want := range map[noun.Strategy][]time.Duration{
-		noun.Exponential: {1, 2, 4, 5, 5}, noun.Linear: {1, 2, 3, 4, 5}, noun.Constant: {1, 1, 1, 1, 1},
-	} {
-		r.Strategy = strategy
-		for k, w := range want {
-			if got := longestPause(&r, k+1); got != w*time.Second {
-				t.Errorf("strategy %d, after attempt %d: %v", strategy, k+1, got)
-			}
-		}
 	}
 }
 

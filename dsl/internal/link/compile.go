@@ -1,4 +1,4 @@
-package dsl
+package link
 
 import (
 	"fmt"
@@ -37,9 +37,6 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 	}
 	return out
 }
-
-// An argumentLinker links the arguments of blocks: their types, values and evaluation.
-type argumentLinker struct{ *workflowLinker }
 
 // exprFunc makes a function of a run from an expression, nil from nil. What is
 // known already is checked and converted here, once.
@@ -155,27 +152,6 @@ func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax
 	sort.Slice(out.List, func(i, j int) bool { return out.List[i].Name < out.List[j].Name })
 	out.Fold()
 	return out
-}
-
-func docText(s string) string {
-	if s == "" {
-		return ""
-	}
-	return ": " + trimStop(s)
-}
-
-func trimStop(s string) string {
-	for len(s) > 0 && s[len(s)-1] == '.' {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-func upperFirst(s string) string {
-	if s == "" || s[0] < 'a' || s[0] > 'z' {
-		return s
-	}
-	return string(s[0]-'a'+'A') + s[1:]
 }
 
 func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string) {

@@ -1,4 +1,4 @@
-package dsl
+package link
 
 import (
 	"github.com/saga-engine/engine/dsl/internal/decl"

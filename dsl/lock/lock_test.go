@@ -1,18 +1,31 @@
-package dsl
+package lock
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
+// TestLockComputesNothing: a lock file holds plain values; what computes is
+// refused before it is evaluated.
+func TestLockComputesNothing(t *testing.T) {
+	loops := strings.Repeat("[for a in [1, 2, 3, 4, 5, 6, 7, 8, 9] : ", 40) + "a" + strings.Repeat("]", 40)
+	for _, version := range []string{loops, `"${1e900000000}"`, `"a${1e900000000}"`, "true ? \"1\" : \"2\"", `"%{ for x in [1] }x%{ endfor }"`} {
+		_, diags := Read([]byte("agent \"a\" {\n  version = "+version+"\n  hashes = []\n}\n"), "engine.lock.hcl")
+		if !strings.Contains(fmt.Sprint(diags.Err()), "Not a literal value") {
+			t.Errorf("%.60s: %v", version, diags.Err())
+		}
+	}
+}
+
 var someHash = strings.Repeat("0123456789abcdef", 4)
 
 func TestLockRoundTrip(t *testing.T) {
-	l := Lock{Agents: []LockedAgent{
+	l := Lock{Agents: []Agent{
 		{Name: "stripe", Version: "1.2.3", Constraint: `~> 1.2, != 1.2.1`, Hashes: map[string]string{"linux_amd64": someHash, "darwin_arm64": strings.Repeat("ab", 32)}},
 		{Name: "http", Version: "0.1.0", Hashes: map[string]string{"linux_amd64": someHash}},
 	}}
-	text := FormatLock(l)
+	text := Format(l)
 	want := lockHeader + `
 agent "http" {
   version = "0.1.0"
@@ -33,11 +46,11 @@ agent "stripe" {
 	if got := string(text); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	back, diags := ReadLock(text, LockFile)
+	back, diags := Read(text, File)
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
-	if again := string(FormatLock(back)); again != want {
+	if again := string(Format(back)); again != want {
 		t.Errorf("read back:\n%s\nwant:\n%s", again, want)
 	}
 	if a, ok := back.Agent("stripe"); !ok || a.Version != "1.2.3" || a.Hashes["linux_amd64"] != someHash {
@@ -97,7 +110,7 @@ agent "a" {
 		"too large": {"# " + strings.Repeat("x", 2<<20), "File too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, diags := ReadLock([]byte(tc.src), LockFile)
+			l, diags := Read([]byte(tc.src), File)
 			err := diags.Err()
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("error=%v, want %q", err, tc.want)
@@ -105,7 +118,7 @@ agent "a" {
 			if len(l.Agents) != 0 {
 				t.Errorf("agents=%v, want none of a lock with errors", l.Agents)
 			}
-			if !strings.HasPrefix(err.Error(), LockFile+":") {
+			if !strings.HasPrefix(err.Error(), File+":") {
 				t.Errorf("error=%v, want the place first", err)
 			}
 		})
@@ -144,7 +157,7 @@ dev_overrides {
 
 // A hash in capital letters is the same hash.
 func TestReadLockHashLetters(t *testing.T) {
-	l, diags := ReadLock([]byte("agent \"a\" {\n  version = \"1.0.0\"\n  hashes  = [\"linux_amd64:sha256:"+strings.ToUpper(someHash)+"\"]\n}\n"), LockFile)
+	l, diags := Read([]byte("agent \"a\" {\n  version = \"1.0.0\"\n  hashes  = [\"linux_amd64:sha256:"+strings.ToUpper(someHash)+"\"]\n}\n"), File)
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
@@ -154,19 +167,19 @@ func TestReadLockHashLetters(t *testing.T) {
 }
 
 func FuzzReadLock(f *testing.F) {
-	f.Add([]byte(FormatLock(Lock{Agents: []LockedAgent{{Name: "a", Version: "1.0.0", Hashes: map[string]string{"linux_amd64": someHash}}}})))
+	f.Add([]byte(Format(Lock{Agents: []Agent{{Name: "a", Version: "1.0.0", Hashes: map[string]string{"linux_amd64": someHash}}}})))
 	f.Add([]byte(`agent "a" {`))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		l, diags := ReadLock(src, LockFile)
+		l, diags := Read(src, File)
 		if diags.HasErrors() {
 			return
 		}
-		text := FormatLock(l)
-		back, diags := ReadLock(text, LockFile)
+		text := Format(l)
+		back, diags := Read(text, File)
 		if diags.HasErrors() {
 			t.Fatalf("what was read cannot be read back: %v\n%s", diags.Err(), text)
 		}
-		if string(FormatLock(back)) != string(text) {
+		if string(Format(back)) != string(text) {
 			t.Fatalf("not stable:\n%s", text)
 		}
 	})

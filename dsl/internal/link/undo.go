@@ -1,4 +1,4 @@
-package dsl
+package link
 
 import (
 	"fmt"
@@ -15,9 +15,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
-
-// An undoLinker links the undo of steps, and checks that everything with an effect has one.
-type undoLinker struct{ *workflowLinker }
 
 // undo links what undoes a step: its compensate block, else the action that
 // its own action names.

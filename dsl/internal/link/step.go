@@ -1,11 +1,8 @@
-package dsl
+package link
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -15,18 +12,12 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
-	"github.com/saga-engine/engine/sdk"
-	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// A stepLinker links one step: its action, settings, conditions and for_each.
-type stepLinker struct{ *workflowLinker }
 
 // validations checks the validation blocks of the variables.
 func (l stepLinker) validations() {
@@ -190,107 +181,6 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	if d.Catch != nil {
 		codeLinker{l.workflowLinker}.codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
 	}
-}
-
-// actionNoun merges the author's promises into the declared capabilities.
-func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
-	pick := func(promise *bool, declared bool) bool {
-		if promise != nil {
-			return *promise
-		}
-		return declared
-	}
-	return &noun.Action{
-		Agent: a.agent.decl.Name, Name: a.name,
-		Idempotent: pick(idempotent, a.schema.Idempotent),
-		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
-		ByKey:      pick(byKey, a.schema.ByKey),
-		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
-		Output: replyFunc(a.schema.Outputs, a.out, out), Skeleton: skeletonFunc(a.schema.Outputs, out),
-	}
-}
-
-// replyFunc checks, converts and marks replies (S35).
-func replyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
-	sh := replyShape(fields, declared, wanted)
-	slow := replyConverted(fields, declared, wanted)
-	return func(raw []byte) (value.Value, error) {
-		if len(raw) == 0 || string(raw) == "null" {
-			raw = []byte("{}")
-		}
-		if v, ok := fasteval.Canonical(sh, raw); ok {
-			return v, nil
-		}
-		return slow(raw)
-	}
-}
-
-// replyShape is the shape of replies that need no conversion; nil if there are
-// none.
-func replyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shape {
-	sh := fasteval.ShapeOfFields(fields)
-	if wanted.Equals(declared) {
-		return sh
-	}
-	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
-}
-
-// replyConverted is the general way of replyFunc: it converts the reply to the types of
-// the evaluator, and its errors say what is wrong.
-func replyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
-	return func(raw []byte) (value.Value, error) {
-		if err := value.CheckDepth(raw); err != nil {
-			return value.Value{}, fmt.Errorf("reply: %w", err)
-		}
-		if err := sdk.CheckObject(fields, raw); err != nil {
-			return value.Value{}, fmt.Errorf("reply: %w", err)
-		}
-		v, err := value.DecodeJSON(raw)
-		if err == nil {
-			v, err = value.Conform(v, declared)
-		}
-		if err == nil && !wanted.Equals(declared) {
-			if v, err = narrow(v, wanted); err != nil {
-				err = fmt.Errorf("output_type: %w", err)
-			}
-		}
-		if err != nil {
-			return value.Value{}, fmt.Errorf("reply: %w", err)
-		}
-		return value.Encode(value.MarkFields(v, fields), false)
-	}
-}
-
-// narrow converts a reply to the type that output_type gives it; what it names
-// without optional() must be there.
-func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
-	v, err := value.Conform(v, ty)
-	if err != nil {
-		return cty.NilVal, err
-	}
-	var null []string
-	for _, name := range value.AttributeNames(ty) {
-		if !ty.AttributeOptional(name) && v.GetAttr(name).IsNull() {
-			null = append(null, strconv.Quote(name))
-		}
-	}
-	switch len(null) {
-	case 0:
-		return v, nil
-	case 1:
-		return cty.NilVal, fmt.Errorf("attribute %s is null", null[0])
-	}
-	return cty.NilVal, fmt.Errorf("attributes %s are null", strings.Join(null, ", "))
-}
-
-func retryable(codes []schema.ErrorCode) func(string) bool {
-	set := map[string]bool{}
-	for _, c := range codes {
-		if c.Retryable {
-			set[c.Code] = true
-		}
-	}
-	return func(code string) bool { return set[code] }
 }
 
 // SelfValue is self before a run.

@@ -1,4 +1,4 @@
-package dsl
+package link
 
 import (
 	"slices"
@@ -12,9 +12,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
-
-// A nullChecker finds expressions that read a value which may be null.
-type nullChecker struct{ *workflowLinker }
 
 // nullReads warns where the output of a step that may have none is read
 // without a guard: an attribute of null fails the reader.

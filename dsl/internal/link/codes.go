@@ -1,4 +1,4 @@
-package dsl
+package link
 
 import (
 	"errors"
@@ -18,9 +18,6 @@ import (
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// A codeLinker checks the error codes that steps name against those that actions declare.
-type codeLinker struct{ *workflowLinker }
 
 // codeOf converts a value to an error code.
 func codeOf(v cty.Value) (string, error) {

@@ -1,4 +1,4 @@
-package dsl
+package lock
 
 import (
 	"encoding/hex"
@@ -18,16 +18,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// LockFile is the name of the lock file in a module's directory.
-const LockFile = ".engine.lock.hcl"
+// File is the name of the lock file in a module's directory.
+const File = ".engine.lock.hcl"
 
 // A Lock records which agents' binaries a module uses.
 type Lock struct {
-	Agents []LockedAgent // by name, each name once
+	Agents []Agent // by name, each name once
 }
 
-// A LockedAgent is one agent in a lock.
-type LockedAgent struct {
+// A Agent is one agent in a lock.
+type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // the one version in use
 	Constraint string            // what it was chosen by; "" = any version
@@ -35,23 +35,23 @@ type LockedAgent struct {
 }
 
 // Agent returns the entry of an agent; ok is false if it has none.
-func (l Lock) Agent(name string) (a LockedAgent, ok bool) {
+func (l Lock) Agent(name string) (a Agent, ok bool) {
 	for _, a := range l.Agents {
 		if a.Name == name {
 			return a, true
 		}
 	}
-	return LockedAgent{}, false
+	return Agent{}, false
 }
 
 const lockHeader = `# Written by "engine init". Keep it with the module: it holds every engine to the
 # same agents. "engine init --upgrade" chooses anew.
 `
 
-// FormatLock writes a lock file: agents by name, each hash on its own line, so
+// Format writes a lock file: agents by name, each hash on its own line, so
 // that two changes rarely meet. ReadLock reads it back.
-func FormatLock(l Lock) []byte {
-	agents := append([]LockedAgent(nil), l.Agents...)
+func Format(l Lock) []byte {
+	agents := append([]Agent(nil), l.Agents...)
 	sort.Slice(agents, func(i, j int) bool { return agents[i].Name < agents[j].Name })
 	var b strings.Builder
 	b.WriteString(lockHeader)
@@ -98,15 +98,15 @@ type lockBlock struct {
 	Range      hcl.Range `hcl:",def_range"`
 }
 
-// ReadLock reads a lock file; filename is for messages. Anything that it does
+// Read reads a lock file; filename is for messages. Anything that it does
 // not understand is an error: a lock that is half read protects nothing.
-func ReadLock(src []byte, filename string) (Lock, diag.Diagnostics) {
+func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)
 	var l Lock
 	seen := map[string]bool{}
 	for _, b := range f.Agents {
-		a := LockedAgent{Name: b.Name, Version: b.Version, Constraint: b.Constraint, Hashes: map[string]string{}}
+		a := Agent{Name: b.Name, Version: b.Version, Constraint: b.Constraint, Hashes: map[string]string{}}
 		switch {
 		case !lockedName.MatchString(b.Name):
 			r.Errorf(b.Range, "Invalid lock file", "%q cannot be the name of an agent.", b.Name)
