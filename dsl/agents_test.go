@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -55,8 +54,8 @@ func mapOf(t schema.Kind) schema.Type {
 var anyType = schema.Type{Kind: schema.KindAny}
 
 // testAgents are the agents of the examples of the language.
-func testAgents() map[string]noun.AgentBinary {
-	bins := map[string]noun.AgentBinary{
+func testAgents() map[string]AgentBinary {
+	bins := map[string]AgentBinary{
 		"payment": {Version: "1.2.3", Schema: schema.Schema{
 			Name: "stripe", Version: "1.2.3",
 			Config: []schema.Field{str("api_key", optional, hidden), str("region", optional)},

@@ -10,10 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/link"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -162,9 +159,9 @@ workflow "w" {
 `
 
 // kindsAgent takes arguments of many types.
-func kindsAgent() noun.AgentBinary {
+func kindsAgent() AgentBinary {
 	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("a"), num("n", optional), str("pin", optional, hidden)}}
-	return noun.AgentBinary{Schema: schema.Schema{Name: "kinds", Actions: map[string]schema.Action{"call": {Inputs: []schema.Field{
+	return AgentBinary{Schema: schema.Schema{Name: "kinds", Actions: map[string]schema.Action{"call": {Inputs: []schema.Field{
 		field("list", listOf(schema.KindString), optional), field("set", schema.Type{Kind: schema.KindSet, Elem: &schema.Type{Kind: schema.KindString}}, optional),
 		field("obj", inner, optional), str("hidden", hidden, preset(`"d"`)), field("hides", schema.Type{Kind: schema.KindList, Elem: &inner}, optional),
 		num("level", optional, oneOf("1", "2.5")), field("objs", schema.Type{Kind: schema.KindMap, Elem: &inner}, optional),
@@ -173,10 +170,10 @@ func kindsAgent() noun.AgentBinary {
 }
 
 // linkBoth links a source with and without direct expressions.
-func linkBoth(t *testing.T, src string) (with, without *noun.Workflow) {
+func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 	t.Helper()
-	one := func(undirected bool) *noun.Workflow {
-		m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "0.1.0"})
+	one := func(undirected bool) *Workflow {
+		m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "0.1.0"})
 		if diags.HasErrors() {
 			return nil
 		}
@@ -248,7 +245,7 @@ func (a *author) document(kind string, depth int) string {
 }
 
 // value makes a Value of a document, sometimes with marks and secrets.
-func (a *author) value(doc string) value.Value {
+func (a *author) value(doc string) Value {
 	v, err := value.DecodeJSON([]byte(doc))
 	if err != nil {
 		panic(err)
@@ -265,7 +262,7 @@ func (a *author) value(doc string) value.Value {
 		panic(err)
 	}
 	var marks []string
-	var secrets []value.Secret
+	var secrets []Secret
 	var walk func(x any, ptr string)
 	walk = func(x any, ptr string) {
 		if a.IntN(5) == 0 {
@@ -275,7 +272,7 @@ func (a *author) value(doc string) value.Value {
 		switch x := x.(type) {
 		case nil:
 			if a.IntN(3) == 0 {
-				secrets = append(secrets, value.Secret{Path: ptr, Parts: []value.SecretPart{{Text: "Bearer "}, {Ref: "env:X"}}})
+				secrets = append(secrets, Secret{Path: ptr, Parts: []SecretPart{{Text: "Bearer "}, {Ref: "env:X"}}})
 			}
 		case []any:
 			for i, e := range x {
@@ -288,11 +285,11 @@ func (a *author) value(doc string) value.Value {
 		}
 	}
 	walk(tree, "")
-	return value.NewValue(out.JSON(), marks, secrets)
+	return NewValue(out.JSON(), marks, secrets)
 }
 
-func (a *author) result(kind string) eval.InstanceResult {
-	r := eval.InstanceResult{Status: "succeeded", Attempts: a.IntN(3), StartedAt: time.Unix(1_800_000_000, int64(a.IntN(2))*5e6), TimedOut: a.IntN(2) == 0}
+func (a *author) result(kind string) InstanceResult {
+	r := InstanceResult{Status: "succeeded", Attempts: a.IntN(3), StartedAt: time.Unix(1_800_000_000, int64(a.IntN(2))*5e6), TimedOut: a.IntN(2) == 0}
 	switch a.IntN(6) {
 	case 0:
 		r.Status, r.ErrorCode, r.ErrorText = "failed", "denied", "no é"
@@ -304,7 +301,7 @@ func (a *author) result(kind string) eval.InstanceResult {
 	return r
 }
 
-func (a *author) scope(wf *noun.Workflow) func() *eval.Scope {
+func (a *author) scope(wf *Workflow) func() *Scope {
 	vars := "{"
 	for i, v := range []string{"any:object", "b:bool", "far:far", "l:strings", "lo:lo", "m:numbers", "mo:object", "n:number", "o:o", "opt:string", "pin:string", "s:string", "set:strings"} {
 		name, kind, _ := strings.Cut(v, ":")
@@ -318,9 +315,9 @@ func (a *author) scope(wf *noun.Workflow) func() *eval.Scope {
 	}
 	all := a.value(vars + "}")
 	if whole, _ := value.MarksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
-		all = value.NewValue(all.JSON(), []string{"/pin"}, nil)
+		all = NewValue(all.JSON(), []string{"/pin"}, nil)
 	}
-	results := map[string]eval.StepResult{
+	results := map[string]StepResult{
 		"a": {Final: true, One: a.result(`{"value":` + a.document(a.pick("string", "object", "number"), 2) + "}")},
 		"t": {Final: true, One: a.result(`{"card":` + a.document("string", 0) + `,"charge_id":` + a.document("string", 0) + "}")},
 		"j": {Final: true, One: a.result(a.document("json", 1))},
@@ -333,26 +330,26 @@ func (a *author) scope(wf *noun.Workflow) func() *eval.Scope {
 		e.Instances = append(e.Instances, r)
 	}
 	results["e"] = e
-	each := &eval.EachItem{Key: a.pick("k1", "k2", "é", "zz"), Value: a.value(a.document(a.pick("number", "object"), 2))}
-	self := &eval.Self{
+	each := &EachItem{Key: a.pick("k1", "k2", "é", "zz"), Value: a.value(a.document(a.pick("number", "object"), 2))}
+	self := &Self{
 		Input: a.value(`{"value":1}`), Output: a.value(`{"value":` + a.document(a.pick("string", "object"), 2) + "}"),
 		OutputKnown: a.IntN(4) > 0, Key: "key é", TimedOut: a.IntN(2) == 0,
 	}
-	info := eval.RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
-	return func() *eval.Scope {
-		return &eval.Scope{
-			Run: info, Vars: value.NewValue(all.JSON(), all.Sensitive(), all.Secrets()), Each: each, Self: self,
-			Failure: &eval.Failure{Step: "x", Code: "c", Message: "m"}, Memo: &eval.Memo{},
-			Step: func(i int) eval.StepResult { return results[wf.Steps[i].Name] },
+	info := RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
+	return func() *Scope {
+		return &Scope{
+			Run: info, Vars: NewValue(all.JSON(), all.Sensitive(), all.Secrets()), Each: each, Self: self,
+			Failure: &Failure{Step: "x", Code: "c", Message: "m"}, Memo: &Memo{},
+			Step: func(i int) StepResult { return results[wf.Steps[i].Name] },
 		}
 	}
 }
 
 // outcomes evaluates everything of the last step and of the outputs.
-func outcomes(wf *noun.Workflow, scope func() *eval.Scope) map[string]string {
+func outcomes(wf *Workflow, scope func() *Scope) map[string]string {
 	out := map[string]string{}
 	say := func(name string, v any, err error) {
-		if x, ok := v.(value.Value); ok && err == nil {
+		if x, ok := v.(Value); ok && err == nil {
 			v = fmt.Sprintf("%s %q %q", x.JSON(), x.Sensitive(), x.Secrets())
 		}
 		if err != nil {

@@ -13,10 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An attack is an expression that once took gigabytes, minutes or the whole
@@ -147,9 +145,9 @@ func TestAllowance(t *testing.T) {
 	wf := linked(t, "workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n"+
 		"  output \"o\" { value = length([for i in range(1000) : var.v]) }\n}\n").Workflow("w")
 	vars := bindAll(t, wf, "v", "a")
-	a := metered.NewAllowance(10_000_000)
+	a := NewAllowance(10_000_000)
 	eval := func() error {
-		_, err := wf.Outputs[0].Value(&eval.Scope{Vars: vars, Memo: &eval.Memo{}, Allowance: a})
+		_, err := wf.Outputs[0].Value(&Scope{Vars: vars, Memo: &Memo{}, Allowance: a})
 		return err
 	}
 	if err := eval(); err != nil || a.Over() || a.Spent() < 1_000_000 {
@@ -164,7 +162,7 @@ func TestAllowance(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Expression too expensive") || !a.Over() || a.Spent() > 10_000_000 {
 		t.Errorf("%v, spent %d, over %t", err, a.Spent(), a.Over())
 	}
-	var none *metered.Allowance
+	var none *Allowance
 	if none.Over() || none.Spent() != 0 {
 		t.Error("the nil allowance is no allowance")
 	}
@@ -191,18 +189,18 @@ workflow "w" {
   output "o" { value = [for x in local.c : "${x}-${length(local.a)}"] }
   output "p" { value = [for x in local.b : "${x}-${length(local.a)}"] }
 }`).Workflow("w")
-	vars, memo := bindAll(t, wf, "v", "a"), &eval.Memo{}
-	out := eval.StepResult{Final: true, One: eval.InstanceResult{Status: "succeeded", Output: jsonValue(`{"value":"y"}`)}}
-	cost := func(i int, m *eval.Memo) int64 {
-		a := metered.NewAllowance(1 << 40)
-		s := &eval.Scope{Vars: value.NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) eval.StepResult { return out }}
+	vars, memo := bindAll(t, wf, "v", "a"), &Memo{}
+	out := StepResult{Final: true, One: InstanceResult{Status: "succeeded", Output: jsonValue(`{"value":"y"}`)}}
+	cost := func(i int, m *Memo) int64 {
+		a := NewAllowance(1 << 40)
+		s := &Scope{Vars: NewValue(vars.JSON(), nil, nil), Memo: m, Allowance: a, Step: func(int) StepResult { return out }}
 		if _, err := wf.Outputs[i].Value(s); err != nil {
 			t.Fatal(err)
 		}
 		return a.Spent()
 	}
 	for i := range wf.Outputs {
-		fresh := cost(i, &eval.Memo{})
+		fresh := cost(i, &Memo{})
 		for range 2 {
 			if kept := cost(i, memo); kept != fresh {
 				t.Errorf("output %d costs %d units alone and %d where its values are known", i, fresh, kept)

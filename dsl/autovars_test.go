@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
@@ -29,7 +28,7 @@ func TestAutoVarsAreBounded(t *testing.T) {
 			for i := range c.files {
 				fsys[fmt.Sprintf("%04d.auto.vars.hcl", i)] = &fstest.MapFile{Data: c.text}
 			}
-			_, diags := Parse(fsys, decl.Options{})
+			_, diags := Parse(fsys, ParseOptions{})
 			if got := diags.Err(); c.want == "" && diags.HasErrors() || c.want != "" && (len(diags) != 1 || !strings.Contains(fmt.Sprint(got), c.want)) {
 				t.Errorf("%v, want %q", got, c.want)
 			}

@@ -5,10 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // wideText is a workflow whose second step reads, for each of its instances,
@@ -30,19 +26,19 @@ workflow "wide" {
   }
 }`
 
-func wideScope(t testing.TB, n int) (*noun.Workflow, *eval.Scope) {
+func wideScope(t testing.TB, n int) (*Workflow, *Scope) {
 	t.Helper()
 	wf := linked(t, wideText).Workflow("wide")
 	var items strings.Builder
-	insts := make([]eval.InstanceResult, n)
+	insts := make([]InstanceResult, n)
 	for i := range n {
 		key := fmt.Sprintf("k%06d", i)
 		fmt.Fprintf(&items, "%s = %d,", key, i)
-		insts[i] = eval.InstanceResult{Key: key, Status: "succeeded", Output: jsonValue(fmt.Sprintf(`{"reservation_id":"r-%d"}`, i))}
+		insts[i] = InstanceResult{Key: key, Status: "succeeded", Output: jsonValue(fmt.Sprintf(`{"reservation_id":"r-%d"}`, i))}
 	}
-	scope := &eval.Scope{
-		Vars: bindAll(t, wf, "items", "{"+items.String()+"}"), Memo: &eval.Memo{},
-		Step: func(int) eval.StepResult { return eval.StepResult{Each: true, Final: true, Instances: insts} },
+	scope := &Scope{
+		Vars: bindAll(t, wf, "items", "{"+items.String()+"}"), Memo: &Memo{},
+		Step: func(int) StepResult { return StepResult{Each: true, Final: true, Instances: insts} },
 	}
 	return wf, scope
 }
@@ -54,10 +50,10 @@ func TestWideStepIsLinear(t *testing.T) {
 		wf, scope := wideScope(t, n)
 		asked := 0
 		inner := scope.Step
-		scope.Step = func(i int) eval.StepResult { asked++; return inner(i) }
+		scope.Step = func(i int) StepResult { asked++; return inner(i) }
 		i := 0
 		allocs := testing.AllocsPerRun(500, func() {
-			scope.Each = &eval.EachItem{Key: fmt.Sprintf("k%06d", i), Value: jsonValue(fmt.Sprint(i))}
+			scope.Each = &EachItem{Key: fmt.Sprintf("k%06d", i), Value: jsonValue(fmt.Sprint(i))}
 			in, err := wf.Steps[1].Input(scope)
 			if want := fmt.Sprintf(`{"value":"r-%d-%d"}`, i, i); err != nil || string(in.JSON()) != want {
 				t.Fatalf("input %s, %v; want %s", in.JSON(), err, want)
@@ -77,14 +73,14 @@ func TestWideStepIsLinear(t *testing.T) {
 func BenchmarkParse(b *testing.B) {
 	src := fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}
 	for b.Loop() {
-		if _, diags := Parse(src, decl.Options{}); diags.HasErrors() {
+		if _, diags := Parse(src, ParseOptions{}); diags.HasErrors() {
 			b.Fatal(diags.Err())
 		}
 	}
 }
 
 func BenchmarkLink(b *testing.B) {
-	m, diags := Parse(fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}, decl.Options{})
+	m, diags := Parse(fstest.MapFS{"order.hcl": &fstest.MapFile{Data: []byte(orderText(b))}}, ParseOptions{})
 	if diags.HasErrors() {
 		b.Fatal(diags.Err())
 	}
@@ -98,7 +94,7 @@ func BenchmarkLink(b *testing.B) {
 
 func BenchmarkInput(b *testing.B) {
 	wf, scope := wideScope(b, 10000)
-	scope.Each = &eval.EachItem{Key: "k000007", Value: jsonValue("7")}
+	scope.Each = &EachItem{Key: "k000007", Value: jsonValue("7")}
 	for b.Loop() {
 		if _, err := wf.Steps[1].Input(scope); err != nil {
 			b.Fatal(err)

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 const bindText = `
@@ -50,8 +47,8 @@ workflow "other" {
   variable "else" { default = 1 }
 }`
 
-func flag1(name, text string) noun.Assignment {
-	return noun.Assignment{Name: name, Text: text, Source: "--var"}
+func flag1(name, text string) Assignment {
+	return Assignment{Name: name, Text: text, Source: "--var"}
 }
 
 // TestBind: values of variables, their precedence, and what is refused.
@@ -63,27 +60,27 @@ func TestBind(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		in   []noun.Assignment
+		in   []Assignment
 		want string // JSON, or with "error:" parts of the message
 	}{
-		{"defaults", []noun.Assignment{flag1("name", "ann")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
+		{"defaults", []Assignment{flag1("name", "ann")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
 		{"later wins", append(vars, flag1("name", `"quoted"`), flag1("count", "9007199254740993"), flag1("guess", "7"), flag1("region", "us")),
 			`{"count":9007199254740993,"guess":7,"name":"\"quoted\"","pin":null,"region":"us","tags":{"a":"x","b":[1,2.5]}}`},
-		{"not of the default's type", []noun.Assignment{flag1("name", "ann"), flag1("guess", "many")}, "error:does not fit its type number"},
-		{"null is the default", []noun.Assignment{flag1("name", "ann"), flag1("tags", "null")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
-		{"another workflow's, from a file", []noun.Assignment{flag1("name", "ann"), {Name: "else", Text: "1", Source: "ENGINE_VAR_else"}}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
-		{"another workflow's, by flag", []noun.Assignment{flag1("name", "ann"), flag1("else", "1")}, "error:undeclared variable|else"},
+		{"not of the default's type", []Assignment{flag1("name", "ann"), flag1("guess", "many")}, "error:does not fit its type number"},
+		{"null is the default", []Assignment{flag1("name", "ann"), flag1("tags", "null")}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
+		{"another workflow's, from a file", []Assignment{flag1("name", "ann"), {Name: "else", Text: "1", Source: "ENGINE_VAR_else"}}, `{"count":2,"guess":5,"name":"ann","pin":null,"region":"eu","tags":{"a":"x","b":null}}`},
+		{"another workflow's, by flag", []Assignment{flag1("name", "ann"), flag1("else", "1")}, "error:undeclared variable|else"},
 		{"missing", nil, "error:No value for required variable|Who it is for|ENGINE_VAR_name"},
-		{"undeclared", []noun.Assignment{flag1("nam", "ann")}, `error:undeclared variable|--var|Did you mean "name"?`},
-		{"wrong type", []noun.Assignment{flag1("name", "ann"), flag1("count", "many")}, "error:does not fit its type number"},
-		{"wrong attribute type", []noun.Assignment{flag1("name", "ann"), flag1("tags", "{ b = 1 }")}, "error:does not fit its type object"},
-		{"not an expression", []noun.Assignment{flag1("name", "ann"), flag1("tags", "{ b = ")}, "error:Invalid value for variable|tags"},
-		{"no functions", []noun.Assignment{flag1("name", "ann"), flag1("tags", `{ a = upper("x") }`)}, "error:only plain values"},
-		{"validation", []noun.Assignment{flag1("name", "ann"), flag1("count", "-1")}, "error:count -1 is too small for eu.|--var"},
-		{"sensitive validation", []noun.Assignment{flag1("name", "ann"), flag1("pin", "1234")}, "error:hidden"},
-		{"sensitive type", []noun.Assignment{flag1("name", "ann"), flag1("pin", "hunter2")}, "error:does not fit its type number"},
-		{"too many digits", []noun.Assignment{flag1("name", "ann"), flag1("count", "1e2000")}, "error:1000 digits"},
-		{"deep", []noun.Assignment{flag1("name", "ann"), flag1("tags", strings.Repeat("[", 100_000))}, "error:nested at most 200 deep"},
+		{"undeclared", []Assignment{flag1("nam", "ann")}, `error:undeclared variable|--var|Did you mean "name"?`},
+		{"wrong type", []Assignment{flag1("name", "ann"), flag1("count", "many")}, "error:does not fit its type number"},
+		{"wrong attribute type", []Assignment{flag1("name", "ann"), flag1("tags", "{ b = 1 }")}, "error:does not fit its type object"},
+		{"not an expression", []Assignment{flag1("name", "ann"), flag1("tags", "{ b = ")}, "error:Invalid value for variable|tags"},
+		{"no functions", []Assignment{flag1("name", "ann"), flag1("tags", `{ a = upper("x") }`)}, "error:only plain values"},
+		{"validation", []Assignment{flag1("name", "ann"), flag1("count", "-1")}, "error:count -1 is too small for eu.|--var"},
+		{"sensitive validation", []Assignment{flag1("name", "ann"), flag1("pin", "1234")}, "error:hidden"},
+		{"sensitive type", []Assignment{flag1("name", "ann"), flag1("pin", "hunter2")}, "error:does not fit its type number"},
+		{"too many digits", []Assignment{flag1("name", "ann"), flag1("count", "1e2000")}, "error:1000 digits"},
+		{"deep", []Assignment{flag1("name", "ann"), flag1("tags", strings.Repeat("[", 100_000))}, "error:nested at most 200 deep"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, diags := wf.Bind(tt.in)
@@ -115,7 +112,7 @@ func TestBind(t *testing.T) {
 func TestBindHidesKeys(t *testing.T) {
 	for _, hidden := range []bool{true, false} {
 		wf := linked(t, fmt.Sprintf("workflow \"w\" {\n deadline = \"1h\"\n variable \"v\" {\n  type = map(list(any))\n  sensitive = %t\n }\n output \"o\" {\n  value = var.v\n  sensitive = true\n }\n}\n", hidden)).Workflow("w")
-		_, diags := wf.Bind([]noun.Assignment{flag1("v", "{ hunter2 = 5 }")})
+		_, diags := wf.Bind([]Assignment{flag1("v", "{ hunter2 = 5 }")})
 		err := diags.Err()
 		if err == nil {
 			t.Fatal("a number is no list, but it was taken for one")
@@ -144,7 +141,7 @@ func TestVarsFiles(t *testing.T) {
 		"b.auto.vars.hcl":      {Data: []byte("name = \"bb\"\n")},
 		"c.vars.hcl":           {Data: []byte("name = ")},
 		"d.auto.vars.hcl.json": {Data: []byte(`{"region": "d"}`)},
-	}, decl.Options{})
+	}, ParseOptions{})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
@@ -156,7 +153,7 @@ func TestVarsFiles(t *testing.T) {
 	if want := `{"count":3,"guess":5,"name":"bb","pin":null,"region":"d","tags":{"a":"x","b":null}}`; string(v.JSON()) != want {
 		t.Errorf("%s, %v", v.JSON(), diags.Err())
 	}
-	bad := append(m.AutoVars(), noun.Assignment{Name: "count", Text: "0", Source: "--var"})
+	bad := append(m.AutoVars(), Assignment{Name: "count", Text: "0", Source: "--var"})
 	if _, diags = def.Workflow("w").Bind(bad); !diags.HasErrors() {
 		t.Error("validation passed")
 	}

@@ -1,11 +1,6 @@
 package dsl
 
-import (
-	"testing"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
-)
+import "testing"
 
 // S78: how often a step is tried is said by what is closest to it: the step
 // itself, then its workflow, then what the action promises.
@@ -22,7 +17,7 @@ func TestCeilingPrecedence(t *testing.T) {
 		"the step says something else":                        {"max_attempts = 7", `jitter = "none"`, "call", 7},
 		"a workflow makes nothing repeatable that is not":     {"max_attempts = 7", "", "call_once", 1},
 		"the step may, though its action is not":              {"max_attempts = 7", "max_attempts = 2", "call_once", 2},
-		"a step that is unbounded, in a workflow that is not": {"max_attempts = 7", `max_attempts = "unbounded"`, "call", noun.Unbounded},
+		"a step that is unbounded, in a workflow that is not": {"max_attempts = 7", `max_attempts = "unbounded"`, "call", Unbounded},
 		"a step that is bounded, in a workflow that is not":   {`max_attempts = "unbounded"`, "max_attempts = 4", "call", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +35,7 @@ workflow "w" {
     }
   }
 }`).Workflow("w")
-			st, err := wf.Steps[0].Settings(&eval.Scope{Vars: bindAll(t, wf)})
+			st, err := wf.Steps[0].Settings(&Scope{Vars: bindAll(t, wf)})
 			if err != nil || st.Retry.MaxAttempts != tt.want {
 				t.Errorf("got %+v, %v, want %d attempts", st, err, tt.want)
 			}

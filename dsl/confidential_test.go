@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -41,11 +39,11 @@ func TestConfidential(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := "agent \"a\" {}\nworkflow \"w\" {\n deadline = \"1h\"\n" + tt.body + "}\n"
-			m, diags := Parse(fstest.MapFS{"main.hcl": {Data: []byte(src)}}, decl.Options{})
+			m, diags := Parse(fstest.MapFS{"main.hcl": {Data: []byte(src)}}, ParseOptions{})
 			if diags.HasErrors() {
 				t.Fatal(diags.Err())
 			}
-			def, diags := Link(m, map[string]noun.AgentBinary{"a": {Schema: schema, Version: "1.0.0"}})
+			def, diags := Link(m, map[string]AgentBinary{"a": {Schema: schema, Version: "1.0.0"}})
 			if def == nil {
 				t.Fatal(diags.Err())
 			}

@@ -11,7 +11,6 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/functions"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -26,7 +25,7 @@ type Definition struct {
 	digest    string
 	encoded   []byte
 	names     []string
-	workflows map[string]*noun.Workflow
+	workflows map[string]*Workflow
 }
 
 // Digest returns the hex sha256 of the canonical manifest: equal digests mean
@@ -41,7 +40,7 @@ func (d *Definition) Encode() []byte { return d.encoded }
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Workflow returns a workflow by name, or nil if there is none.
-func (d *Definition) Workflow(name string) *noun.Workflow { return d.workflows[name] }
+func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] }
 
 // formatVersion is the version of the stored form.
 const formatVersion = 1
@@ -71,7 +70,7 @@ type stored struct {
 }
 
 // seal computes the stored form and the digest.
-func (d *Definition) seal(agents map[string]noun.AgentBinary) error {
+func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
 		Manifest: manifest{
@@ -171,8 +170,8 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 }
 
 // parts returns the stored files, answers and agents.
-func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]noun.AgentBinary, err error) {
-	files, agents = map[string][]byte{}, map[string]noun.AgentBinary{}
+func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
+	files, agents = map[string][]byte{}, map[string]AgentBinary{}
 	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
 	blob := func(key string) ([]byte, error) {
 		b, ok := s.Blobs[key]
@@ -213,7 +212,7 @@ func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agen
 		if err := json.Unmarshal(raw, &schema); err != nil {
 			return nil, functions.Reads{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}
-		agents[name] = noun.AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
+		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
 	}
 	return files, answers, agents, nil
 }

@@ -10,17 +10,13 @@ import (
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // TestDigest: equal modules have equal digests; whatever changes the behaviour
 // of a run changes the digest. S33: a run keeps the agents it began with.
 func TestDigest(t *testing.T) {
 	base := map[string]string{"a.hcl": "locals {\n  x = file(\"f\")\n  y = coalesce(env(\"REGION\"), \"none\")\n}\nworkflow \"w\" {\n  deadline = \"1h\"\n  step \"s\" {\n    action = agent.mock.call\n    input { value = \"${local.x}${local.y}\" }\n  }\n}\n", "f": "1"}
-	digest := func(change func(files map[string]string, env map[string]string, agents map[string]noun.AgentBinary)) string {
+	digest := func(change func(files map[string]string, env map[string]string, agents map[string]AgentBinary)) string {
 		t.Helper()
 		files, env, agents := map[string]string{}, map[string]string{"REGION": "eu"}, testAgents()
 		for k, v := range base {
@@ -33,7 +29,7 @@ func TestDigest(t *testing.T) {
 		for k, v := range files {
 			fsys[k] = &fstest.MapFile{Data: []byte(v)}
 		}
-		m, diags := Parse(fsys, decl.Options{Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }})
+		m, diags := Parse(fsys, ParseOptions{Env: func(n string) (string, bool) { v, ok := env[n]; return v, ok }})
 		def, more := Link(m, agents)
 		if def == nil {
 			t.Fatalf("%v %v", diags.Err(), more.Err())
@@ -47,25 +43,25 @@ func TestDigest(t *testing.T) {
 		return def.Digest()
 	}
 	want := digest(nil)
-	for name, change := range map[string]func(map[string]string, map[string]string, map[string]noun.AgentBinary){
-		"nothing":        func(f, e map[string]string, a map[string]noun.AgentBinary) {},
-		"other env":      func(f, e map[string]string, a map[string]noun.AgentBinary) { e["OTHER"] = "x" },
-		"other file":     func(f, e map[string]string, a map[string]noun.AgentBinary) { f["g"] = "x" },
-		"!source":        func(f, e map[string]string, a map[string]noun.AgentBinary) { f["a.hcl"] += "\n" },
-		"!file()":        func(f, e map[string]string, a map[string]noun.AgentBinary) { f["f"] = "2" },
-		"!env()":         func(f, e map[string]string, a map[string]noun.AgentBinary) { e["REGION"] = "us" },
-		"!env() not set": func(f, e map[string]string, a map[string]noun.AgentBinary) { delete(e, "REGION") },
-		"!agent version": func(f, e map[string]string, a map[string]noun.AgentBinary) {
+	for name, change := range map[string]func(map[string]string, map[string]string, map[string]AgentBinary){
+		"nothing":        func(f, e map[string]string, a map[string]AgentBinary) {},
+		"other env":      func(f, e map[string]string, a map[string]AgentBinary) { e["OTHER"] = "x" },
+		"other file":     func(f, e map[string]string, a map[string]AgentBinary) { f["g"] = "x" },
+		"!source":        func(f, e map[string]string, a map[string]AgentBinary) { f["a.hcl"] += "\n" },
+		"!file()":        func(f, e map[string]string, a map[string]AgentBinary) { f["f"] = "2" },
+		"!env()":         func(f, e map[string]string, a map[string]AgentBinary) { e["REGION"] = "us" },
+		"!env() not set": func(f, e map[string]string, a map[string]AgentBinary) { delete(e, "REGION") },
+		"!agent version": func(f, e map[string]string, a map[string]AgentBinary) {
 			b := a["mock"]
 			b.Version = "2.0.0"
 			a["mock"] = b
 		},
-		"!agent checksum": func(f, e map[string]string, a map[string]noun.AgentBinary) {
+		"!agent checksum": func(f, e map[string]string, a map[string]AgentBinary) {
 			b := a["mock"]
 			b.Checksum = "00"
 			a["mock"] = b
 		},
-		"!agent schema": func(f, e map[string]string, a map[string]noun.AgentBinary) {
+		"!agent schema": func(f, e map[string]string, a map[string]AgentBinary) {
 			b := a["mock"]
 			b.Schema.Doc = "changed"
 			a["mock"] = b
@@ -91,7 +87,7 @@ func TestDecodeNeedsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := back.Workflow("w").Steps[0].Input(&eval.Scope{})
+	in, err := back.Workflow("w").Steps[0].Input(&Scope{})
 	if err != nil || string(in.JSON()) != `{"value":"text eutrue"}` {
 		t.Errorf("input %s, %v", in.JSON(), err)
 	}
@@ -135,12 +131,12 @@ func TestConcurrentUse(t *testing.T) {
 	def := linked(t, orderText(t))
 	wf := def.Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o", "email", "e", "items", `{ a = { qty = 1, price = 2 } }`)
-	m, _ := Parse(fstest.MapFS{"order.hcl": {Data: []byte(orderText(t))}}, decl.Options{})
+	m, _ := Parse(fstest.MapFS{"order.hcl": {Data: []byte(orderText(t))}}, ParseOptions{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				scope := &eval.Scope{Vars: vars, Memo: &eval.Memo{}, Each: &eval.EachItem{Key: "a", Value: jsonValue(`{"qty":1,"price":2}`)}}
+				scope := &Scope{Vars: vars, Memo: &Memo{}, Each: &EachItem{Key: "a", Value: jsonValue(`{"qty":1,"price":2}`)}}
 				if _, err := wf.Steps[0].Input(scope); err != nil {
 					t.Error(err)
 				}
@@ -160,10 +156,10 @@ func TestJSONTwin(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	scope := &eval.Scope{Vars: bindAll(t, wf, "id", "ann"), Memo: &eval.Memo{}}
+	scope := &Scope{Vars: bindAll(t, wf, "id", "ann"), Memo: &Memo{}}
 	charge := stepNamed(t, wf, "charge")
 	wantInput(t, charge, scope, `{"amount":2,"currency":"eur","email":"ann@example.com"}`)
-	scope.Self = &eval.Self{OutputKnown: true, Output: jsonValue(`{"charge_id":"c"}`)}
+	scope.Self = &Self{OutputKnown: true, Output: jsonValue(`{"charge_id":"c"}`)}
 	if in, err := charge.Undo.Input(scope); err != nil || string(in.JSON()) != `{"charge_id":"c"}` {
 		t.Errorf("undo %s, %v", in.JSON(), err)
 	}
@@ -175,7 +171,7 @@ func TestJSONTwin(t *testing.T) {
 	if err != nil || len(each.Keys) != 1 {
 		t.Fatalf("for_each %v, %v", each, err)
 	}
-	scope.Each = &eval.EachItem{Key: each.Keys[0], Value: each.Values[0]}
+	scope.Each = &EachItem{Key: each.Keys[0], Value: each.Values[0]}
 	wantInput(t, reserve, scope, `{"qty":1,"sku":"a"}`)
 	if st, err := reserve.Settings(scope); err != nil || st.Retry.MaxAttempts != 2 {
 		t.Errorf("settings %+v, %v", st, err)
@@ -201,7 +197,7 @@ workflow "w" {
     compensate { action = agent.mock.call }
   }
 }
-`))), decl.Options{})
+`))), ParseOptions{})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}

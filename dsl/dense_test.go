@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/rung"
 )
 
@@ -33,7 +32,7 @@ func TestDenseGraph(t *testing.T) {
 		}
 		wf := def.Workflow("w")
 		for i, s := range wf.Steps {
-			rungs := wf.AfterUnknown(s, noun.Retry{MaxAttempts: 1})
+			rungs := wf.AfterUnknown(s, Retry{MaxAttempts: 1})
 			if got, want := rungs[len(rungs)-1] == rung.Park, pivot && i >= 60; got != want {
 				t.Errorf("pivot %t: step %d is the pivot or later: %t, want %t", pivot, i, got, want)
 			}

@@ -5,10 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // linked links one file, and fails the test if it cannot.
@@ -27,11 +23,11 @@ func orderText(t testing.TB) string {
 	return archiveText(t, "testdata/valid/order.txtar")
 }
 
-func bindAll(t testing.TB, wf *noun.Workflow, pairs ...string) value.Value {
+func bindAll(t testing.TB, wf *Workflow, pairs ...string) Value {
 	t.Helper()
-	var list []noun.Assignment
+	var list []Assignment
 	for i := 0; i+1 < len(pairs); i += 2 {
-		list = append(list, noun.Assignment{Name: pairs[i], Text: pairs[i+1], Source: "--var"})
+		list = append(list, Assignment{Name: pairs[i], Text: pairs[i+1], Source: "--var"})
 	}
 	v, diags := wf.Bind(list)
 	if diags.HasErrors() {
@@ -40,7 +36,7 @@ func bindAll(t testing.TB, wf *noun.Workflow, pairs ...string) value.Value {
 	return v
 }
 
-func stepNamed(t testing.TB, wf *noun.Workflow, name string) *noun.Step {
+func stepNamed(t testing.TB, wf *Workflow, name string) *Step {
 	t.Helper()
 	for _, s := range wf.Steps {
 		if s.Name == name {
@@ -51,7 +47,7 @@ func stepNamed(t testing.TB, wf *noun.Workflow, name string) *noun.Step {
 	return nil
 }
 
-func jsonValue(s string) value.Value { return value.NewValue([]byte(s), nil, nil) }
+func jsonValue(s string) Value { return NewValue([]byte(s), nil, nil) }
 
 // TestOrderExample evaluates the example of the language as a run does.
 func TestOrderExample(t *testing.T) {
@@ -61,7 +57,7 @@ func TestOrderExample(t *testing.T) {
 	if got := strings.Join(vars.Sensitive(), " "); got != "/email" {
 		t.Errorf("sensitive variables: %q", got)
 	}
-	scope := &eval.Scope{Run: eval.RunInfo{ID: "r1"}, Vars: vars, Memo: &eval.Memo{}}
+	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: vars, Memo: &Memo{}}
 	if key, err := wf.UniqueKey(scope); err != nil || key != "o-1042" {
 		t.Errorf("unique key %q, %v", key, err)
 	}
@@ -70,18 +66,18 @@ func TestOrderExample(t *testing.T) {
 	if err != nil || fmt.Sprint(each.Keys) != "[mug tee]" {
 		t.Fatalf("for_each: %v, %v", each.Keys, err)
 	}
-	scope.Each = &eval.EachItem{Key: each.Keys[0], Value: each.Values[0]}
+	scope.Each = &EachItem{Key: each.Keys[0], Value: each.Values[0]}
 	wantInput(t, reserve, scope, `{"qty":2,"sku":"mug"}`)
 	scope.Each = nil
 
-	results := map[string]eval.StepResult{
-		"reserve": {Each: true, Final: true, Instances: []eval.InstanceResult{
+	results := map[string]StepResult{
+		"reserve": {Each: true, Final: true, Instances: []InstanceResult{
 			{Key: "mug", Status: "succeeded", Output: jsonValue(`{"reservation_id":"r-1"}`)},
 			{Key: "tee", Status: "succeeded", Output: jsonValue(`{"reservation_id":"r-2"}`)},
 		}},
-		"charge": {Final: true, One: eval.InstanceResult{Status: "succeeded", Output: jsonValue(`{"charge_id":"c-9"}`)}},
+		"charge": {Final: true, One: InstanceResult{Status: "succeeded", Output: jsonValue(`{"charge_id":"c-9"}`)}},
 	}
-	scope.Step = func(i int) eval.StepResult { return results[wf.Steps[i].Name] }
+	scope.Step = func(i int) StepResult { return results[wf.Steps[i].Name] }
 	charge := stepNamed(t, wf, "charge")
 	in := wantInput(t, charge, scope, `{"amount":34.99,"currency":"eur","email":"ann@example.com"}`)
 	if fmt.Sprint(in.Sensitive()) != "[/email]" {
@@ -89,8 +85,8 @@ func TestOrderExample(t *testing.T) {
 	}
 	wantInput(t, stepNamed(t, wf, "book"), scope, `{"parcels":["r-1","r-2"],"reference":"c-9"}`)
 
-	scope.Self = &eval.Self{Input: in, Output: jsonValue(`{"charge_id":"c-9"}`), OutputKnown: true, Key: "k"}
-	scope.Failure = &eval.Failure{Step: "book", Code: "no_carrier"}
+	scope.Self = &Self{Input: in, Output: jsonValue(`{"charge_id":"c-9"}`), OutputKnown: true, Key: "k"}
+	scope.Failure = &Failure{Step: "book", Code: "no_carrier"}
 	undo, err := charge.Undo.Input(scope)
 	if err != nil || string(undo.JSON()) != `{"charge_id":"c-9","reason":"order o-1042 rolled back: no_carrier"}` {
 		t.Errorf("undo input %s, %v", undo.JSON(), err)
@@ -108,11 +104,11 @@ func TestOrderExample(t *testing.T) {
 func TestAllVariablesSensitive(t *testing.T) {
 	wf := linked(t, orderText(t)).Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com", "items", `{ mug = { qty = 2, price = 7.5 } }`)
-	scope := &eval.Scope{Run: eval.RunInfo{ID: "r1"}, Vars: value.NewValue(vars.JSON(), []string{""}, nil), Memo: &eval.Memo{}}
-	scope.Each = &eval.EachItem{Key: "mug", Value: jsonValue(`{"price":7.5,"qty":2}`)}
+	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: NewValue(vars.JSON(), []string{""}, nil), Memo: &Memo{}}
+	scope.Each = &EachItem{Key: "mug", Value: jsonValue(`{"price":7.5,"qty":2}`)}
 	wantInput(t, stepNamed(t, wf, "reserve"), scope, `{"qty":2,"sku":"mug"}`)
 	scope.Each = nil
-	scope.Step = func(int) eval.StepResult { return eval.StepResult{Each: true, Final: true} }
+	scope.Step = func(int) StepResult { return StepResult{Each: true, Final: true} }
 	in := wantInput(t, stepNamed(t, wf, "charge"), scope, `{"amount":15,"currency":"eur","email":"ann@example.com"}`)
 	if got := fmt.Sprint(in.Sensitive()); got != "[/amount /email]" {
 		t.Errorf("sensitive input: %s", got)
@@ -122,7 +118,7 @@ func TestAllVariablesSensitive(t *testing.T) {
 	}
 }
 
-func wantInput(t *testing.T, s *noun.Step, scope *eval.Scope, want string) value.Value {
+func wantInput(t *testing.T, s *Step, scope *Scope, want string) Value {
 	t.Helper()
 	v, err := s.Input(scope)
 	if err != nil || string(v.JSON()) != want {

@@ -34,7 +34,7 @@ func evaluateBoth(t testing.TB, src string, vars map[string]cty.Value) (got, wan
 		return got, want, nil, nil, false
 	}
 	funcs := functions.Table(&functions.Reads{})
-	ctx := metered.ConstantContext(funcs, metered.NewAllowance(20_000_000)) // what the reference can do as well
+	ctx := metered.ConstantContext(funcs, NewAllowance(20_000_000)) // what the reference can do as well
 	for name, v := range vars {
 		ctx.Variables[name] = v
 	}
@@ -221,10 +221,10 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 }
 
 // evalWith evaluates an output with a value for var.v.
-func evalWith(t testing.TB, expr, v string) (value.Value, error) {
+func evalWith(t testing.TB, expr, v string) (Value, error) {
 	t.Helper()
 	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
-	return wf.Outputs[0].Value(&eval.Scope{Vars: bindAll(t, wf, "v", v), Memo: &eval.Memo{}})
+	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf, "v", v), Memo: &Memo{}})
 }
 
 // TestLargeAgrees: what is done in another way for large values gives what the

@@ -11,8 +11,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // corpus adds every source file of the golden archives.
@@ -67,16 +65,16 @@ func FuzzParse(f *testing.F) {
 
 // exercise calls every function of a workflow with an empty scope: results do
 // not matter, panics do.
-func exercise(wf *noun.Workflow) {
+func exercise(wf *Workflow) {
 	wf.Bind(nil)
-	s := &eval.Scope{
-		Step: func(int) eval.StepResult { return eval.StepResult{Final: true} }, Each: &eval.EachItem{Key: "k"},
-		Self: &eval.Self{}, Failure: &eval.Failure{}, Memo: &eval.Memo{},
+	s := &Scope{
+		Step: func(int) StepResult { return StepResult{Final: true} }, Each: &EachItem{Key: "k"},
+		Self: &Self{}, Failure: &Failure{}, Memo: &Memo{},
 	}
 	for _, st := range wf.Steps {
 		_, _ = st.Input(s)
 		_, _ = st.Settings(s)
-		for _, when := range []func(*eval.Scope) (bool, error){st.When, st.WhenEach} {
+		for _, when := range []func(*Scope) (bool, error){st.When, st.WhenEach} {
 			if when != nil {
 				_, _ = when(s)
 			}

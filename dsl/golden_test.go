@@ -13,8 +13,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
@@ -37,8 +35,8 @@ func testEnv(name string) (string, bool) {
 }
 
 // usedAgents picks the binaries the module asks for.
-func usedAgents(m *Module) map[string]noun.AgentBinary {
-	out := map[string]noun.AgentBinary{}
+func usedAgents(m *Module) map[string]AgentBinary {
+	out := map[string]AgentBinary{}
 	all := testAgents()
 	for _, a := range m.Agents() {
 		if bin, ok := all[a.Name]; ok {
@@ -51,7 +49,7 @@ func usedAgents(m *Module) map[string]noun.AgentBinary {
 }
 
 func parseAndLink(fsys fs.FS) (*Definition, diag.Diagnostics) {
-	m, diags := Parse(fsys, decl.Options{Env: testEnv, EngineVersion: "0.3.0"})
+	m, diags := Parse(fsys, ParseOptions{Env: testEnv, EngineVersion: "0.3.0"})
 	def, more := Link(m, usedAgents(m))
 	return def, append(diags, more...)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
@@ -134,7 +133,7 @@ func TestFileStaysInside(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(module, "main.hcl"), []byte(src), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		m, diags := Parse(os.DirFS(module), decl.Options{})
+		m, diags := Parse(os.DirFS(module), ParseOptions{})
 		if diags.HasErrors() == tt.ok {
 			t.Errorf("file(%q): %v", tt.path, diags.Err())
 		}
@@ -151,11 +150,11 @@ func TestSingleFile(t *testing.T) {
 		"b.hcl":           {Data: []byte("nonsense {")},
 		"v.auto.vars.hcl": {Data: []byte("x = 1\n")},
 	}
-	m, diags := Parse(fsys, decl.Options{File: "a.hcl"})
+	m, diags := Parse(fsys, ParseOptions{File: "a.hcl"})
 	if diags.HasErrors() || len(m.Sources()) != 2 || len(m.AutoVars()) != 1 {
 		t.Errorf("%v, sources %d, values %d", diags.Err(), len(m.Sources()), len(m.AutoVars()))
 	}
-	if _, diags = Parse(fsys, decl.Options{File: "c.hcl"}); !diags.HasErrors() {
+	if _, diags = Parse(fsys, ParseOptions{File: "c.hcl"}); !diags.HasErrors() {
 		t.Error("a missing file is no error")
 	}
 }

@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // hotText is a workflow of what steps usually write: constants, references,
@@ -71,23 +67,23 @@ workflow "hot" {
 }`
 
 // hotScope is the scope of a run whose steps answered a string of 100 bytes.
-func hotScope(t testing.TB) (*noun.Workflow, *eval.Scope) {
+func hotScope(t testing.TB) (*Workflow, *Scope) {
 	t.Helper()
 	text := strings.Repeat("x", 100)
 	wf := linked(t, hotText).Workflow("hot")
 	out := jsonValue(fmt.Sprintf(`{"value":%q}`, text))
-	return wf, &eval.Scope{
-		Run: eval.RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &eval.Memo{},
-		Step: func(int) eval.StepResult {
-			return eval.StepResult{Final: true, One: eval.InstanceResult{Status: "succeeded", Attempts: 1, Output: out}}
+	return wf, &Scope{
+		Run: RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &Memo{},
+		Step: func(int) StepResult {
+			return StepResult{Final: true, One: InstanceResult{Status: "succeeded", Attempts: 1, Output: out}}
 		},
 	}
 }
 
 // fresh gives each evaluation a memo of its own, as the runs of short
 // workflows have: each reads a result once.
-func fresh(s *eval.Scope) *eval.Scope {
-	s.Memo = &eval.Memo{}
+func fresh(s *Scope) *Scope {
+	s.Memo = &Memo{}
 	return s
 }
 
@@ -118,28 +114,28 @@ func BenchmarkReply(b *testing.B) {
 
 func BenchmarkHot(b *testing.B) {
 	wf, scope := hotScope(b)
-	input := func(i int) func(*eval.Scope) error {
-		return func(s *eval.Scope) error { _, err := wf.Steps[i].Input(s); return err }
+	input := func(i int) func(*Scope) error {
+		return func(s *Scope) error { _, err := wf.Steps[i].Input(s); return err }
 	}
 	for _, c := range []struct {
 		name string
-		f    func(*eval.Scope) error
+		f    func(*Scope) error
 	}{
 		{"input/var", input(0)},
 		{"input/step", input(1)},
 		{"input/template", input(2)},
 		{"input/object", input(3)},
 		{"input/secret", input(4)},
-		{"when", func(s *eval.Scope) error { _, err := wf.Steps[1].When(s); return err }},
-		{"idempotency_key", func(s *eval.Scope) error { _, err := wf.Steps[1].IdempotencyKey(s); return err }},
-		{"settings", func(s *eval.Scope) error { _, err := wf.Steps[1].Settings(s); return err }},
-		{"output", func(s *eval.Scope) error { _, err := wf.Outputs[0].Value(s); return err }},
+		{"when", func(s *Scope) error { _, err := wf.Steps[1].When(s); return err }},
+		{"idempotency_key", func(s *Scope) error { _, err := wf.Steps[1].IdempotencyKey(s); return err }},
+		{"settings", func(s *Scope) error { _, err := wf.Steps[1].Settings(s); return err }},
+		{"output", func(s *Scope) error { _, err := wf.Outputs[0].Value(s); return err }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s := *scope
-				s.Vars = value.NewValue(s.Vars.JSON(), s.Vars.Sensitive(), s.Vars.Secrets())
+				s.Vars = NewValue(s.Vars.JSON(), s.Vars.Sensitive(), s.Vars.Secrets())
 				if err := c.f(fresh(&s)); err != nil {
 					b.Fatal(err)
 				}
@@ -154,7 +150,7 @@ func BenchmarkForEach(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := *scope
-		s.Vars = value.NewValue(s.Vars.JSON(), nil, nil)
+		s.Vars = NewValue(s.Vars.JSON(), nil, nil)
 		if _, err := wf.Steps[0].ForEach(fresh(&s)); err != nil {
 			b.Fatal(err)
 		}
@@ -166,7 +162,7 @@ func BenchmarkWide(b *testing.B) {
 	for _, n := range []int{10, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			wf, scope := wideScope(b, n)
-			scope.Each = &eval.EachItem{Key: "k000007", Value: jsonValue("7")}
+			scope.Each = &EachItem{Key: "k000007", Value: jsonValue("7")}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := wf.Steps[1].Input(scope); err != nil {

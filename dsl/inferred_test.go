@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -65,7 +63,7 @@ func TestTypeOfDefault(t *testing.T) {
 		{"names", `{ a = 1 }`, "a list is required, as its default is one"},
 		{"labels", `["a"]`, "an object is required, as its default is one"},
 	} {
-		_, diags := wf.Bind([]noun.Assignment{{Name: c.name, Text: c.text, Source: "--var"}})
+		_, diags := wf.Bind([]Assignment{{Name: c.name, Text: c.text, Source: "--var"}})
 		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--var '%s=%s': %v, want %q", c.name, c.text, err, c.want)
 		}
@@ -80,7 +78,7 @@ func TestTypeOfDefaultInRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	wf := back.Workflow("w")
-	each, err := wf.Steps[0].ForEach(&eval.Scope{Vars: bindAll(t, wf, "set", `["c", "b"]`)})
+	each, err := wf.Steps[0].ForEach(&Scope{Vars: bindAll(t, wf, "set", `["c", "b"]`)})
 	if err != nil || strings.Join(each.Keys, " ") != "b c" {
 		t.Errorf("keys %q, %v; want b c", each.Keys, err)
 	}
@@ -95,7 +93,7 @@ func TestTypeOfDefaultInRun(t *testing.T) {
 	}
 }
 
-func attributeJSON(t *testing.T, v value.Value, name string) []byte {
+func attributeJSON(t *testing.T, v Value, name string) []byte {
 	t.Helper()
 	x, err := value.Decode(v)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/link"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
@@ -46,13 +45,13 @@ func (mod *Module) Agents() []AgentUse {
 // Link checks a module against the schemas of its agents, by name of the
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
-func Link(m *Module, agents map[string]noun.AgentBinary) (*Definition, diag.Diagnostics) {
+func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
 	workflows, diags := link.Workflows(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags
 	}
-	def := &Definition{workflows: map[string]*noun.Workflow{}, module: m.m}
+	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
 		def.names = append(def.names, wf.Name)

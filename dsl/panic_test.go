@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A function of the library that panics is an error with its cause and without
@@ -28,7 +25,7 @@ func TestFunctionThatPanics(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	_, err := wf.Outputs[0].Value(&eval.Scope{Vars: value.NewValue([]byte(`{"n":0}`), nil, nil)})
+	_, err := wf.Outputs[0].Value(&Scope{Vars: NewValue([]byte(`{"n":0}`), nil, nil)})
 	if err == nil || !strings.Contains(err.Error(), "the function cannot compute it") || strings.Contains(err.Error(), "goroutine") {
 		t.Errorf("in a run: %v", err)
 	}

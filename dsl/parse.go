@@ -5,7 +5,6 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // A Module is the parsed source of a directory. It is immutable and safe for
@@ -17,7 +16,7 @@ type Module struct{ m *decl.Module }
 // linked, to see what else is wrong, though not to a definition.
 //
 // fsys is read at its root only, and by file(). Nothing is read afterwards.
-func Parse(fsys fs.FS, opts decl.Options) (*Module, diag.Diagnostics) {
+func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m, diags := decl.ParseFiles(fsys, opts)
 	return &Module{m}, diags
 }
@@ -40,10 +39,10 @@ func (m *Module) Workflows() []string {
 
 // AutoVars returns the values of the module's *.auto.vars.hcl files; later
 // files come later.
-func (m *Module) AutoVars() []noun.Assignment { return append([]noun.Assignment(nil), m.m.Auto...) }
+func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.Auto...) }
 
 // ParseVars reads a values file: attributes at its top level, one for each
 // variable. A name that ends in .json is read as JSON.
-func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
+func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	return decl.ParseVars(filename, src)
 }

@@ -5,10 +5,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // S83: what on_rerun and heartbeat_timeout come to, with the schema's default.
@@ -22,21 +18,21 @@ func TestRerunOfLinkedSteps(t *testing.T) {
 		t.Fatal(diags.Err())
 	}
 	wf := def.Workflow("w")
-	vars := value.NewValue([]byte(`{"patience":"45s"}`), nil, nil)
+	vars := NewValue([]byte(`{"patience":"45s"}`), nil, nil)
 	want := []struct {
 		step   string
-		rerun  noun.Rerun
+		rerun  Rerun
 		silent time.Duration
 	}{
-		{"default", noun.RerunContinue, 0},
-		{"stated", noun.RerunContinue, 45 * time.Second},
-		{"undone", noun.RerunUndoFirst, 0},
-		{"blind", noun.RerunUndoFirst, 0},
+		{"default", RerunContinue, 0},
+		{"stated", RerunContinue, 45 * time.Second},
+		{"undone", RerunUndoFirst, 0},
+		{"blind", RerunUndoFirst, 0},
 	}
 	for i, w := range want {
 		t.Run(w.step, func(t *testing.T) {
 			s := wf.Steps[i]
-			settings, err := s.Settings(&eval.Scope{Vars: vars})
+			settings, err := s.Settings(&Scope{Vars: vars})
 			if err != nil {
 				t.Fatal(err)
 			}

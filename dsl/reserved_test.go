@@ -6,7 +6,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
@@ -35,7 +34,7 @@ workflow "w" {
 	if err := def.seal(usedAgents(&Module{m})); err != nil {
 		t.Fatal(err)
 	}
-	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: src}}}), decl.Options{}); !diags.HasErrors() {
+	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: src}}}), ParseOptions{}); !diags.HasErrors() {
 		t.Fatalf("today's rules take it: %v", now.Workflows())
 	}
 	back, err := Decode(def.Encode())
@@ -43,7 +42,7 @@ workflow "w" {
 		t.Fatal(err)
 	}
 	wf := back.Workflow("w")
-	in, err := wf.Steps[0].Input(&eval.Scope{})
+	in, err := wf.Steps[0].Input(&Scope{})
 	if err != nil || string(in.JSON()) != `{"value":"db"}` {
 		t.Errorf("input %s, %v", in.JSON(), err)
 	}

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/link"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -19,7 +17,7 @@ import (
 // to be so.
 func TestBrokenSchema(t *testing.T) {
 	src := "agent \"x\" {}\nworkflow \"w\" {\n  deadline = \"1h\"\n  step \"s\" {\n    action       = agent.x.do\n    compensation = \"none\"\n  }\n}\n"
-	m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "0.1.0"})
+	m, diags := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "0.1.0"})
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
@@ -32,7 +30,7 @@ func TestBrokenSchema(t *testing.T) {
 		"enum":        {Actions: map[string]schema.Action{"do": {Inputs: []schema.Field{num("a", oneOf(`{`))}}}},
 		"config":      {Config: []schema.Field{{Name: "a", Type: odd}}, Actions: map[string]schema.Action{"do": {}}},
 	} {
-		def, diags := Link(m, map[string]noun.AgentBinary{"x": {Schema: schema}})
+		def, diags := Link(m, map[string]AgentBinary{"x": {Schema: schema}})
 		if def != nil || !strings.Contains(diags.Err().Error(), "Invalid agent schema") {
 			t.Errorf("%s: %v", name, diags)
 		}
@@ -79,7 +77,7 @@ workflow "w" {
 	if r := settingsNow(t, wf.Steps[0]).Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
 		t.Errorf("%+v", r)
 	}
-	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != noun.Linear {
+	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
 		t.Errorf("%+v", r)
 	}
 }
@@ -133,7 +131,7 @@ func TestFormat(t *testing.T) {
 // TestLists: what the lists of diagnostics say about themselves.
 func TestLists(t *testing.T) {
 	src := "workflow \"b\" {\n}\nworkflow \"a\" {\n  deadline = \"x\"\n}\n"
-	m, _ := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, decl.Options{EngineVersion: "odd"})
+	m, _ := Parse(fstest.MapFS{"a.hcl": {Data: []byte(src)}}, ParseOptions{EngineVersion: "odd"})
 	if got := strings.Join(m.Workflows(), " "); got != "b a" {
 		t.Errorf("workflows %q", got)
 	}
@@ -156,8 +154,8 @@ func TestLists(t *testing.T) {
 
 // TestValueEqual: marks are part of a value.
 func TestValueEqual(t *testing.T) {
-	a := value.NewValue([]byte(`{"a":1}`), []string{"/a"}, nil)
-	if !a.Equal(value.NewValue([]byte(`{"a":1}`), []string{"/a"}, nil)) || a.Equal(jsonValue(`{"a":1}`)) || a.Equal(value.Value{}) || !(value.Value{}).Equal(jsonValue("null")) {
+	a := NewValue([]byte(`{"a":1}`), []string{"/a"}, nil)
+	if !a.Equal(NewValue([]byte(`{"a":1}`), []string{"/a"}, nil)) || a.Equal(jsonValue(`{"a":1}`)) || a.Equal(Value{}) || !(Value{}).Equal(jsonValue("null")) {
 		t.Error("equality")
 	}
 	if _, err := json.Marshal(diag.Diagnostics{}); err != nil {
@@ -170,11 +168,11 @@ func TestLimitFrom(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := start.Add(5 * time.Hour)
 	for _, tt := range []struct {
-		limit noun.Limit
+		limit Limit
 		want  time.Time
 		ok    bool
 	}{
-		{noun.Limit{}, time.Time{}, false}, {noun.Limit{After: time.Hour}, start.Add(time.Hour), true}, {noun.Limit{At: at}, at, true},
+		{Limit{}, time.Time{}, false}, {Limit{After: time.Hour}, start.Add(time.Hour), true}, {Limit{At: at}, at, true},
 	} {
 		if got, ok := tt.limit.From(start); !got.Equal(tt.want) || ok != tt.ok {
 			t.Errorf("%+v: %v, %t", tt.limit, got, ok)

@@ -3,9 +3,6 @@ package dsl
 import (
 	"fmt"
 	"testing"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // What follows an unknown outcome: the ladder, rung by rung.
@@ -89,7 +86,7 @@ workflow "w" {
 		"go": "[repeat park]", "later": "[repeat park]",
 	}
 	for _, s := range wf.Steps {
-		settings, err := s.Settings(&eval.Scope{})
+		settings, err := s.Settings(&Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,8 +94,8 @@ workflow "w" {
 			t.Errorf("step %s: %s, want %s", s.Name, got, want[s.Name])
 		}
 	}
-	wf.CompensationMode = noun.ModeManual
-	if got := fmt.Sprint(wf.AfterUnknown(stepNamed(t, wf, "by_key"), noun.Retry{MaxAttempts: 1})); got != "[park]" {
+	wf.CompensationMode = ModeManual
+	if got := fmt.Sprint(wf.AfterUnknown(stepNamed(t, wf, "by_key"), Retry{MaxAttempts: 1})); got != "[park]" {
 		t.Errorf("with mode manual: %s", got)
 	}
 }

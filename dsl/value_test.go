@@ -8,17 +8,16 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // evalText evaluates an expression as the output of a workflow.
-func evalText(t testing.TB, expr string) (value.Value, error) {
+func evalText(t testing.TB, expr string) (Value, error) {
 	t.Helper()
 	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" {\n    type    = any\n    default = null\n  }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
-	return wf.Outputs[0].Value(&eval.Scope{Vars: bindAll(t, wf), Memo: &eval.Memo{}})
+	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf), Memo: &Memo{}})
 }
 
 // TestNumbersAreExact: integers beyond 2^53 survive, fractions behave as
@@ -127,7 +126,7 @@ workflow "w" {
 // lookup turns them into text.
 func TestSecrets(t *testing.T) {
 	wf := linked(t, secretText).Workflow("w")
-	scope := &eval.Scope{Vars: bindAll(t, wf, "id", "7", "pin", "12345")}
+	scope := &Scope{Vars: bindAll(t, wf, "id", "7", "pin", "12345")}
 	in, err := wf.Steps[0].Input(scope)
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +158,8 @@ func TestSecrets(t *testing.T) {
 	}
 
 	// An undo may pass on the secrets of the input, as references.
-	scope.Self = &eval.Self{Input: in}
-	scope.Failure = &eval.Failure{}
+	scope.Self = &Self{Input: in}
+	scope.Failure = &Failure{}
 	undo, err := wf.Steps[0].Undo.Input(scope)
 	if err != nil || len(undo.Secrets()) != 1 || undo.Secrets()[0].Parts[1].Ref != "env:TOKEN" {
 		t.Errorf("undo %s %v, %v", undo.JSON(), undo.Secrets(), err)
@@ -172,7 +171,7 @@ func TestSecrets(t *testing.T) {
 func TestSecretsCannotBeForged(t *testing.T) {
 	wf := linked(t, secretText).Workflow("w")
 	for _, id := range []string{`secret("env:X")`, `${secret("env:X")}`, value.Placeholder, `{"ref":"env:X"}`} {
-		in, err := wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "id", id, "pin", id)})
+		in, err := wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "id", id, "pin", id)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +187,7 @@ func TestSecretsCannotBeForged(t *testing.T) {
 			t.Errorf("%q made %d references", id, refs)
 		}
 	}
-	v := value.SecretValue([]value.SecretPart{{Ref: "env:X"}})
+	v := value.SecretValue([]SecretPart{{Ref: "env:X"}})
 	for name, bad := range map[string]cty.Value{
 		"changed":  cty.StringVal("x").WithSameMarks(v),
 		"counted":  cty.NumberIntVal(3).WithSameMarks(v),
@@ -230,7 +229,7 @@ workflow "w" {
   }
   output "id" { value = step.charge.output.charge_id }
 }`).Workflow("w")
-	in, err := wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "pin", "4711")})
+	in, err := wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "pin", "4711")})
 	if err != nil || string(in.JSON()) != `{"value":{"deep":[{"open":"x","pin":"p-4711"},5],"n":4711}}` {
 		t.Fatalf("input %s, %v", in.JSON(), err)
 	}
@@ -240,7 +239,7 @@ workflow "w" {
 	if got := strings.Join(in.SensitiveStrings(), " "); got != "p-4711 4711" {
 		t.Errorf("sensitive strings %q", got)
 	}
-	_, err = wf.Steps[0].Input(&eval.Scope{Vars: bindAll(t, wf, "pin", "hunter2")})
+	_, err = wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "pin", "hunter2")})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error shows a sensitive value, or is none: %v", err)
 	}
@@ -248,7 +247,7 @@ workflow "w" {
 	if err != nil || strings.Join(out.Sensitive(), " ") != "/card" {
 		t.Errorf("reply %s %v, %v", out.JSON(), out.Sensitive(), err)
 	}
-	scope := &eval.Scope{Step: func(int) eval.StepResult { return eval.StepResult{One: eval.InstanceResult{Output: out}} }}
+	scope := &Scope{Step: func(int) StepResult { return StepResult{One: InstanceResult{Output: out}} }}
 	all, err := wf.Outputs[0].Value(scope)
 	if err != nil || fmt.Sprint(all.Sensitive()) != "[]" && fmt.Sprint(all.Sensitive()) != "[ ]" && all.Sensitive()[0] != "" {
 		t.Errorf("output %s %q, %v", all.JSON(), all.Sensitive(), err)
@@ -277,7 +276,7 @@ workflow "w" {
 	get, charge := wf.Steps[0].Do.Output, wf.Steps[1].Do.Output
 	for _, tt := range []struct {
 		name, reply, want string
-		output            func([]byte) (value.Value, error)
+		output            func([]byte) (Value, error)
 	}{
 		{"exact", `{"charge_id":"c"}`, `{"card":null,"charge_id":"c"}`, charge},
 		{"missing", `{}`, "", charge},
@@ -304,11 +303,11 @@ workflow "w" {
 // out of an undo by key, and are an error in any other.
 func TestUndoByKey(t *testing.T) {
 	wf := linked(t, archiveText(t, "testdata/valid/undo.txtar")).Workflow("w")
-	scope := &eval.Scope{
-		Vars: bindAll(t, wf, "sku", "mug"), Failure: &eval.Failure{Step: "x"},
-		Self: &eval.Self{Input: jsonValue(`{"sku":"mug","value":1}`), Key: "key-1"},
-		Step: func(int) eval.StepResult {
-			return eval.StepResult{One: eval.InstanceResult{Output: jsonValue(`{"reservation_id":"r"}`)}}
+	scope := &Scope{
+		Vars: bindAll(t, wf, "sku", "mug"), Failure: &Failure{Step: "x"},
+		Self: &Self{Input: jsonValue(`{"sku":"mug","value":1}`), Key: "key-1"},
+		Step: func(int) StepResult {
+			return StepResult{One: InstanceResult{Output: jsonValue(`{"reservation_id":"r"}`)}}
 		},
 	}
 	for _, tt := range []struct{ step, unknown, known string }{
@@ -341,7 +340,7 @@ func TestUndoByKey(t *testing.T) {
 
 // nonsensitive() does not turn a secret into text.
 func TestSecretStaysSecret(t *testing.T) {
-	v, err := functions.Table(&functions.Reads{})["nonsensitive"].Call([]cty.Value{value.SecretValue([]value.SecretPart{{Ref: "env:A"}})})
+	v, err := functions.Table(&functions.Reads{})["nonsensitive"].Call([]cty.Value{value.SecretValue([]SecretPart{{Ref: "env:A"}})})
 	if err != nil {
 		t.Fatal(err)
 	}

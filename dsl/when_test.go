@@ -1,10 +1,6 @@
 package dsl
 
-import (
-	"testing"
-
-	"github.com/saga-engine/engine/dsl/internal/eval"
-)
+import "testing"
 
 // A condition about each is the instances'; any other is the step's and is
 // evaluated before for_each.
@@ -27,7 +23,7 @@ workflow "w" {
   }
 }
 `).Workflow("w")
-	scope := &eval.Scope{Vars: bindAll(t, wf, "on", "true")}
+	scope := &Scope{Vars: bindAll(t, wf, "on", "true")}
 	whole, one := stepNamed(t, wf, "whole"), stepNamed(t, wf, "one")
 	if whole.WhenEach != nil || one.When != nil {
 		t.Fatal("a condition is at the wrong place")
@@ -35,7 +31,7 @@ workflow "w" {
 	if yes, err := whole.When(scope); err != nil || !yes {
 		t.Errorf("when of the step: %t, %v", yes, err)
 	}
-	scope.Each = &eval.EachItem{Key: "a", Value: jsonValue(`"a"`)}
+	scope.Each = &EachItem{Key: "a", Value: jsonValue(`"a"`)}
 	if yes, err := one.WhenEach(scope); err != nil || yes {
 		t.Errorf("when of the instance: %t, %v", yes, err)
 	}

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // TestDefaults: what a step that says nothing gets, and how retry merges.
@@ -68,7 +66,7 @@ workflow "plain" {
   }
 }
 `).Workflow("w")
-	scope := &eval.Scope{Vars: bindAll(t, wf)}
+	scope := &Scope{Vars: bindAll(t, wf)}
 	attempts := map[string]int{"once": 1, "again": 9, "promised": 9, "lowered": 1, "dynamic": 2}
 	for _, s := range wf.Steps {
 		st, err := s.Settings(scope)
@@ -80,11 +78,11 @@ workflow "plain" {
 			t.Errorf("%s: constant settings %t", s.Name, constant)
 		}
 	}
-	if st := settingsNow(t, stepNamed(t, wf, "again")); st.Retry.MaxInterval != time.Minute || st.Retry.Strategy != noun.Exponential || st.Retry.Multiplier != 2 {
+	if st := settingsNow(t, stepNamed(t, wf, "again")); st.Retry.MaxInterval != time.Minute || st.Retry.Strategy != Exponential || st.Retry.Multiplier != 2 {
 		t.Errorf("merged retry %+v", st.Retry)
 	}
 	st, err := stepNamed(t, wf, "dynamic").Settings(scope)
-	if err != nil || st.MaxParallel != 2 || st.MaxFailures(19) != 3 || st.Deadline.At.Year() != 2030 || st.Retry.OnExhausted != noun.ExhaustedCoolDown || st.Retry.CoolDowns != 3 || st.Retry.CoolDown != 15*time.Minute {
+	if err != nil || st.MaxParallel != 2 || st.MaxFailures(19) != 3 || st.Deadline.At.Year() != 2030 || st.Retry.OnExhausted != ExhaustedCoolDown || st.Retry.CoolDowns != 3 || st.Retry.CoolDown != 15*time.Minute {
 		t.Errorf("dynamic settings %+v, %v", st, err)
 	}
 	if wf.Shortest != 0 {
@@ -265,7 +263,7 @@ func TestFunctions(t *testing.T) {
 }
 
 // settingsNow returns the settings of a step that do not depend on the run.
-func settingsNow(t *testing.T, s *noun.Step) *noun.Settings {
+func settingsNow(t *testing.T, s *Step) *Settings {
 	t.Helper()
 	st, err := s.Settings(nil)
 	if err != nil {

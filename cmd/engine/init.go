@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -28,7 +28,7 @@ func initCommand(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Find the agents of a module and lock them",
 		Long: `Finds the agents that the module in DIR (default: this directory) uses, checks
-their protocol and their checksums, and records both in ` + dsl.LockFile + `, which
+their protocol and their checksums, and records both in ` + lock.File + `, which
 belongs under version control. Where there is a lock file, other commands use
 exactly the agents it names.`,
 		Args: wants("[DIR]"),
@@ -72,13 +72,13 @@ func (a author) initModule(ctx context.Context, dir string, o initOptions) error
 		return err
 	}
 	if old == nil {
-		old = &dsl.Lock{}
+		old = &lock.Lock{}
 	}
-	lock, err := l.lock(ctx, *old, o.upgrade)
+	next, err := l.lock(ctx, *old, o.upgrade)
 	if err != nil {
 		return err
 	}
-	if err := l.writeLock(*old, lock, o.lockfile == "readonly"); err != nil {
+	if err := l.writeLock(*old, next, o.lockfile == "readonly"); err != nil {
 		return err
 	}
 	return a.initDone(l, written)
@@ -86,8 +86,8 @@ func (a author) initModule(ctx context.Context, dir string, o initOptions) error
 
 // lock chooses the binary of every plugin the module uses, and reports every
 // plugin that has none.
-func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
-	var lock dsl.Lock
+func (l *linked) lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lock, error) {
+	var next lock.Lock
 	var problems diag.Diagnostics
 	uses := map[string][]agents.Use{}
 	for _, use := range l.parsed.Agents() {
@@ -100,7 +100,7 @@ func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		u := &l.used[i]
 		part, err := l.catalog.Lock(ctx, uses[u.Plugin], old, upgrade)
 		if err == nil {
-			lock.Agents = append(lock.Agents, part.Agents...)
+			next.Agents = append(next.Agents, part.Agents...)
 			u.binary, err = l.catalog.Resolve(ctx, agents.Use{Name: u.Plugin}, &part)
 		}
 		if u.err = err; err != nil {
@@ -110,22 +110,22 @@ func (l *linked) lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		}
 	}
 	if problems.HasErrors() {
-		return dsl.Lock{}, &problem{problems}
+		return lock.Lock{}, &problem{problems}
 	}
-	return lock, ctx.Err()
+	return next, ctx.Err()
 }
 
 // writeLock writes the lock file if it changes.
-func (l *linked) writeLock(old, lock dsl.Lock, readonly bool) error {
-	before, after := dsl.FormatLock(old), dsl.FormatLock(lock)
-	if bytes.Equal(before, after) && (len(lock.Agents) > 0 || len(old.Agents) == 0) {
+func (l *linked) writeLock(old, next lock.Lock, readonly bool) error {
+	before, after := lock.Format(old), lock.Format(next)
+	if bytes.Equal(before, after) && (len(next.Agents) > 0 || len(old.Agents) == 0) {
 		return nil
 	}
 	if readonly {
 		return failed("Lock file would change", "%s does not fit the module and its agents. "+
-			"Run `engine init` without --lockfile=readonly and commit the result.", dsl.LockFile)
+			"Run `engine init` without --lockfile=readonly and commit the result.", lock.File)
 	}
-	if err := replaceFile(filepath.Join(l.dir, dsl.LockFile), after); err != nil {
+	if err := replaceFile(filepath.Join(l.dir, lock.File), after); err != nil {
 		return fmt.Errorf("write the lock file: %w", err)
 	}
 	return nil
@@ -140,7 +140,7 @@ func (a author) initDone(l *linked, written []string) error {
 				"source": string(u.binary.Source), "checksum": u.binary.Checksum, "locked": u.binary.Source != agents.SourceDev,
 			}
 		}
-		return a.printJSON(map[string]any{"agents": out, "lock_file": filepath.ToSlash(filepath.Join(l.shown, dsl.LockFile)), "written": written})
+		return a.printJSON(map[string]any{"agents": out, "lock_file": filepath.ToSlash(filepath.Join(l.shown, lock.File)), "written": written})
 	}
 	table := render.Table{Head: []string{"AGENT", "VERSION", "SOURCE", "SHA-256"}}
 	for _, u := range l.used {
@@ -156,5 +156,5 @@ func (a author) initDone(l *linked, written []string) error {
 	if err := table.Write(a.stdout); err != nil {
 		return err
 	}
-	return a.print("Locked in %s. Keep it under version control.\n", filepath.ToSlash(filepath.Join(l.shown, dsl.LockFile)))
+	return a.print("Locked in %s. Keep it under version control.\n", filepath.ToSlash(filepath.Join(l.shown, lock.File)))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -29,8 +30,8 @@ func (f *agentFlags) add(cmd *cobra.Command) {
 }
 
 // catalog returns the catalogue of agents for a module's directory and its lock
-// file. dir may be "": then no project is searched. lock may be nil.
-func (a opener) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catalog, error) {
+// file. dir may be "": then no project is searched. locked may be nil.
+func (a opener) catalog(dir string, locked *lock.Lock, f agentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.env)
 	if diags.HasErrors() {
 		return nil, &problem{diags}
@@ -42,7 +43,7 @@ func (a opener) catalog(dir string, lock *dsl.Lock, f agentFlags) (*agents.Catal
 	for _, d := range f.pluginDirs {
 		search.PluginDirs = append(search.PluginDirs, a.path(d))
 	}
-	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: lock, CacheDir: agents.CacheDir(a.env), Logger: a.logger()}), nil
+	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: locked, CacheDir: agents.CacheDir(a.env), Logger: a.logger()}), nil
 }
 
 // A linked module is ready to run.
@@ -213,21 +214,21 @@ func hintOf(err error) string {
 }
 
 // readLock reads the lock file next to the module; nil = there is none.
-func (m *module) readLock() (*dsl.Lock, error) { return readLock(m.dir, m.shown) }
+func (m *module) readLock() (*lock.Lock, error) { return readLock(m.dir, m.shown) }
 
 // readLock reads the lock file in dir, which messages call shown; nil = there is
 // none.
-func readLock(dir, shown string) (*dsl.Lock, error) {
-	src, err := readRegular(filepath.Join(dir, dsl.LockFile), maxFile)
+func readLock(dir, shown string) (*lock.Lock, error) {
+	src, err := readRegular(filepath.Join(dir, lock.File), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
-	lock, diags := dsl.ReadLock(src, path.Join(shown, dsl.LockFile))
+	read, diags := lock.Read(src, path.Join(shown, lock.File))
 	if diags.HasErrors() {
 		return nil, &problem{diags}
 	}
-	return &lock, nil
+	return &read, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/sdk/plugin"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -53,7 +54,7 @@ type Listed struct {
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *dsl.Lock    // of the module whose own place is searched; nil = it has none
+	Lock     *lock.Lock   // of the module whose own place is searched; nil = it has none
 	CacheDir string       // for descriptions; "" = not cached
 	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
 	Logger   *slog.Logger // nil = nowhere
@@ -63,7 +64,7 @@ type CatalogOptions struct {
 // used and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
-	lock    *dsl.Lock // nil = none
+	lock    *lock.Lock // nil = none
 	cache   cache
 	tempDir string
 	logger  *slog.Logger

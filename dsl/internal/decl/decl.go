@@ -31,13 +31,13 @@ type Agent struct {
 
 // A Variable is a variable block.
 type Variable struct {
-	name, description string
-	where             hcl.Range
-	deployment        bool
+	Name, Description string
+	Where             hcl.Range
+	Deployment        bool
 	Type              cty.Type // cty.DynamicPseudoType if neither written nor inferred
-	typeText          string
+	TypeText          string
 	typed             bool      // a type was written
-	kind              valueKind // of the default, where typ does not say it
+	kind              valueKind // of the default, where Type does not say it
 	element           cty.Type  // of kindList
 	defaults          *typeexpr.Defaults
 	Default           cty.Value // converted default; cty.NilVal = none

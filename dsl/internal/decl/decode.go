@@ -92,23 +92,23 @@ func (d *decoder) engine(b *syntax.Block) {
 // variable reads a declaration into a map. It returns it if its name is taken.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
-	if dup && first.deployment == deployment {
-		d.duplicate(b, first.where)
+	if dup && first.Deployment == deployment {
+		d.duplicate(b, first.Where)
 	} else if dup {
 		d.Errorf(b.DefRange, "Variable shadows another",
 			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
-			b.Label, report.Range(first.where))
+			b.Label, report.Range(first.Where))
 	}
 	v := &Variable{
-		name: b.Label, where: b.DefRange, deployment: deployment, Type: cty.DynamicPseudoType,
-		typeText: "any", Nullable: true, description: d.lit.text(b, "description"),
+		Name: b.Label, Where: b.DefRange, Deployment: deployment, Type: cty.DynamicPseudoType,
+		TypeText: "any", Nullable: true, Description: d.lit.text(b, "description"),
 	}
 	v.Sensitive = d.lit.flag(b, "sensitive", false)
 	v.Nullable = d.lit.flag(b, "nullable", true)
 	if e := b.Attr("type"); e != nil {
 		if ty, defs, ok := d.lit.typeOf(e); ok {
 			v.Type, v.defaults, v.typed = ty, defs, true
-			v.typeText = typeexpr.TypeString(ty)
+			v.TypeText = typeexpr.TypeString(ty)
 		}
 	}
 	if e := b.Attr("default"); e != nil {
@@ -132,11 +132,11 @@ func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // not missing, only broken
 		return
 	}
-	val, err := v.convert(val)
+	val, err := v.Convert(val)
 	if err != nil {
-		d.Errorf(e.Range, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.name, v.typeText, err)
+		d.Errorf(e.Range, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.Name, v.TypeText, err)
 	} else if val.IsNull() && !v.Nullable {
-		d.Errorf(e.Range, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.name)
+		d.Errorf(e.Range, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.Name)
 	}
 	v.Default = val
 	if !d.m.Older {

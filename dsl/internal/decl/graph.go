@@ -87,7 +87,7 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 		d.refs.local(l, ns)
 	}
 	for _, n := range sorted.Keys(w.Variables) {
-		if v := w.Variables[n]; !v.deployment {
+		if v := w.Variables[n]; !v.Deployment {
 			d.validations(v, ns)
 		}
 	}

@@ -26,11 +26,11 @@ func (v *Variable) infer() {
 	switch ty := v.Default.Type(); {
 	case ty.IsTupleType():
 		v.kind, v.element = kindList, commonPrimitive(ty.TupleElementTypes())
-		v.typeText = "list(" + value.TypeText(v.element) + ")"
+		v.TypeText = "list(" + value.TypeText(v.element) + ")"
 	case ty.IsObjectType():
-		v.kind, v.typeText = kindObject, "object"
+		v.kind, v.TypeText = kindObject, "object"
 	case !ty.HasDynamicTypes():
-		v.Type, v.typeText = ty, typeexpr.TypeString(ty)
+		v.Type, v.TypeText = ty, typeexpr.TypeString(ty)
 	}
 }
 

@@ -68,7 +68,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
 			Name: w.Name, Description: w.Description, Pivot: -1, Order: w.Order,
-			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: decl.VariableList(w.Variables),
+			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
 	wl.shapes()
@@ -84,8 +84,8 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	undoLinker{wl}.soundness()
 	wl.out.Shortest = stepLinker{wl}.shortest()
 	wl.out.Confidential = confidential(wl)
-	b := &decl.Bind{Ev: ev, Decls: w.Variables, Known: l.known, Sources: l.m.Sources, Places: l.m.Places}
-	noun.SetBind(wl.out, b.Values)
+	b := &bind{ev: ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
+	noun.SetBind(wl.out, b.values)
 	return wl.out
 }
 

@@ -218,7 +218,7 @@ func (l stepLinker) conditions(decls []*decl.Condition, code string) []noun.Cond
 		}
 		x := noun.Condition{
 			Check:   exprFunc(l.workflowLinker, c.Condition, "condition", cty.Bool, value.BoolOf),
-			Message: exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, func(v cty.Value) (string, error) { return decl.MessageText(v), nil }),
+			Message: exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
 			Code:    exprFunc(l.workflowLinker, c.Code, "error_code", cty.String, codeOf),
 		}
 		if x.Code == nil {
