@@ -19,6 +19,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/sdk/plugin"
 	"github.com/saga-engine/engine/sdk/schema"
 )
@@ -55,7 +56,7 @@ type Listed struct {
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *dsl.Lock    // lock file of the module whose own directory is searched; nil = none
+	Lock     *lock.Lock   // lock file of the module whose own directory is searched; nil = none
 	CacheDir string       // directory for descriptions; "" = they are not cached
 	TempDir  string       // directory for the private copies of binaries that are asked; "" = os.TempDir
 	Logger   *slog.Logger // nil = nothing is logged
@@ -65,7 +66,7 @@ type CatalogOptions struct {
 // and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
-	lock    *dsl.Lock // nil = there is no lock file
+	lock    *lock.Lock // nil = there is no lock file
 	cache   cache
 	tempDir string
 	logger  *slog.Logger

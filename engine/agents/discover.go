@@ -14,8 +14,8 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 )
 
 // binaryPrefix is the beginning of the name of every agent's binary.
@@ -276,7 +276,7 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 	if err != nil {
 		return o, diag.Diagnostics{{Severity: diag.SeverityError, Summary: "Cannot read the configuration file", Detail: err.Error()}}
 	}
-	conf, diags := dsl.ReadUserConfig(src, path)
+	conf, diags := lock.ReadUserConfig(src, path)
 	o.DevOverrides = conf.DevOverrides
 	for name, p := range o.DevOverrides {
 		if !filepath.IsAbs(p) {

@@ -3,7 +3,7 @@ package agents
 import (
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 const (
@@ -85,5 +85,5 @@ func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string
 	for s := range more {
 		all = append(all, s)
 	}
-	return dsl.Redactor(all)
+	return secret.Redactor(all)
 }

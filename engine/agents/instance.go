@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
@@ -157,7 +157,7 @@ func (i *instance) announce(pause time.Duration) {
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
-	config, err := dsl.ResolveSecrets(spec.Config, func(ref string) (string, error) {
+	config, err := secret.Resolve(spec.Config, func(ref string) (string, error) {
 		text, err := opts.Secrets(ref)
 		if err == nil {
 			secrets = append(secrets, text)
@@ -211,10 +211,10 @@ func scrub(err error, secrets []string) error {
 	switch {
 	case errors.As(err, &ended):
 		mended := *ended
-		mended.Err = errors.New(dsl.Redactor(secrets)(ended.Err.Error()))
+		mended.Err = errors.New(secret.Redactor(secrets)(ended.Err.Error()))
 		return &mended
 	case errors.As(err, &refused):
-		return &ConfigError{Name: refused.Name, Err: errors.New(dsl.Redactor(secrets)(refused.Err.Error()))}
+		return &ConfigError{Name: refused.Name, Err: errors.New(secret.Redactor(secrets)(refused.Err.Error()))}
 	}
 	return err
 }
@@ -244,8 +244,8 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 func (i *instance) environ() []string {
 	var env []string
 	for _, name := range i.agent.spec.Env {
-		if dsl.ReservedEnv(name) {
-			i.logger().Warn("variable withheld", "variable", name, "why", dsl.ReservedEnvRule)
+		if secret.ReservedEnv(name) {
+			i.logger().Warn("variable withheld", "variable", name, "why", secret.ReservedEnvRule)
 			continue
 		}
 		if value, ok := i.agent.pool.opts.LookupEnv(name); ok {
@@ -262,7 +262,7 @@ func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
-		next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink, secrets: secrets, redact: dsl.Redactor(secrets),
+		next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink, secrets: secrets, redact: secret.Redactor(secrets),
 	})
 	return l.With("agent", i.agent.spec.Name, "instance", i.number)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/lock"
 )
 
 // A Use says which agent a module uses.
@@ -33,15 +33,15 @@ func (e *LockError) Unwrap() error { return e.Err }
 func (e *LockError) Hint() string { return e.hint }
 
 // Resolve returns the binary that a module uses for an agent. This is the locked binary,
-// whose checksum is compared. If lock is nil, it is the result of Find. An override is used
+// whose checksum is compared. If of is nil, it is the result of Find. An override is used
 // whatever the lock says. Resolve returns the errors of Find and Exact, or a *LockError.
-func (c *Catalog) Resolve(ctx context.Context, use Use, lock *dsl.Lock) (Binary, error) {
-	if lock == nil || c.overridden(use.Name) {
+func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
+	if of == nil || c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
 	}
-	locked, ok := lock.Agent(use.Name)
+	locked, ok := of.Agent(use.Name)
 	if !ok {
-		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", dsl.LockFile), hint: "run `engine init`"}
+		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", lock.File), hint: "run `engine init`"}
 	}
 	fit, err := Fits(use.Constraint, locked.Version)
 	if err != nil {
@@ -50,14 +50,14 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, lock *dsl.Lock) (Binary,
 	if !fit {
 		return Binary{}, &LockError{
 			Name: use.Name, hint: "run `engine init --upgrade`",
-			Err: fmt.Errorf("%s holds version %s, which %q does not allow", dsl.LockFile, locked.Version, use.Constraint),
+			Err: fmt.Errorf("%s holds version %s, which %q does not allow", lock.File, locked.Version, use.Constraint),
 		}
 	}
 	sum, ok := locked.Hashes[Platform()]
 	if !ok {
 		return Binary{}, &LockError{
 			Name: use.Name, hint: "run `engine init` on this platform",
-			Err: fmt.Errorf("%s holds no hash for %s", dsl.LockFile, Platform()),
+			Err: fmt.Errorf("%s holds no hash for %s", lock.File, Platform()),
 		}
 	}
 	return c.Exact(ctx, use.Name, locked.Version, sum)
@@ -74,8 +74,8 @@ func (c *Catalog) overridden(name string) bool {
 // binary that fits is taken instead. The hashes for other platforms are kept if the version
 // is unchanged. Overrides are not locked. Entries of agents that are not used any more are
 // dropped.
-func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
-	var out dsl.Lock
+func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
+	var out lock.Lock
 	for _, use := range merge(uses) {
 		before, had := old.Agent(use.Name)
 		if c.overridden(use.Name) {
@@ -86,9 +86,9 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bo
 		}
 		b, err := c.choose(ctx, use, before, upgrade)
 		if err != nil {
-			return dsl.Lock{}, err
+			return lock.Lock{}, err
 		}
-		next := dsl.LockedAgent{
+		next := lock.Agent{
 			Name: use.Name, Version: b.Version, Constraint: use.Constraint,
 			Hashes: map[string]string{Platform(): b.Checksum},
 		}
@@ -104,7 +104,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bo
 }
 
 // choose returns the binary to lock. before is the former entry, or zero.
-func (c *Catalog) choose(ctx context.Context, use Use, before dsl.LockedAgent, upgrade bool) (Binary, error) {
+func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}

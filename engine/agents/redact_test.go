@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/sdk"
@@ -15,10 +15,10 @@ import (
 // belongs to which call or to the configuration.
 func TestSecretThatContainsAnother(t *testing.T) {
 	const inner, outer = "fish", "sw0rd-fish-and-chips"
-	call := func(run, secret string) *activeCall {
-		secrets := []string{secret}
+	call := func(run, key string) *activeCall {
+		secrets := []string{key}
 		return &activeCall{life: &life{birth: 1}, call: invoke.Call{
-			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: dsl.Redactor(secrets), Secrets: secrets,
+			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: secret.Redactor(secrets), Secrets: secrets,
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -44,7 +44,7 @@ func TestSecretThatContainsAnother(t *testing.T) {
 				b.begin(f)
 			}
 			log := slog.New(&tagged{
-				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: dsl.Redactor(test.config),
+				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: secret.Redactor(test.config),
 				sink: func(l store.LogLine) { sunk = append(sunk, l.Message) },
 			})
 			log.Info("key "+outer+" refused", append([]any{"detail", outer}, test.attrs...)...)

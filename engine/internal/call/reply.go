@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -133,7 +134,7 @@ func (r *redactor) text(s string) string {
 	if len(r.secrets) == 0 {
 		return strings.ToValidUTF8(s, "\ufffd")
 	}
-	r.once.Do(func() { r.replace = dsl.Redactor(r.secrets) })
+	r.once.Do(func() { r.replace = secret.Redactor(r.secrets) })
 	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 

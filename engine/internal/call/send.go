@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/invoke"
@@ -86,7 +86,7 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
+	data, err := secret.Resolve(c.Invoke.Input, func(ref string) (string, error) {
 		s, err := cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err

@@ -17,7 +17,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "a secret that contains another is replaced as a whole",
-		in:   "dsl.Redactor",
+		in:   "secret.Redactor",
 		old:  "len(b)-len(a)",
 		new:  "len(a)-len(b)",
 		by:   catches("dsl", "^TestRedactor$"),
@@ -218,7 +218,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "agents stand in the lock file in order of name",
-		in:   "dsl.FormatLock",
+		in:   "lock.Format",
 		old:  "agents[i].Name < agents[j].Name", new: "agents[i].Version > agents[j].Version",
 		by: catches("dsl", "^TestLockRoundTrip$"),
 	},
@@ -242,7 +242,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "an override of an agent that is no name of one is refused",
-		in:   "dsl.ReadUserConfig",
+		in:   "lock.ReadUserConfig",
 		old:  "case !lockedName.MatchString(name):", new: `case name == "":`,
 		by: catches("dsl", "^TestReadUserConfig$"),
 	},

@@ -216,7 +216,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a secret is found as it stands in JSON",
-		in:   "dsl.Redactor",
+		in:   "secret.Redactor",
 		old:  "found = append(found, string(quoted[1:len(quoted)-1]))",
 		new:  "_ = quoted",
 		by:   catches("dsl", "^TestRedactor$"),

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 // A step is one line of a plan.
@@ -147,7 +148,7 @@ func (p *step) describe() []string {
 	return notes
 }
 
-func (p *step) afterUnknown() []dsl.Rung { return afterUnknown(p.wf, p.step, p.settings) }
+func (p *step) afterUnknown() []rung.Rung { return afterUnknown(p.wf, p.step, p.settings) }
 
 func (p *step) triesText(n int) string {
 	switch {

@@ -1,0 +1,19 @@
+package metered
+
+import "testing"
+
+// TestOverrunStays: what the library catches does not save an expression.
+func TestOverrunStays(t *testing.T) {
+	m := &Meter{}
+	if !m.Take(MaxCost, MaxMemory) || m.Take(1, 0) || m.Take(0, 0) || m.Over != overCost {
+		t.Errorf("cost %d, over %v", m.Cost, m.Over)
+	}
+	m = &Meter{}
+	if m.Take(0, MaxMemory+1) || m.Over != overMemory {
+		t.Errorf("memory %d, over %v", m.Memory, m.Over)
+	}
+	m = &Meter{}
+	if m.Take(1<<62, 1<<62) || m.Cost < 0 || m.Memory < 0 {
+		t.Errorf("cost %d, memory %d", m.Cost, m.Memory)
+	}
+}
