@@ -23,7 +23,6 @@ const minArrows = 20
 var upwardToday = map[string]int{
 	"cmd/bench":                12,
 	"cmd/engine":               18,
-	"dsl":                      12,
 	"engine/agents":            28,
 	"engine/internal/call":     25,
 	"engine/internal/cluster":  15,

@@ -25,7 +25,7 @@
 // # Reading order
 //
 //  1. examples/order-saga/workflow.hcl: what people write
-//  2. dsl/workflow.go: the same as immutable nouns
+//  2. dsl/internal/noun/workflow.go: the same as immutable nouns
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: what a run does about it, as a pure function
 //  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act
