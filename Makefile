@@ -8,7 +8,7 @@ TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzCheck sdk/internal/fastjson:FuzzDecode sdk/jsonscan:FuzzTree sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl/lock:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzCheck sdk/internal/fastjson:FuzzDecode sdk/jsonscan:FuzzTree sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
 MODULES := cmd/bench examples/own-agent
 PLATFORMS := linux darwin windows
 

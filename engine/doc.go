@@ -26,7 +26,7 @@
 // # Reading order
 //
 //  1. examples/order-saga/workflow.hcl: what people write
-//  2. dsl/workflow.go: the same as Go types that never change
+//  2. dsl/internal/noun/workflow.go: the same as Go types that never change
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: the decision about an event, as a pure function
 //  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act

@@ -8,7 +8,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
-	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -179,6 +178,9 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 	return nil
 }
 
+// maxText bounds what one local value may hold.
+const maxText = 4 << 20
+
 // checkSize keeps local values from doubling each other until memory is full.
 // A meter that is overdrawn meanwhile stays so.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
@@ -190,7 +192,7 @@ func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	switch w := m.Weigh(v); {
 	case w.Bits > 4*value.MaxDigits:
 		return value.ErrDigits
-	case w.Size() > functions.MaxText:
+	case w.Size() > maxText:
 		return errors.New("a local value may hold at most 4 MiB")
 	}
 	return nil

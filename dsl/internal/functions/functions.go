@@ -109,9 +109,6 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// MaxText bounds what one local value may hold.
-const MaxText = 4 << 20
-
 // limited refuses format strings with absurd widths, which cost as much
 // memory as they name.
 func limited(f function.Function) function.Function {

@@ -176,8 +176,8 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// A readMail is what readInbox brings back to the shard.
-type readMail struct {
+// A readMessages is what readInbox brings back to the shard.
+type readMessages struct {
 	r       *ownedRun
 	epoch   int // of the inbox when reading began
 	letters []Message
@@ -215,7 +215,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 				err = unable
 			}
 		}
-		sh.give(task{run: r.id, back: &readMail{r, epoch, letters, len(letters) == limit, err}})
+		sh.give(task{run: r.id, back: &readMessages{r, epoch, letters, len(letters) == limit, err}})
 	}()
 }
 

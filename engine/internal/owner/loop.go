@@ -78,7 +78,7 @@ func (sh *shard) brought(ctx context.Context, back any) {
 			of.r.inHand = true // until the next decision
 		}
 		sh.loaded(ctx, of.r, of.story, of.err)
-	case *readMail:
+	case *readMessages:
 		sh.inboxRead(ctx, of)
 	case *costlyDecision:
 		sh.offloaded(ctx, of)
@@ -244,7 +244,7 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 }
 
 // inboxRead continues a run whose messages were read.
-func (sh *shard) inboxRead(ctx context.Context, m *readMail) {
+func (sh *shard) inboxRead(ctx context.Context, m *readMessages) {
 	r, letters, more, err := m.r, m.letters, m.more, m.err
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != m.epoch {

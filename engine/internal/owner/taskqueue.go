@@ -19,7 +19,7 @@ type task struct {
 	d    *delivery
 	it   *commit.Item
 	call *call.Call // the call that was answered
-	back any        // a *loadedRun, *readMail or *costlyDecision: what a goroutine brings that worked for the shard
+	back any        // a *loadedRun, *readMessages or *costlyDecision: what a goroutine brings that worked for the shard
 	fn   func(context.Context)
 }
 

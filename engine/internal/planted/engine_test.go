@@ -216,10 +216,10 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a secret is found as it stands in JSON",
-		in:   "secret.Redactor",
+		in:   "dsl/secret.Redactor",
 		old:  "found = append(found, string(quoted[1:len(quoted)-1]))",
 		new:  "_ = quoted",
-		by:   catches("dsl", "^TestRedactor$"),
+		by:   catches("dsl/secret", "^TestRedactor$"),
 	},
 	{
 		name: "an output that repeats a secret becomes sensitive",
