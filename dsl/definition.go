@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
@@ -216,3 +217,7 @@ func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agen
 	}
 	return files, answers, agents, nil
 }
+
+// Sources returns the source files of the definition by name, as they were when
+// it was linked. The caller must not change their bytes.
+func (d *Definition) Sources() map[string][]byte { return maps.Clone(d.module.Files) }

@@ -26,7 +26,7 @@ type Lock struct {
 	Agents []Agent // by name, each name once
 }
 
-// A Agent is one agent in a lock.
+// An Agent is one agent in a lock.
 type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // the one version in use

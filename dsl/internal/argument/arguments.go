@@ -11,6 +11,36 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
+// A List holds the compiled attributes of an input or config block.
+type List struct {
+	Evaluator *eval.Evaluator
+	Self      int
+	List      []Argument // by name; also those not written that have a default
+	UsesSelf  bool
+	konst     *value.Value
+	room      int // bytes to make room for
+}
+
+// An Argument is one attribute of an input or config block.
+type Argument struct {
+	Spec     *Spec
+	Name     string
+	Path     []byte         // JSON pointer
+	Compiled *eval.Compiled // nil: it was not written and has a default
+	At       diag.Range
+	Direct   *fasteval.Expr // nil: the evaluator evaluates it
+	Ready    *ready         // its value, if that is known
+	Preset   *ready         // its default; nil = none
+}
+
+// A ready is the value of an argument that depends on nothing, as it is
+// written; without JSON the argument is left out.
+type ready struct {
+	json      []byte
+	sensitive []string // pointers from the object of all arguments
+	secrets   []value.Secret
+}
+
 // ReadyOf writes an argument; nil if it cannot be.
 func ReadyOf(name string, v cty.Value) *ready {
 	if v == cty.NilVal {
@@ -93,7 +123,7 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	return e.Finish(), nil
 }
 
-// evaluate has the evaluator evaluate one argument.
+// evaluate evaluates one argument with the general evaluator.
 func (a *List) evaluate(x *Argument, s *eval.Scope) (cty.Value, error) {
 	if x.Compiled == nil {
 		return x.Spec.mark(x.Spec.Default), nil
@@ -128,7 +158,8 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct writes an argument without the evaluator; false leaves e as it was.
+// direct writes an argument with the fast evaluator. If that gives up, direct returns false
+// and leaves e as it was.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()
@@ -141,34 +172,4 @@ func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
 	}
 	return ok
-}
-
-// An Argument is one attribute of an input or config block.
-type Argument struct {
-	Spec     *Spec
-	Name     string
-	Path     []byte         // JSON pointer
-	Compiled *eval.Compiled // nil: it was not written and has a default
-	At       diag.Range
-	Direct   *fasteval.Expr // nil: the evaluator evaluates it
-	Ready    *ready         // its value, if that is known
-	Preset   *ready         // its default; nil = none
-}
-
-// A ready is the value of an argument that depends on nothing, as it is
-// written; without JSON the argument is left out.
-type ready struct {
-	json      []byte
-	sensitive []string // pointers from the object of all arguments
-	secrets   []value.Secret
-}
-
-// List are the compiled attributes of an input or config block.
-type List struct {
-	Evaluator *eval.Evaluator
-	Self      int
-	List      []Argument // by name; also those not written that have a default
-	UsesSelf  bool
-	konst     *value.Value
-	room      int // bytes to make room for
 }

@@ -12,31 +12,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Preset is what stands for an argument that is not written; nil if it has no
-// default.
-func (s *Spec) Preset() *ready {
-	if s.Default == cty.NilVal {
-		return nil
-	}
-	return ReadyOf(s.Field.Name, s.mark(s.Default))
-}
-
-// takes reports whether an argument is surely taken as it is written: neither
-// null, for which there may be a default, nor outside its enum, nor a text that
-// has to be looked at.
-func (s *Spec) takes(json []byte) bool {
-	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
-}
-
-// mark marks a default like a value that was given.
-func (s *Spec) mark(v cty.Value) cty.Value {
-	if s.Field.Sensitive {
-		return v.Mark(value.SensitiveMark{})
-	}
-	return v
-}
-
-// An Spec is one argument an action (or a config) takes.
+// A Spec is one argument an action (or a config) takes.
 type Spec struct {
 	Field   schema.Field
 	Type    cty.Type
@@ -199,4 +175,28 @@ func isSecret(marks cty.ValueMarks) bool {
 		}
 	}
 	return false
+}
+
+// mark marks a default like a value that was given.
+func (s *Spec) mark(v cty.Value) cty.Value {
+	if s.Field.Sensitive {
+		return v.Mark(value.SensitiveMark{})
+	}
+	return v
+}
+
+// Preset is what stands for an argument that is not written; nil if it has no
+// default.
+func (s *Spec) Preset() *ready {
+	if s.Default == cty.NilVal {
+		return nil
+	}
+	return ReadyOf(s.Field.Name, s.mark(s.Default))
+}
+
+// takes reports whether an argument is surely taken as it is written: neither
+// null, for which there may be a default, nor outside its enum, nor a text that
+// has to be looked at.
+func (s *Spec) takes(json []byte) bool {
+	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

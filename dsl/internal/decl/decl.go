@@ -13,8 +13,31 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// Declarations are what the blocks of a module say, checked as far as that is
-// possible without the agents. Link turns them into a Workflow.
+// A Module holds the declarations of a module: what its blocks say, checked as far as that
+// is possible without the agents. Package link makes workflows of them.
+type Module struct {
+	Files   map[string][]byte // that make up the module
+	Sources map[string][]byte // all that were read, for messages
+	Reads   functions.Reads
+	Places  report.Places
+
+	Agents    map[string]*Agent
+	Variables map[string]*Variable   // of file level
+	locals    map[string]*eval.Local // of file level
+	ownLocals []*eval.Local          // the same, and their twins
+	Workflows []*Workflow            // with twins
+	Auto      []noun.Assignment
+	Funcs     map[string]function.Function
+	File      string
+	Failed    bool
+	Partial   bool // a file could not be parsed: names are missing
+	Older     bool // stored before some rules were made, which do not hold for it
+
+	// Declarations whose name is taken, which is an error: checked for others,
+	// and never used.
+	TwinAgents    []*Agent
+	TwinVariables []*Variable // of file level
+}
 
 // An Agent is an agent block, or an agent that an action only names.
 type Agent struct {
@@ -141,28 +164,3 @@ const (
 	kindList
 	kindObject
 )
-
-// A Module is the declarations of a module.
-type Module struct {
-	Files   map[string][]byte // that make up the module
-	Sources map[string][]byte // all that were read, for messages
-	Reads   functions.Reads
-	Places  report.Places
-
-	Agents    map[string]*Agent
-	Variables map[string]*Variable   // of file level
-	locals    map[string]*eval.Local // of file level
-	ownLocals []*eval.Local          // those of locals, and their twins
-	Workflows []*Workflow            // and their twins
-	Auto      []noun.Assignment
-	Funcs     map[string]function.Function
-	File      string
-	Failed    bool
-	Partial   bool // a file could not be parsed: names are missing
-	Older     bool // stored before some rules were made, which do not hold for it
-
-	// Declarations whose name is taken, which is an error: checked for others,
-	// and never used.
-	TwinAgents    []*Agent
-	TwinVariables []*Variable // of file level
-}

@@ -18,17 +18,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// collectionOrText takes a text that is a list or an object as one, and any
-// other as the string that it is.
-func collectionOrText(a noun.Assignment) cty.Value {
-	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
-		if x, err := parseText(a); err == nil {
-			return x
-		}
-	}
-	return cty.StringVal(a.Text)
-}
-
 // A variableReader reads values that people give to variables.
 type variableReader struct{ *report.Reporter }
 
@@ -133,4 +122,15 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
 	}
 	return x, nil
+}
+
+// collectionOrText takes a text that is a list or an object as one, and any
+// other as the string that it is.
+func collectionOrText(a noun.Assignment) cty.Value {
+	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
+		if x, err := parseText(a); err == nil {
+			return x
+		}
+	}
+	return cty.StringVal(a.Text)
 }

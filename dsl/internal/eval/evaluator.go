@@ -12,15 +12,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Run evaluates an expression for a run.
-func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
-	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
-	if diags.HasErrors() {
-		return cty.NilVal, runtimeError(diags)
-	}
-	return v, nil
-}
-
 // An Evaluator evaluates the expressions of one linked workflow (or of the
 // file level, with no steps).
 type Evaluator struct {
@@ -44,6 +35,15 @@ type StepShape struct {
 	Each bool
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments, all optional
+}
+
+// Run evaluates an expression for a run.
+func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
+	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
+	if diags.HasErrors() {
+		return cty.NilVal, runtimeError(diags)
+	}
+	return v, nil
 }
 
 // Value evaluates an expression in a world.

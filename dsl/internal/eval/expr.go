@@ -10,79 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A Local is one local value.
-type Local struct {
-	Name  string
-	Where hcl.Range
-	Expr  *Expr
-	File  bool
-}
-
-func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	if c.Secrets {
-		return secretTree(c.Syntax, ctx)
-	}
-	return metered.Evaluate(c.Metered, ctx)
-}
-
-// LiteralString returns the only argument of a call if it is a plain string.
-func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
-	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(Calls(call.Args[0])) > 0 {
-		return "", false
-	}
-	v, diags := metered.EvaluateOnce(call.Args[0], nil, nil)
-	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
-		return "", false
-	}
-	return v.AsString(), true
-}
-
-// SecretRule says where secret() may be written.
-const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
-
-// A Compiled expression knows what it refers to, so that only that is put
-// into its evaluation context.
-type Compiled struct {
-	Syntax     hclsyntax.Expression // as written
-	Metered    hclsyntax.Expression // as it is evaluated
-	Refs       []hcl.Traversal      // that were not refused
-	Vars       bool
-	Locals     []*Local
-	Steps      []int             // direct and through locals, ascending
-	Direct     map[int]hcl.Range // steps the expression names itself
-	Named      []int             // the keys of direct, ascending
-	Each       bool
-	EachKey    bool
-	Self       bool
-	SelfOutput bool
-	Failure    bool
-	Run        bool
-	Secrets    bool
-	Constant   *cty.Value // value, if it refers to nothing
-}
-
-// Calls returns the calls of the named functions in an expression, of all
-// functions if none is named.
-func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
-	var out []*hclsyntax.FunctionCallExpr
-	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
-			if len(only) == 0 {
-				out = append(out, c)
-			}
-			for _, name := range only {
-				if c.Name == name {
-					out = append(out, c)
-				}
-			}
-		}
-		return nil
-	})
-	return out
-}
-
-// An Expr is an expression as written. The JSON form is converted, so that
-// everything after this point sees one kind.
+// An Expr is an expression as it is written. The JSON form was converted to the syntax of
+// HCL, so later code handles one form only.
 type Expr struct {
 	Syntax   hclsyntax.Expression
 	Range    hcl.Range
@@ -138,3 +67,74 @@ func (e *Expr) Elements() ([]*Expr, bool) {
 
 // isJSON reports whether the expression comes from the JSON form.
 func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json") }
+
+// A Compiled expression knows what it refers to. Its evaluation context holds only that.
+type Compiled struct {
+	Syntax     hclsyntax.Expression // as written
+	Metered    hclsyntax.Expression // as it is evaluated
+	Refs       []hcl.Traversal      // that were not refused
+	Vars       bool
+	Locals     []*Local
+	Steps      []int             // indices of steps, also of those that its locals refer to, ascending
+	Direct     map[int]hcl.Range // steps the expression names itself
+	Named      []int             // the keys of Direct, ascending
+	Each       bool
+	EachKey    bool
+	Self       bool
+	SelfOutput bool
+	Failure    bool
+	Run        bool
+	Secrets    bool
+	Constant   *cty.Value // value, if it refers to nothing
+}
+
+// evaluate evaluates the expression in a context that has all that it refers to.
+func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	if c.Secrets {
+		return secretTree(c.Syntax, ctx)
+	}
+	return metered.Evaluate(c.Metered, ctx)
+}
+
+// A Local is one local value.
+type Local struct {
+	Name  string
+	Where hcl.Range
+	Expr  *Expr
+	File  bool
+}
+
+// LiteralString returns the only argument of a call if it is a plain string.
+func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
+	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(Calls(call.Args[0])) > 0 {
+		return "", false
+	}
+	v, diags := metered.EvaluateOnce(call.Args[0], nil, nil)
+	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+// SecretRule says where secret() may be written.
+const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
+
+// Calls returns the calls of the named functions in an expression, of all
+// functions if none is named.
+func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
+	var out []*hclsyntax.FunctionCallExpr
+	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			if len(only) == 0 {
+				out = append(out, c)
+			}
+			for _, name := range only {
+				if c.Name == name {
+					out = append(out, c)
+				}
+			}
+		}
+		return nil
+	})
+	return out
+}

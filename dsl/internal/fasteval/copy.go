@@ -12,11 +12,11 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A copier checks JSON against a shape and writes its canonical form, in one
-// pass and without building a tree. It knows only the common case: it gives up
-// where a value has to be converted and where something is wrong, and then the
-// value goes through the evaluator, which converts, or says what is wrong.
-// Where it does not give up, the outcome is the evaluator's to the byte.
+// A copier checks JSON against a shape and writes its canonical form, in one pass and
+// without building a tree. It knows the common case only: it gives up where a value has to be
+// converted and where something is wrong. Then the general evaluator has to handle the value:
+// it converts, or says what is wrong. Where a copier does not give up, its output is the same
+// as that of the general evaluator, to the byte.
 type copier struct {
 	value.Lexer
 	out   []byte

@@ -16,10 +16,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Expr is an expression in a form that is evaluated on the bytes of the
-// values it refers to: references, templates, objects and lists made of them,
-// comparisons. It gives up, like a copier, wherever anything is unusual, and
-// then the evaluator has its turn: so its outcome is always the evaluator's.
+// An Expr is an expression in a form that is evaluated on the bytes of the values that it
+// refers to. It can be a reference, a template, an object or a list of such, or a comparison.
+// It gives up wherever anything is unusual. Then the general evaluator evaluates, so the
+// outcome is always the same as that of the general evaluator.
 type Expr struct {
 	kind  directKind
 	json  []byte     // constant: canonical JSON; in a template: as it stands in a JSON string

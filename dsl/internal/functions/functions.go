@@ -13,6 +13,13 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
+// Reads are the answers of file() and env(): recorded when first asked, so
+// that a stored definition needs neither.
+type Reads struct {
+	Files map[string]string
+	Env   map[string]*string // nil = not set
+}
+
 // Impure names functions that Terraform has and this language must not have,
 // with what to use instead: the same expression must give the same value
 // whenever it is evaluated.
@@ -144,11 +151,4 @@ func wideFormat(s string) bool {
 		}
 	}
 	return false
-}
-
-// Reads are the answers of file() and env(): recorded when first asked, so
-// that a stored definition needs neither.
-type Reads struct {
-	Files map[string]string
-	Env   map[string]*string // nil = not set
 }

@@ -20,24 +20,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// compiledArgument prepares an argument that was written.
-func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
-	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
-	switch {
-	case len(a.Expr.Syntax.Variables()) == 0: // perhaps with secret()
-		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
-		if err == nil {
-			v, err = spec.Accept(v)
-		}
-		if err == nil {
-			out.Ready = argument.ReadyOf(a.Name, v) // else the error is that of each evaluation
-		}
-	case value.IsPlain(a.Name):
-		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
-	}
-	return out
-}
-
 // exprFunc makes a function of a run from an expression, nil from nil. What is
 // known already is checked and converted here, once.
 func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*eval.Scope) (T, error) {
@@ -167,6 +149,24 @@ func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string
 		}
 		l.Errorf(a.Expr.Range, "Invalid value for argument", "Argument %q of %s: %s.%s", a.Name, title, err, hint)
 	}
+}
+
+// compiledArgument prepares an argument that was written.
+func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
+	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
+	switch {
+	case len(a.Expr.Syntax.Variables()) == 0: // perhaps with secret()
+		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
+		if err == nil {
+			v, err = spec.Accept(v)
+		}
+		if err == nil {
+			out.Ready = argument.ReadyOf(a.Name, v) // else the error is that of each evaluation
+		}
+	case value.IsPlain(a.Name):
+		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
+	}
+	return out
 }
 
 // extraAttributes reports attributes of an object written out that the

@@ -21,30 +21,6 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An argumentLinker links the arguments of blocks: their types, values and evaluation.
-type argumentLinker struct{ *workflowLinker }
-
-func docText(s string) string {
-	if s == "" {
-		return ""
-	}
-	return ": " + trimStop(s)
-}
-
-func trimStop(s string) string {
-	for len(s) > 0 && s[len(s)-1] == '.' {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-func upperFirst(s string) string {
-	if s == "" || s[0] < 'a' || s[0] > 'z' {
-		return s
-	}
-	return string(s[0]-'a'+'A') + s[1:]
-}
-
 // A linker links one module.
 type linker struct {
 	*report.Reporter
@@ -52,10 +28,11 @@ type linker struct {
 	fileLevel *eval.Evaluator
 	agents    map[string]*linkedAgent
 	known     map[string]bool // variables of all workflows
-	// undirected leaves every expression to the evaluator: tests compare.
+	// undirected leaves every expression to the general evaluator. Tests compare the outcomes.
 	undirected bool
 }
 
+// A linkedAgent is an agent of the module with its binary.
 type linkedAgent struct {
 	decl    *decl.Agent
 	bin     noun.AgentBinary
@@ -64,6 +41,7 @@ type linkedAgent struct {
 	missing bool
 }
 
+// A linkedAction is an action that the module uses, with its schema.
 type linkedAction struct {
 	agent  *linkedAgent
 	name   string
@@ -71,6 +49,66 @@ type linkedAction struct {
 	in     map[string]*argument.Spec
 	out    cty.Type
 	broken bool // the schema itself makes no sense
+}
+
+// A workflowLinker links one workflow.
+type workflowLinker struct {
+	*linker
+	decl  *decl.Workflow
+	ev    *eval.Evaluator
+	world *eval.CheckWorld
+	out   *noun.Workflow
+	steps []*linkedStep
+	cur   int // step being linked; -1 = none
+}
+
+// A linkedStep is a step, and the noun that it becomes.
+type linkedStep struct {
+	decl     *decl.Step
+	action   *linkedAction // nil if unknown
+	noun     *noun.Step
+	readOnly bool
+	// The settings of the step and of its undo; nil where they depend on the run.
+	static, undoStatic *noun.Settings
+}
+
+// An argumentLinker links the arguments of blocks: their types, values and evaluation.
+type argumentLinker struct{ *workflowLinker }
+
+// A codeLinker checks the error codes that steps name against those that actions declare.
+type codeLinker struct{ *workflowLinker }
+
+// A stepLinker links one step: its action, settings, conditions and for_each.
+type stepLinker struct{ *workflowLinker }
+
+// An undoLinker links the undo of steps, and checks that everything with an effect has one.
+type undoLinker struct{ *workflowLinker }
+
+// A nullChecker finds expressions that read a value which may be null.
+type nullChecker struct{ *workflowLinker }
+
+// docText is the description of an argument, to be appended to a message.
+func docText(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + trimStop(s)
+}
+
+// trimStop cuts full stops from the end of a text.
+func trimStop(s string) string {
+	for len(s) > 0 && s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// upperFirst begins a text with a capital letter.
+func upperFirst(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
 }
 
 // direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
@@ -123,26 +161,6 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 		return nil
 	}
 	return a
-}
-
-// A workflowLinker links one workflow.
-type workflowLinker struct {
-	*linker
-	decl  *decl.Workflow
-	ev    *eval.Evaluator
-	world *eval.CheckWorld
-	out   *noun.Workflow
-	steps []*linkedStep
-	cur   int // step being linked; -1 = none
-}
-
-type linkedStep struct {
-	decl     *decl.Step
-	action   *linkedAction // nil if unknown
-	noun     *noun.Step
-	readOnly bool
-	// The settings of the step and of its undo; nil where they depend on the run.
-	static, undoStatic *noun.Settings
 }
 
 // shapes finds the action of every step and what its result looks like.
@@ -386,15 +404,3 @@ func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	}
 	return nil
 }
-
-// A codeLinker checks the error codes that steps name against those that actions declare.
-type codeLinker struct{ *workflowLinker }
-
-// A stepLinker links one step: its action, settings, conditions and for_each.
-type stepLinker struct{ *workflowLinker }
-
-// An undoLinker links the undo of steps, and checks that everything with an effect has one.
-type undoLinker struct{ *workflowLinker }
-
-// A nullChecker finds expressions that read a value which may be null.
-type nullChecker struct{ *workflowLinker }

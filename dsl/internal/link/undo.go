@@ -149,8 +149,8 @@ func (l undoLinker) before() {
 	}
 }
 
-// undoable enforces that what changes something says how it is undone, or
-// that it is not.
+// undoable reports a step with effects that neither declares how it is undone nor says
+// compensation = "none".
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || s.action.schema.CompensatedBy != "" {

@@ -8,9 +8,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// AllCodes is how catch names every code.
-const AllCodes = "*"
-
 // A Workflow is one workflow of a linked definition: immutable nouns with
 // every name resolved, so that running it needs neither hcl nor the agents'
 // schemas. Functions in it are pure and safe for concurrent use; a nil
@@ -43,6 +40,20 @@ type Workflow struct {
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
 }
+
+// Bind gives values to all variables of the workflow and returns them as one
+// object. Of several assignments to a name the last one counts. It reports
+// names that are not declared, values that are missing, of the wrong type or
+// refused by a validation.
+func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
+	return w.bind(assigned)
+}
+
+// SetBind gives a workflow its Bind, which needs the declarations of its variables.
+func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }
+
+// AllCodes is how catch names every code.
+const AllCodes = "*"
 
 // Mode says what a failure turns into: undo at once, or wait for a person.
 type Mode uint8
@@ -279,14 +290,3 @@ type ValueFunc func(*eval.Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline.
 type LimitFunc func(*eval.Scope) (Limit, error)
-
-// Bind gives values to all variables of the workflow and returns them as one
-// object. Of several assignments to a name the last one counts. It reports
-// names that are not declared, values that are missing, of the wrong type or
-// refused by a validation.
-func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
-	return w.bind(assigned)
-}
-
-// SetBind gives a workflow its Bind, which needs the declarations of its variables.
-func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }

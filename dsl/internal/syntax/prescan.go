@@ -35,7 +35,7 @@ func Prescan(src []byte, file string) *hcl.Diagnostic {
 	return scanTokens(tokens)
 }
 
-// prescanTemplate is prescan for the inside of a string.
+// prescanTemplate is Prescan for the inside of a string.
 func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	tokens, _ := hclsyntax.LexTemplate(src, file, start)
 	return scanTokens(tokens)
@@ -177,7 +177,7 @@ func textFrame(tokens hclsyntax.Tokens, i int) bool {
 	return t == hclsyntax.TokenTemplateInterp || t == hclsyntax.TokenTemplateControl
 }
 
-// PrescanJSON is prescan for JSON source: it counts brackets outside strings.
+// PrescanJSON is Prescan for JSON source: it counts brackets outside strings.
 func PrescanJSON(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
 		return TooBig(file)

@@ -17,6 +17,9 @@ const MaxDepth = 200
 // MaxSize bounds the JSON of one value.
 const MaxSize = 16 << 20
 
+// The mark on sensitive values. Marks flow through every expression.
+type SensitiveMark struct{}
+
 // A SecretMark stands on the placeholder of a secret while expressions are
 // evaluated. User data is JSON and has no marks, so it cannot forge one.
 type SecretMark struct{ parts *[]SecretPart }
@@ -153,6 +156,3 @@ func (d *valueDecoder) plain(doc any, ptr string) (cty.Value, error) {
 	}
 	return cty.NilVal, errors.New("unexpected JSON value")
 }
-
-// The mark on sensitive values. Marks flow through every expression.
-type SensitiveMark struct{}

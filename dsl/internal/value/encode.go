@@ -21,7 +21,7 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 	return e.Finish(), nil
 }
 
-// A Encoder writes one document, perhaps of several values.
+// An Encoder writes one document, perhaps of several values.
 type Encoder struct {
 	Out          []byte
 	path         []byte // JSON pointer of the value being written

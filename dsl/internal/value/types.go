@@ -10,35 +10,6 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// UnknownOf returns a value of the type of which nothing is known; objects
-// stay objects, so that what is wrong below them shows.
-func UnknownOf(ty cty.Type) cty.Value {
-	switch {
-	case ty.IsObjectType():
-		attrs := map[string]cty.Value{}
-		for name, at := range ty.AttributeTypes() {
-			attrs[name] = UnknownOf(at)
-		}
-		return cty.ObjectVal(attrs)
-	case ty.HasDynamicTypes():
-		return cty.DynamicVal
-	}
-	return cty.UnknownVal(ty.WithoutOptionalAttributesDeep())
-}
-
-// AttributeNames returns the names of an object's attributes in ascending order; nil for any other type.
-func AttributeNames(ty cty.Type) []string {
-	if !ty.IsObjectType() {
-		return nil
-	}
-	names := make([]string, 0, len(ty.AttributeTypes()))
-	for n := range ty.AttributeTypes() {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
-
 // TypeFrom translates a type of an agent's schema.
 func TypeFrom(t schema.Type) (cty.Type, error) {
 	switch t.Kind {
@@ -160,4 +131,33 @@ func PlainType(ty cty.Type) cty.Type {
 		return cty.DynamicPseudoType
 	}
 	return ty.WithoutOptionalAttributesDeep()
+}
+
+// UnknownOf returns a value of the type of which nothing is known; objects
+// stay objects, so that what is wrong below them shows.
+func UnknownOf(ty cty.Type) cty.Value {
+	switch {
+	case ty.IsObjectType():
+		attrs := map[string]cty.Value{}
+		for name, at := range ty.AttributeTypes() {
+			attrs[name] = UnknownOf(at)
+		}
+		return cty.ObjectVal(attrs)
+	case ty.HasDynamicTypes():
+		return cty.DynamicVal
+	}
+	return cty.UnknownVal(ty.WithoutOptionalAttributesDeep())
+}
+
+// AttributeNames returns the names of an object's attributes in ascending order; nil for any other type.
+func AttributeNames(ty cty.Type) []string {
+	if !ty.IsObjectType() {
+		return nil
+	}
+	names := make([]string, 0, len(ty.AttributeTypes()))
+	for n := range ty.AttributeTypes() {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
 }

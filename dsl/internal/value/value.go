@@ -8,18 +8,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Member is one attribute of an object: its key without quotes, and all of
-// it or its value alone.
-type Member struct{ Key, Whole []byte }
-
-// A Load is the size of stored values that an expression refers to. An
-// evaluation pays for it whether or not the values are decoded already, so
-// that it costs the same on every engine.
-type Load struct{ Bytes, Nodes int64 }
-
-// Plus adds two loads.
-func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
-
 // A Value is an immutable JSON document together with what must be kept apart
 // from it: which parts are sensitive, and which parts are references to
 // secrets that are resolved only right before a call. The zero Value is null.
@@ -35,33 +23,6 @@ type valueData struct {
 	index   atomic.Pointer[[]Member] // a cache; see attribute
 }
 
-// A Decoded is the decoded form of a Value, as its owner wants it. The owner is a
-// pointer: another owner decodes to other types.
-type Decoded struct {
-	Owner any
-	Value cty.Value
-	Load  Load // what decoding it costs
-}
-
-// KeptDecoded returns what KeepDecoded kept with a value for an owner; nil if there is
-// nothing.
-func KeptDecoded(v Value, owner any) *Decoded {
-	if v.d == nil {
-		return nil
-	}
-	if d := v.d.decoded.Load(); d != nil && d.Owner == owner {
-		return d
-	}
-	return nil
-}
-
-// KeepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
-func KeepDecoded(v Value, d *Decoded) {
-	if v.d != nil {
-		v.d.decoded.Store(d)
-	}
-}
-
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
 // whole value) is the concatenation of Parts. The JSON holds null there.
 type Secret struct {
@@ -74,6 +35,12 @@ type Secret struct {
 type SecretPart struct {
 	Text string `json:"text,omitempty"`
 	Ref  string `json:"ref,omitempty"`
+}
+
+// marks are the marks of a value, which are not in its document.
+type marks struct {
+	Sensitive []string
+	Secrets   []Secret
 }
 
 // NewValue makes a Value from canonical JSON; it keeps data, which the caller
@@ -132,8 +99,41 @@ func (v Value) Equal(w Value) bool {
 		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
-// marks are the marks of a value, which are not in its document.
-type marks struct {
-	Sensitive []string
-	Secrets   []Secret
+// A Load is the size of stored values that an expression refers to. An
+// evaluation pays for it whether or not the values are decoded already, so
+// that it costs the same on every engine.
+type Load struct{ Bytes, Nodes int64 }
+
+// Plus adds two loads.
+func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
+
+// A Decoded is the decoded form of a Value, as its owner wants it. The owner is a
+// pointer: another owner decodes to other types.
+type Decoded struct {
+	Owner any
+	Value cty.Value
+	Load  Load // what decoding it costs
 }
+
+// KeptDecoded returns what KeepDecoded kept with a value for an owner; nil if there is
+// nothing.
+func KeptDecoded(v Value, owner any) *Decoded {
+	if v.d == nil {
+		return nil
+	}
+	if d := v.d.decoded.Load(); d != nil && d.Owner == owner {
+		return d
+	}
+	return nil
+}
+
+// KeepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
+func KeepDecoded(v Value, d *Decoded) {
+	if v.d != nil {
+		v.d.decoded.Store(d)
+	}
+}
+
+// A Member is one attribute of an object: its key without quotes, and all of
+// it or its value alone.
+type Member struct{ Key, Whole []byte }
