@@ -1,7 +1,5 @@
 package rung
 
-import ()
-
 // A Rung is one thing that follows an attempt whose outcome is unknown.
 type Rung string
 

@@ -98,7 +98,7 @@ func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	if err != nil && v.Type.IsPrimitiveType() { // let the conversion speak: "a number is required"
+	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() { // let the conversion speak: "a number is required"
 		return cty.StringVal(a.Text), nil
 	}
 	return x, err
@@ -116,6 +116,16 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 	}
 	if diags.HasErrors() {
 		return cty.NilVal, errors.New(strings.TrimSuffix(diags[0].Detail, "."))
+	}
+	var err error
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no diagnostics
+		if n, ok := n.(*hclsyntax.LiteralValueExpr); ok && err == nil {
+			err = syntax.ExactNumber(n, []byte(a.Text))
+		}
+		return nil
+	})
+	if err != nil {
+		return cty.NilVal, err
 	}
 	x, diags := metered.EvaluateOnce(e, nil, nil)
 	if diags.HasErrors() {

@@ -1,7 +1,5 @@
 package metered
 
-import ()
-
 // An Allowance bounds what the expressions evaluated for one decision may cost
 // together. Each expression has a limit of its own besides; a decision may
 // evaluate thousands of them. The cost is counted in nominal nanoseconds of

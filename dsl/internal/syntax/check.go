@@ -1,6 +1,8 @@
 package syntax
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -34,23 +36,32 @@ func (r Reader) checkSyntax(e *eval.Expr) {
 	})
 }
 
-// checkNumber keeps literal numbers exact: the library rounds what it reads
-// to 512 bits, about 150 digits.
+// checkNumber reports a literal number with too many digits.
 func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
-	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
-		return
-	}
-	if _, err := value.NumberText(n.Val.AsBigFloat()); err != nil {
+	if err := ExactNumber(n, r.Sources[n.SrcRange.Filename]); err != nil {
 		e.Bad = true
 		r.Errorf(n.SrcRange, "Number too long", "A number may have at most %d digits.", value.MaxDigits)
-		return
 	}
-	src := r.Sources[n.SrcRange.Filename]
+}
+
+// ExactNumber keeps a literal number exact: the library rounds what it reads to 512 bits,
+// about 150 digits. src is the text that holds the number.
+func ExactNumber(n *hclsyntax.LiteralValueExpr, src []byte) error {
+	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
+		return nil
+	}
+	if _, err := value.NumberText(n.Val.AsBigFloat()); err != nil {
+		return err
+	}
 	from, to := n.SrcRange.Start.Byte, n.SrcRange.End.Byte
-	if to-from < 100 || to > len(src) {
-		return
+	if to > len(src) || to-from < 100 && !bytes.ContainsAny(src[from:to], "eE") {
+		return nil
 	}
-	if v, err := value.ParseNumber(strings.TrimSpace(string(src[from:to]))); err == nil {
+	switch v, err := value.ParseNumber(strings.TrimSpace(string(src[from:to]))); {
+	case err == nil:
 		n.Val = v
+	case errors.Is(err, value.ErrDigits):
+		return err
 	}
+	return nil
 }

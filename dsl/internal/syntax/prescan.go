@@ -105,7 +105,9 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
 			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			top.chain++
+			if t.Type != hclsyntax.TokenTemplateInterp && t.Type != hclsyntax.TokenTemplateControl {
+				top.chain++ // the parts of a template are a flat list and not a chain
+			}
 			frames = append(frames, frame{lines: t.Type == hclsyntax.TokenOBrace})
 			if t.Type == hclsyntax.TokenTemplateControl {
 				directives += directive(tokens[i+1:])
@@ -143,7 +145,7 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		if len(frames)+max(directives, 0)+unary > maxDepth {
 			return tooDeep(t.Range)
 		}
-		if top.chain > maxChain && !textFrame(tokens, i) {
+		if top.chain > maxChain {
 			at := t.Range
 			return &hcl.Diagnostic{
 				Severity: hcl.DiagError, Subject: &at,
@@ -168,13 +170,6 @@ func directive(rest hclsyntax.Tokens) int {
 		return -1
 	}
 	return 0
-}
-
-// textFrame reports whether the token stands between parts of a template,
-// which are a flat list and not a chain.
-func textFrame(tokens hclsyntax.Tokens, i int) bool {
-	t := tokens[i].Type
-	return t == hclsyntax.TokenTemplateInterp || t == hclsyntax.TokenTemplateControl
 }
 
 // PrescanJSON is Prescan for JSON source: it counts brackets outside strings.

@@ -1,7 +1,5 @@
 package value
 
-import ()
-
 // LoadOf measures a stored value.
 func LoadOf(v Value) Load {
 	raw := v.JSON()

@@ -34,6 +34,11 @@ func ParseNumber(s string) (cty.Value, error) {
 	if digits > MaxDigits {
 		return cty.NilVal, ErrDigits
 	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if exp, err := strconv.Atoi(s[i+1:]); err == nil && exp > 0 {
+			digits += min(exp, MaxDigits) // the zeros before the point
+		}
+	}
 	prec := uint(max(512, math.Ceil(float64(digits)*log2of10)+64))
 	f, _, err := big.ParseFloat(s, 10, prec, big.ToNearestEven)
 	if err != nil {
