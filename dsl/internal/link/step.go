@@ -79,7 +79,7 @@ func (l stepLinker) outputs() {
 		}
 		l.out.Outputs = append(l.out.Outputs, noun.Output{
 			Name: o.Name, Description: o.Description, Sensitive: o.Sensitive,
-			Value: argumentLinker{l.workflowLinker}.valueFunc(o.Value, "output "+o.Name, o.Sensitive, nil),
+			Value: argumentLinker(l).valueFunc(o.Value, "output "+o.Name, o.Sensitive, nil),
 		})
 	}
 }
@@ -147,7 +147,7 @@ func (l stepLinker) step(i int) {
 	l.stepAction(d, ls, out)
 	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
-	undoLinker{l.workflowLinker}.undo(d, ls, out)
+	undoLinker(l).undo(d, ls, out)
 	l.rerun(d, ls, out)
 }
 
@@ -173,13 +173,13 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	out.Input = argumentLinker{l.workflowLinker}.arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
+	out.Input = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
-	codes := codeLinker{l.workflowLinker}.codesOf(a, d.Input, slices.Concat(d.Pre, d.Post)...)
-	codeLinker{l.workflowLinker}.codes(d.Block.One("retry").Attr("on"), codes)
-	codeLinker{l.workflowLinker}.codes(d.Block.One("retry").Attr("not_on"), codes)
+	codes := codeLinker(l).codesOf(a, d.Input, slices.Concat(d.Pre, d.Post)...)
+	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
+	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
 	if d.Catch != nil {
-		codeLinker{l.workflowLinker}.codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
+		codeLinker(l).codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
 	}
 }
 
@@ -245,7 +245,7 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 			l.substituteAttributes(cons, ty, ls.action)
 		}
 	}
-	out.Output = argumentLinker{l.workflowLinker}.valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
+	out.Output = argumentLinker(l).valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
 		if v.IsKnown() && v.IsNull() {
 			return v, nil
 		}

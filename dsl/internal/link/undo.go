@@ -53,11 +53,11 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 		return nil, nil
 	}
 	l.out.Agents[u.Agent] = a.agent.noun
-	codes := codeLinker{l.workflowLinker}.codesOf(a, u.Input)
-	codeLinker{l.workflowLinker}.codes(u.Block.One("retry").Attr("on"), codes)
-	codeLinker{l.workflowLinker}.codes(u.Block.One("retry").Attr("not_on"), codes)
+	codes := codeLinker(l).codesOf(a, u.Input)
+	codeLinker(l).codes(u.Block.One("retry").Attr("on"), codes)
+	codeLinker(l).codes(u.Block.One("retry").Attr("not_on"), codes)
 	do := actionNoun(a, u.Idempotent, nil, u.ByKey, a.out)
-	args := argumentLinker{l.workflowLinker}.arguments(a.in, u.Input, u.InputAt, "action "+a.title(), do.ByKey)
+	args := argumentLinker(l).arguments(a.in, u.Input, u.InputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
 	return &noun.Undo{
 		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
@@ -136,8 +136,8 @@ func (l undoLinker) soundness() {
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}
-	nullChecker{l.workflowLinker}.nullReads()
-	codeLinker{l.workflowLinker}.workflowCodes()
+	nullChecker(l).nullReads()
+	codeLinker(l).workflowCodes()
 }
 
 // before fills in the reverse edges.

@@ -17,3 +17,14 @@ func TestOverrunStays(t *testing.T) {
 		t.Errorf("cost %d, memory %d", m.Cost, m.Memory)
 	}
 }
+
+// TestNilAllowance: without an Allowance every cost is paid.
+func TestNilAllowance(t *testing.T) {
+	var none *Allowance
+	if !none.pay(1<<60) || none.Over() || none.Spent() != 0 {
+		t.Error("the nil Allowance bounds something")
+	}
+	if some := NewAllowance(5); !some.pay(5) || some.pay(1) || !some.Over() || some.Spent() != 5 {
+		t.Errorf("an Allowance of 5: over %t, spent %d", some.Over(), some.Spent())
+	}
+}
