@@ -15,8 +15,8 @@ var rungWords = map[rung.Rung]string{
 	rung.Park: "park",
 }
 
-// afterUnknown says what follows an unknown outcome of a step. settings may be
-// nil, where they are known only in a run.
+// afterUnknown says what follows an unknown outcome of a step. settings is nil if they
+// are known only in a run.
 func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
 	var r dsl.Retry
 	if settings != nil {
