@@ -24,8 +24,6 @@ var upwardToday = map[string]int{
 	"cmd/bench":                12,
 	"engine/agents":            28,
 	"engine/internal/sim":      27,
-	"engine/internal/wire":     10,
-	"engine/journal":           9,
 	"engine/store/memory":      27,
 	"engine/store/postgres":    20,
 	"engine/store/sqlite":      24,

@@ -129,3 +129,22 @@ func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	}
 	return false
 }
+
+// Definition returns the stored definition that holds a workflow, whole: for
+// people who ask what a run is pinned to. It is read anew at each call. Returns
+// ErrNotFound, or a *KeyError if it is sealed with a key that is not known.
+func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
+	stored, _, err := d.store.Definition(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
+	}
+	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	if err != nil {
+		return nil, fmt.Errorf("open definition %.12s: %w", stored.Digest, err)
+	}
+	def, err := dsl.Decode(plain)
+	if err != nil {
+		return nil, fmt.Errorf("read definition %.12s: %w", stored.Digest, err)
+	}
+	return def, nil
+}

@@ -1,12 +1,41 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 )
+
+// records writes what Encode returns.
+func (e *encoder) records(records []machine.Record) error {
+	e.uint(Format)
+	e.uint(uint64(len(records)))
+	for k := range records {
+		first := len(e.b)
+		e.strings, e.docs, e.named, e.valued = e.strings[:0], e.docs[:0], nil, nil
+		if err := e.record(&records[k]); err != nil {
+			return err
+		}
+		if len(records) > 1 {
+			e.b = precede(e.b, first)
+		}
+	}
+	return nil
+}
+
+// precede puts the length of what begins at first before it.
+func precede(b []byte, first int) []byte {
+	size := len(b) - first
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(size))
+	b = append(b, length[:n]...)
+	copy(b[first+n:], b[first:first+size])
+	copy(b[first:], length[:n])
+	return b
+}
 
 func (e *encoder) record(r *machine.Record) error {
 	d, event := r.Delta(), r.Event()
