@@ -17,56 +17,32 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/sdk/plugin"
-	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// A Binary is an agent's binary with its description.
-type Binary struct {
-	Found
-	Checksum string // hex SHA-256
-	Schema   schema.Schema
-	// Unlocked are files for this agent in the module's own directory that were ignored,
-	// and not run, because no lock file names them.
-	Unlocked []Found
-}
-
-// Pin returns the fields of the binary that a definition stores. A binary from
-// dev_overrides gets no checksum, because it may change during a run.
-func (b Binary) Pin() dsl.AgentBinary {
-	pin := dsl.AgentBinary{Schema: b.Schema, Version: b.Version, Checksum: b.Checksum}
-	if b.Source == SourceDev {
-		pin.Checksum = ""
-	}
-	return pin
-}
 
 // A Listed is a binary as lists show it.
 type Listed struct {
 	Binary
-	// Further binaries of this name, which are not used because of this one; without
-	// Unlocked.
-	Shadows []Found
-	Err     error // why the binary cannot be used; nil = it can be used
+	Shadows []Found // further ones of the name, which it keeps from being used; without Unlocked
+	Err     error   // why it cannot be used; nil = it can
 }
 
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *lock.Lock   // lock file of the module whose own directory is searched; nil = none
-	CacheDir string       // directory for descriptions; "" = they are not cached
-	TempDir  string       // directory for the private copies of binaries that are asked; "" = os.TempDir
-	Logger   *slog.Logger // nil = nothing is logged
+	Lock     *lock.Lock   // of the module whose own place is searched; nil = it has none
+	CacheDir string       // for descriptions; "" = not cached
+	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
+	Logger   *slog.Logger // nil = nowhere
 }
 
-// A Catalog chooses the binaries of agents. It searches the directories at the first use
-// and after Refresh. It is safe for concurrent use.
+// A Catalog chooses agents' binaries. The places are searched when it is first
+// used and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
-	lock    *lock.Lock // nil = there is no lock file
+	lock    *lock.Lock // nil = none
 	cache   cache
 	tempDir string
 	logger  *slog.Logger
@@ -75,39 +51,39 @@ type Catalog struct {
 	searched  bool
 	warned    bool
 	found     []Found
-	err       error // directories that could not be searched
+	err       error // of places that could not be searched
 	described map[string]*description
 }
 
-// description holds what is known of one file: its checksum and its description of itself.
-// The checksum comes first, because it can be computed without running the file.
+// description is what one file is, and what it said about itself. The checksum
+// comes first and needs nothing to be run.
 type description struct {
 	hashOnce sync.Once
-	sum      string // SHA-256 in hex; "" if hashErr is set
+	sum      string // hex SHA-256; "" with hashErr
 	hashErr  error
 
-	asking *asking // the question to the file; nil = not asked yet; protected by Catalog.mu
+	asking *asking // protected by Catalog.mu; nil = the file was not asked yet
 }
 
-// An asking is one run of a file that asks for its description. All callers who want to
-// know share it, and none of them owns it. It continues while at least one caller waits.
-// When the last caller has left, it is cancelled and forgotten.
+// An asking is one question to a file about what it is, for all who want to
+// know. Its end belongs to none of them: it goes on while one of them waits. When
+// the last one has gone it is cancelled and forgotten.
 type asking struct {
 	waiting int // protected by Catalog.mu
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when there is an answer
+	done    chan struct{} // closed when the answer is there
 
-	binary Binary // the answer; may be read after done is closed
+	binary Binary // the answer; to be read after done
 	err    error
 }
 
-// hash returns the checksum of the file. It does not run the file.
+// hash returns the file's checksum, without running it.
 func (d *description) hash(path string) (string, error) {
 	d.hashOnce.Do(func() { d.sum, d.hashErr = checksum(path) })
 	return d.sum, d.hashErr
 }
 
-// NewCatalog returns a Catalog. It reads no file yet.
+// NewCatalog makes a Catalog. It reads nothing yet.
 func NewCatalog(o CatalogOptions) *Catalog {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -118,7 +94,7 @@ func NewCatalog(o CatalogOptions) *Catalog {
 	}
 }
 
-// Refresh makes the next use search the directories again.
+// Refresh makes the next use search the places again.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +102,7 @@ func (c *Catalog) Refresh() {
 	c.described = map[string]*description{}
 }
 
-// all returns the binaries in the directories. The error says which directories could not
-// be searched.
+// all returns what is in the places, and what kept one from being searched.
 func (c *Catalog) all() ([]Found, error) {
 	c.mu.Lock()
 	if !c.searched {
@@ -145,17 +120,17 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent. It takes the first directory that has a
-// binary whose version meets the constraint, and the newest such version there. A
-// constraint looks like "~> 1.2"; "" = any version. An override always meets it. A file in
-// the module's own directory counts only if the lock file names it. Other files there are
-// not run, not even to ask for their description. Find returns a *NotFoundError,
-// *VersionError, *UnlockedError, or a *plugin.StartError about the binary.
+// Find returns the binary to use for an agent: of the first place that holds
+// one whose version fits the constraint, the newest. constraint is as in
+// "~> 1.2"; "" = any version. An override fits always. A file in the module's own
+// place counts only if the lock file names it; no other is run, not even to ask
+// what it is. Returns *NotFoundError, *VersionError, *UnlockedError, or a
+// *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find searches like Find, but only files for which counts returns true.
+// find is Find among the files that counts lets count.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -166,7 +141,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	var unlocked []Found
 	for _, f := range c.named(name) {
 		if best != nil && f.Place != best.Place {
-			break // the first directory that has one is used
+			break // the first place that has one wins
 		}
 		if f.Version != "" && !fits(want, f.Version) {
 			others = append(others, Binary{Found: f})
@@ -179,8 +154,8 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
-			// This is an error: otherwise a binary would be used that the user did not
-			// intend.
+			// Not passed over in silence: what would be used instead is not
+			// what the user put there.
 			return Binary{}, err
 		case f.Source == SourceDev:
 			return b, nil
@@ -202,27 +177,27 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	return Binary{}, c.notFound(name, "")
 }
 
-// Exact returns the binary that a definition names. "" as version or checksum means any. An
-// override is always accepted. With a checksum, no other file is run, not even to ask for
-// its description. If the file at the expected place has another checksum, Exact returns a
-// *ChecksumError.
+// Exact returns the binary that a definition is pinned to. "" as version or
+// checksum means any; an override fits always. With a checksum no other file is
+// run, not even to ask what it is: one that stands where the binary should be
+// and has another checksum is a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
 
-// Present returns the error that Exact would return. It does not run a file of a module
-// that the lock file does not name, so it cannot find all errors.
+// Present returns the error that Exact would return, as far as that is known
+// without running a file of a module that its lock file does not name.
 func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
 	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version
+		return Binary{Found: f, Checksum: checksum}, nil // its path says its version
 	})
 	return err
 }
 
-// exact does the work of Exact. describe returns the description of a file.
+// exact is Exact; describe says what a file is.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -282,8 +257,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns, sorted by agent name, the binary that is used if there is no constraint,
-// and the binaries that are not used because of it.
+// List returns, for each agent name, the binary that wins without any
+// constraint, and what it shadows. Sorted by name.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -312,8 +287,8 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	return list, err
 }
 
-// Describe asks a binary for its description, or reads the cached one. It returns an error
-// if this engine cannot talk to the binary.
+// Describe asks a binary what it is, or remembers it by its checksum, and says
+// whether this engine can talk to it.
 func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	d := c.entry(f.Path)
 	if err := ctx.Err(); err != nil {
@@ -330,8 +305,7 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the asking for a file, and starts it if there is none. The caller must call
-// leave.
+// ask returns the question to a file, which has begun. The caller must leave it.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -342,23 +316,23 @@ func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	q := &asking{waiting: 1, done: make(chan struct{})}
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.asking = q
-	go func() { // the last caller who leaves waits for it
+	go func() { // awaited by the last one who leaves
 		defer close(q.done)
 		q.binary, q.err = c.describe(ctx, f, d)
 	}()
 	return q
 }
 
-// leave ends a caller's wait. If the last caller leaves before there is an answer, leave
-// cancels the asking and waits until the process of the binary has ended. A later caller
-// asks again.
+// leave ends a caller's interest in a question. The last one to leave before the
+// answer is there cancels the question and waits until the process that was asked
+// has ended; who asks later asks anew.
 func (c *Catalog) leave(d *description, q *asking) {
 	c.mu.Lock()
 	q.waiting--
 	last := q.waiting == 0
 	if last && d.asking == q {
 		select {
-		case <-q.done: // the answer is kept
+		case <-q.done: // the answer is remembered
 		default:
 			d.asking = nil
 		}
@@ -370,7 +344,7 @@ func (c *Catalog) leave(d *description, q *asking) {
 	}
 }
 
-// entry returns the description for a file.
+// entry is what is remembered of a file.
 func (c *Catalog) entry(path string) *description {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -382,8 +356,8 @@ func (c *Catalog) entry(path string) *description {
 	return d
 }
 
-// knownVersion returns a binary's version if it is known without running the binary: from
-// its path or from an earlier description; "" = not known.
+// knownVersion is a binary's version as far as that is known without running
+// it: from its path, or from an earlier description; "" = not known.
 func (c *Catalog) knownVersion(f Found, sum string) string {
 	if f.Version != "" {
 		return f.Version
@@ -396,7 +370,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // without a checksum it could not be told from another file
+		if hashErr != nil { // nothing could tell it from another file
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -430,7 +404,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	return b, nil
 }
 
-// unreadable returns the error for a file whose checksum cannot be computed.
+// unreadable says why a file has no checksum.
 func unreadable(path string, err error) error {
 	e := &plugin.StartError{Path: path, Reason: plugin.ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -440,7 +414,7 @@ func unreadable(path string, err error) error {
 }
 
 func (c *Catalog) named(name string) []Found {
-	all, _ := c.all() // errors of searching are reported if nothing is found
+	all, _ := c.all() // what could not be searched is told where nothing is found
 	var fs []Found
 	for _, f := range all {
 		if f.Name == name {
@@ -450,7 +424,7 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound returns the error if nothing was found. It names similar agents.
+// notFound says that nothing was found, and what is nearly it.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
@@ -471,7 +445,7 @@ func (c *Catalog) notFound(name, ver string) error {
 
 // checksum returns a file's SHA-256 in hex.
 func checksum(path string) (string, error) {
-	// Opening a named pipe would wait for a writer.
+	// Opening a pipe would wait for a writer.
 	if info, err := os.Stat(path); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
@@ -501,8 +475,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether a version meets a constraint. As usual, a pre-release meets only a
-// constraint that names a pre-release.
+// fits reports whether a version meets a constraint; as everywhere, one that
+// names no pre-release is met by none.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -523,12 +497,46 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// Fits reports whether an agent's version meets a constraint such as "~> 1.2". Every
-// version meets "".
+// Fits reports whether an agent's version meets a constraint such as "~> 1.2";
+// "" is met by every version.
 func Fits(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {
 		return false, err
 	}
 	return fits(cs, ver), nil
+}
+
+// trusts reports whether a file may be run because of the place in which it was
+// found. Files in the module's own place come with a checkout, perhaps a
+// stranger's: of those only what the lock file names may be run. The other places
+// belong to the user or to the engine.
+func (c *Catalog) trusts(f Found) bool {
+	if f.Source != SourceProject {
+		return true
+	}
+	if c.lock == nil {
+		return false
+	}
+	locked, ok := c.lock.Agent(f.Name)
+	if !ok {
+		return false
+	}
+	sum, err := c.entry(f.Path).hash(f.Path)
+	return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])
+}
+
+// Displaced returns the installed binaries that an agent from the module's own
+// place keeps from being used; nil for a binary from another place.
+func (c *Catalog) Displaced(b Binary) []Found {
+	if b.Source != SourceProject {
+		return nil
+	}
+	var list []Found
+	for _, f := range c.named(b.Name) {
+		if f.Source != SourceProject {
+			list = append(list, f)
+		}
+	}
+	return list
 }

@@ -29,14 +29,14 @@ type loadedRun struct {
 	err   error
 }
 
-// load reads a run's journal on a separate goroutine and posts the result to the shard. It
-// repeats until the store answers or this membership ends.
+// load reads a run's journal on a goroutine of its own and posts the result to the shard.
+// It asks again until the store answers or this membership ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if sh.s.Hands.Hold(ctx, r.id) != nil { // the membership is over
+		if sh.s.Hands.Hold(ctx, r.id) != nil { // this membership ends
 			sh.s.Hands.LetGo(r.id)
 			return
 		}
@@ -61,7 +61,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// loadState reads a run and folds its records.
+// loadState reads a run without its records.
 func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // on this goroutine, because expressions may be costly and the shard has other runs
+	if err == nil { // on this goroutine: its expressions may be costly, and the shard has other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
@@ -79,11 +79,11 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // its first row was never committed
+		sh.drop(r, store.ErrExists, nil) // its first row has never landed
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // otherwise every tick would read it again
+		if r.inbox.wanted { // else every tick would have it read again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -101,9 +101,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget drops the row that was in flight when the run was read. If mine is true, the row
-// was committed and this engine has acted on it. Otherwise the journal has another engine's
-// row with that number, and the events are decided again.
+// forget gives up the row that was in flight while the run was read. If mine is true the
+// row has landed, and this engine has acted on it already. Otherwise another engine's row
+// has its number, and the events are decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -112,7 +112,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 			d.finish(nil)
 		}
 	} else {
-		// The other row may have consumed messages that were read earlier.
+		// The other row may have consumed messages that were read before it.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].Read, r.adopts[i].Messages = false, nil
@@ -123,7 +123,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 }
 
 // Fold makes a run's story from its loaded rows. It returns a *RunError if this engine
-// cannot read the run. After any other error Fold may be called again.
+// cannot read the run. After any other error that is not known, and Fold may be called again.
 func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
@@ -176,16 +176,16 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// A readMessages is what readInbox brings back to the shard.
-type readMessages struct {
-	r       *ownedRun
-	epoch   int // of the inbox when reading began
-	letters []Message
-	more    bool // there may be further messages
-	err     error
+// loadedMessages are what readInbox brings back to the shard.
+type loadedMessages struct {
+	r        *ownedRun
+	epoch    int // of the inbox when reading began
+	messages []Message
+	more     bool // there may be further messages
+	err      error
 }
 
-// readInbox reads a run's messages on a separate goroutine, if there may be any.
+// readInbox reads a run's messages on a goroutine of its own, if there may be any.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
@@ -207,21 +207,20 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		letters, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			// Until the read returns, nothing of the run is decided.
-			letters, err = sh.s.Messages(ctx, id, limit)
+			letters, err = sh.s.Messages(ctx, id, limit) // nothing is decided before
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
 				err = unable
 			}
 		}
-		sh.give(task{run: r.id, back: &readMessages{r, epoch, letters, len(letters) == limit, err}})
+		sh.give(task{run: r.id, back: &loadedMessages{r, epoch, letters, len(letters) == limit, err}})
 	}()
 }
 
-// inboxFirst reports whether a run's messages are read before anything is decided. A former
-// owner may have stored an answer there that arrived in time. If it were not read first,
-// the attempt would expire.
+// inboxFirst reports whether a run's messages are being read before anything is
+// decided. An engine that had the run before may have put an answer there that
+// came in time: without it the attempt would expire.
 func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {
@@ -242,14 +241,14 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	return false
 }
 
-// clear empties the inbox of a run that has ended. Answers are kept as evidence. A person
-// who sent a verb sees that the run has ended.
+// clear empties the inbox of a run that has ended. Answers are kept as evidence. A
+// person who asked for something finds that the run has ended.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {
 		return
 	}
-	id, wf, state := r.id, r.wf, r.state // the run has ended: its state does not change any more
+	id, wf, state := r.id, r.wf, r.state // it has ended: the state does not change any more
 	s.loads.Add(1)
 	go func() {
 		defer s.loads.Done()
@@ -265,7 +264,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			var ids []store.MessageID
 			for _, l := range letters {
 				if l.Err != nil && l.Kind != store.MessageVerb {
-					continue // a newer version may be able to read it
+					continue // a newer version may read it
 				}
 				d := l.delivery()
 				if evident(state, d) {
@@ -291,7 +290,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// decideUnable starts the decision on the messages of a run without an owner whose agents
+// decideUnable has the messages of a run without an owner decided, although its agents
 // are missing here.
 func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 	s.loads.Add(1)

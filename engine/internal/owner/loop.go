@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop does tasks until last is closed, and then the remaining tasks. One of those may be a
-// committed row, whose calls this process must start or report as not sent. After ctx has
-// ended the shard makes no new decision.
+// loop carries out tasks until last is closed, and then the tasks that are left. One of
+// those may be a landed row, whose calls this process must start or report as not sent.
+// After ctx has ended the shard decides nothing new.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -52,7 +52,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// do does one task.
+// do carries out a task.
 func (sh *shard) do(ctx context.Context, t *task) {
 	switch {
 	case t.d != nil:
@@ -78,7 +78,7 @@ func (sh *shard) brought(ctx context.Context, back any) {
 			of.r.inHand = true // until the next decision
 		}
 		sh.loaded(ctx, of.r, of.story, of.err)
-	case *readMessages:
+	case *loadedMessages:
 		sh.inboxRead(ctx, of)
 	case *costlyDecision:
 		sh.offloaded(ctx, of)
@@ -96,7 +96,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
 		sh.load(ctx, r)
-	case d.start != nil: // the id is in use: the caller chooses another
+	case d.start != nil: // the id is taken: the caller assigns another
 		d.finish(store.ErrExists)
 		return
 	case r.phase == phaseQuarantined:
@@ -104,8 +104,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends with its present
-			// commit. The next run in line must not wait for that.
+			// The run waited for a slot and has ended since, or ends when its commit lands.
+			// The next run in line must not wait for that.
 			d.finish(nil)
 			return
 		}
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt makes this engine the owner of a run if the run's owner is dead or late.
+// adopt makes this engine the owner of a run, if its owner is dead or late.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -151,7 +151,7 @@ func (sh *shard) answered(ctx context.Context, it *commit.Item) {
 	}
 }
 
-// landed continues a run after the store has answered its commit.
+// landed continues a run after its commit was answered.
 func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
 	sh.out.commits--
 	if r.commit != f {
@@ -166,22 +166,21 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Either another engine has appended a row, or this row was committed and the
-		// answer was lost. The journal shows which. The pending commit is kept until the
-		// journal has been read.
+		// Another engine has appended a row, or this same row had landed and its answer
+		// was lost. The journal says which. The pending commit stays until it is read.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists):
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
 		// This membership is over. The run stays as it is, so that the next membership
-		// knows that this engine owned it. Stop and Close answer the callers.
+		// knows that this engine owned it. The end of the membership answers the callers.
 	case l.Unsure && f.started == nil:
-		// The store refuses the row now, but an earlier try may have committed it. The
-		// journal shows whether it did.
+		// The store refuses the row now, but an earlier sending may have landed. The
+		// journal says whether it has.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case f.started != nil && l.Unsure: // no more tries; the run may be stored all the same
+	case f.started != nil && l.Unsure: // sending was given up: the run may be stored all the same
 		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
@@ -198,14 +197,14 @@ func (sh *shard) heard(ctx context.Context, c *call.Call) {
 	switch {
 	case !ok:
 		c.Finish()
-	case c.Flush(): // earlier progress of the call is decided first
+	case c.Flush(): // its earlier progress is decided first
 		c.Report(a)
 	default:
 		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
 	}
 }
 
-// offloaded continues a run after the pool has decided.
+// offloaded goes on with a run for which the pool has decided.
 func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	r := c.r
 	if c.instead != nil && r.away == c.instead {
@@ -219,8 +218,8 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		sh.quarantine(ctx, r, nil, c.err)
 		return
 	}
-	if r.state == c.base { // otherwise the run was read again meanwhile
-		r.state = c.state // the record is based on this copy, which has more values decoded
+	if r.state == c.base { // else the run was read again meanwhile
+		r.state = c.state // the record is about this copy, which knows more values by now
 		r.decided = c
 	}
 	sh.step(ctx, r)
@@ -229,7 +228,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	}
 }
 
-// inboxChanged reads the inbox of a run that this engine owns or that has no owner.
+// inboxChanged looks into the inbox of a run of this engine or of nobody.
 func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {
@@ -243,9 +242,9 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	sh.readInbox(ctx, r)
 }
 
-// inboxRead continues a run whose messages were read.
-func (sh *shard) inboxRead(ctx context.Context, m *readMessages) {
-	r, letters, more, err := m.r, m.letters, m.more, m.err
+// inboxRead goes on with a run whose messages were read.
+func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
+	r, letters, more, err := m.r, m.messages, m.more, m.err
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != m.epoch {
 		return
@@ -300,7 +299,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *readMessages) {
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.Clock.Now().Add(b.pause)
-		if r.owned { // otherwise every tick would read the message again
+		if r.owned { // else every tick would take the message for work
 			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
 		}
 	}
@@ -311,7 +310,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *readMessages) {
 		}
 		sh.step(ctx, r)
 		sh.readInbox(ctx, r)
-	case r.commit != nil: // it is being taken over at the moment
+	case r.commit != nil: // it is being taken over by now
 	case err == nil && (fresh > 0 || r.wanted()):
 		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
 	default:
@@ -350,7 +349,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		}
 	}
 	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row in flight was committed, but the store's answer was lost
+		if r.owned { // the row in flight had landed, and its answer was lost
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

@@ -22,7 +22,7 @@ var agentsFaults = []fault{
 	{
 		name: "what calls knew in confidence is remembered after their end",
 		in:   "engine/agents.(*callBook).end",
-		old:  "b.hush.add(time.Now(), f.call.Secrets)", new: "_ = b.hush",
+		old:  "b.hush.add(time.Now(), f.secrets)", new: "_ = b.hush",
 		by: catches("engine/agents", "^TestHush$"),
 	},
 	{
