@@ -23,7 +23,7 @@ func newAgent(p *Pool, spec invoke.AgentSpec) *agent {
 	return a
 }
 
-// notSent makes a Deferred of what kept a call from being sent.
+// notSent returns a *Deferred for the reason why a call was not sent.
 func notSent(err error) error {
 	var down *downError
 	switch {
@@ -37,7 +37,7 @@ func notSent(err error) error {
 	return &invoke.Deferred{Why: err.Error()}
 }
 
-// A downError says that no process can be started before a time.
+// A downError says that no process can be started before a certain time.
 type downError struct {
 	until time.Time
 	err   error
@@ -46,14 +46,13 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how often a process is started that ends before it is ready,
-// until the agent counts as one that cannot be called here.
+// startTries is how many times a process that ends before it is ready is started again,
+// before check reports that the agent cannot be called here.
 const startTries = 5
 
-// check starts a process if none is ready, also after failed starts. A process
-// that dies at its start says nothing about the agent, and still less about the
-// run for which it was started: a person may have killed it, or the machine was
-// out of memory. So another one is started at once.
+// check starts a process if none is ready, even after failed starts. If a process ends
+// during its start, that says nothing about the agent or the run: a person may have killed
+// the process, or the machine had no memory left. So check starts another process at once.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -67,7 +66,7 @@ func (a *agent) check(ctx context.Context) error {
 		case !errors.As(err, &down):
 			return err
 		case errors.As(down.err, new(*crowdedError)):
-			return nil // it is not the agent that is missing
+			return nil // the agent itself is not missing
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}
@@ -80,9 +79,9 @@ func diedAtStart(err error) bool {
 	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
-// readyLocked returns the ready process with the fewest calls, and counts a call
-// of it; nil if none is ready. It starts those that are not running; at once also
-// forgets the pause after earlier failures.
+// readyLocked returns the ready process with the fewest calls, and counts one more call of
+// it. It returns nil if none is ready. It starts processes that are not running. atOnce
+// means that it ignores the pause after earlier failures.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -97,8 +96,8 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	return l, nil
 }
 
-// acquire returns what readyLocked does, and waits for a process where none is
-// ready. Returns *downError, ctx's error or errClosed.
+// acquire returns the result of readyLocked. If no process is ready, it waits for one. It
+// returns a *downError, ctx's error or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()
@@ -125,7 +124,7 @@ func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	}
 }
 
-// watchLocked adds a call to those that are cut off when their ctx ends.
+// watchLocked adds a call to the list of calls that are cut off when their ctx ends.
 func (a *agent) watchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -136,7 +135,7 @@ func (a *agent) watchLocked(f *activeCall) {
 	a.watched = f
 }
 
-// unwatchLocked takes a call out again.
+// unwatchLocked removes a call from the list.
 func (a *agent) unwatchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -152,7 +151,7 @@ func (a *agent) unwatchLocked(f *activeCall) {
 	f.ctx, f.prev, f.next = nil, nil, nil
 }
 
-// watchedBy returns the calls of a ctx by its Done.
+// watchedBy returns the calls with a ctx, which is identified by its Done channel.
 func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()

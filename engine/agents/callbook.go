@@ -7,20 +7,22 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A callTag is how the SDK tags what an agent logs while it works on a call.
+// A callTag is the tag that the SDK adds to what an agent logs during a call.
 type callTag struct {
 	run, step string // public names
 	attempt   int
 }
 
-// A knownCall is a call that an agent recently had.
+// A knownCall is a call that an agent had recently.
 type knownCall struct {
 	tag     callTag
 	run     status.RunID
 	scrub   func(string) string
-	secrets []string  // which scrub takes out
-	process int64     // the number of the process that had it
-	last    time.Time // when a printed line counts as printed during the call, at the latest; zero = always
+	secrets []string // secrets that scrub removes
+	process int64    // number of the process that had the call
+	// Lines that were printed before this time count as printed during the call; zero =
+	// always.
+	last time.Time
 }
 
 // A bookedCall is a call under way, in the book of its agent. The book's mu protects it.
@@ -29,28 +31,27 @@ type bookedCall struct {
 	before, after *bookedCall // on its page
 }
 
-// maxEnded is how many calls are remembered after their end: what an agent logs
-// last may arrive after its reply.
+// maxEnded is how many calls are remembered after their end, because the last log lines of
+// an agent may arrive after its reply.
 const maxEnded = 256
 
-// bookPages is how many pages the calls under way are spread over.
+// bookPages is the number of lists over which the calls in progress are spread.
 const bookPages = 256
 
 const (
-	// printDelay is how long a line that a process prints may take to arrive here.
-	// Lines and answers come on different ways: a line that was printed during a
-	// call may arrive after its answer.
+	// printDelay is how long a line that a process prints may take to arrive here. Lines
+	// and answers use different channels, so a line that was printed during a call may
+	// arrive after the answer.
 	printDelay = 500 * time.Millisecond
-	// maxPrinted is how many runs a printed line is kept for. A panic of a hundred
-	// lines during a thousand calls would push everything else out of the queue of
-	// lines that wait to be stored.
+	// maxPrinted is for how many runs a printed line is kept. Otherwise a panic with a
+	// hundred lines during a thousand calls would push all other lines out of the queue.
 	maxPrinted = 32
 )
 
-// A callBook knows the calls of an agent by their tags. Only a run whose calls
-// an agent has can it write into the logs of. The zero callBook is ready. Calls
-// come and go by the ten thousand, and few are ever looked for: so they are
-// linked with each other, which takes no memory and little time.
+// A callBook finds the calls of an agent by their tags. An agent can write only into the
+// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
+// calls begin and end, and few are ever searched for. So calls in progress are kept in
+// linked lists, which need no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
 	pages  [bookPages]*bookedCall // under way, linked by before and after
@@ -59,8 +60,8 @@ type callBook struct {
 	hush   hush                   // sensitive strings of calls that have ended
 }
 
-// page is where a call with this tag stands: the ends of names differ mostly, be
-// it those of runs or of one run's instances.
+// page returns the list for a call with this tag. It hashes the ends of the names, because
+// the names of runs and of instances differ mostly at the end.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -82,7 +83,7 @@ func (b *callBook) begin(f *bookedCall) {
 	}
 }
 
-// end notes that the call has ended, and up to when the agent's process may still
+// end records that the call has ended. Until the time last the agent's process may still
 // print something about it; zero = for ever, because the process has ended.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
@@ -102,8 +103,8 @@ func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.hush.add(time.Now(), f.secrets)
 }
 
-// stray returns what takes out of a line what is sensitive in any call, for a line about
-// a call that is not known any more.
+// stray returns a function that removes the sensitive values of all calls from a line. It
+// is used for a line about a call that is not known any more.
 func (b *callBook) stray() func(string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +127,7 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 			return f.run, f.scrub, true
 		}
 	}
-	for i := range b.ended { // the latest first
+	for i := range b.ended { // the latest call first
 		k := &b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.tag == tag && k.tag != (callTag{}) {
 			return k.run, k.scrub, true
@@ -135,11 +136,10 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// printedDuring returns the calls that a line may be about that this process
-// printed, the calls under way first: one for each run that the line is kept for,
-// and scrub, which takes out what is sensitive in any of the calls or was so in one
-// that ended within a minute, and secrets. A run with several of these calls is named
-// without a step.
+// printedDuring returns the calls during which this process may have printed a line, calls
+// in progress first. It returns one call for each run for which the line is kept. A run
+// with several such calls is named without a step. scrub removes the given secrets, and the
+// sensitive values of these calls and of calls that ended within a minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {
@@ -156,7 +156,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			scrubs = append(scrubs, k.scrub)
 		}
 		switch n, known := index[k.run]; {
-		case k.run == 0: // a call of no run
+		case k.run == 0: // the call belongs to no run
 		case known && calls[n].tag != k.tag:
 			calls[n].tag = callTag{run: k.tag.run}
 		case !known && len(calls) < maxPrinted:
@@ -173,7 +173,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			}
 		}
 	}
-	for i := range b.ended { // the latest first
+	for i := range b.ended { // the latest call first
 		k := b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.process == process && (k.last.IsZero() || !now.After(k.last)) {
 			note(k)

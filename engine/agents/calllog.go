@@ -11,24 +11,24 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// tagged is the handler of what agents log: what belongs to a call is scrubbed
-// of what that call was told in confidence, and also goes to the sink.
+// tagged is the slog.Handler for the log of an agent. It removes the secrets of a call from
+// a line that belongs to the call, and also passes the line to the sink.
 type tagged struct {
 	next    slog.Handler
 	book    *callBook
-	process int64               // the number of the process that logs; 0 = the engine logs
-	secrets []string            // of the agent's configuration
-	redact  func(string) string // takes them out
-	sink    func(store.LogLine) // nil = nowhere
+	process int64               // number of the process that logs; 0 = the engine logs
+	secrets []string            // secrets of the agent's configuration
+	redact  func(string) string // removes these secrets
+	sink    func(store.LogLine) // nil = there is no sink
 }
 
-// Enabled reports true for every level that the logger or the sink takes; the sink
-// takes all.
+// Enabled reports true for every level that the logger or the sink accepts. The sink
+// accepts all levels.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes the record on to the logger and to the sink.
+// Handle passes a record to the logger and to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -49,8 +49,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
-	// The call's secrets come first. They include those of the configuration, and one
-	// of them may contain one of those.
+	// The call's secrets must be removed first. They include the secrets of the
+	// configuration, and a secret of the call may contain a secret of the configuration.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)
@@ -71,12 +71,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed is the record without what is sensitive.
+// scrubbed returns the record without sensitive values.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "run", "step", "attempt": // ours
+		case "run", "step", "attempt": // attributes of the engine, not of the agent
 		default:
 			a = redactAttr(a, scrub)
 		}
@@ -86,21 +86,21 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs hands attributes on: they are ours, and the sink knows them.
+// WithAttrs passes attributes on. They are the engine's own, and the sink knows them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup hands the group on.
+// WithGroup passes the group on.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
 	return &out
 }
 
-// number reads a number as JSON holds it.
+// number reads a number from JSON.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -111,7 +111,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf is a record as one text: the message and what else it says.
+// lineOf returns a record as one line of text: the message and the attributes.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)
@@ -140,9 +140,9 @@ func levelName(l slog.Level) string {
 	return "error"
 }
 
-// handlePrinted keeps a line that does not say which call it is about for every
-// run that it may be about, and passes it on. A panic is such a line, and who
-// looks for its reason looks at the run.
+// handlePrinted handles a printed line that does not name its call. It keeps the line for
+// every run that it may belong to, and passes it on. A panic is such a line, and a person
+// looks for its reason in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

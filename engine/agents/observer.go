@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Observer gets what happens to processes and breakers. Its methods are
-// called without locks held, from several goroutines, and must not block.
+// An Observer receives events of processes and breakers. Its methods are called without
+// locks held, from several goroutines, and must not block.
 type Observer interface {
 	// CircuitChanged reports that a breaker has another state.
 	CircuitChanged(c CircuitChange)
@@ -21,8 +21,8 @@ type CircuitChange struct {
 	Agent    string // name of the agent block
 	Key      string // invoke.AgentSpec.Key
 	From, To Circuit
-	Failures int       // that opened it; 0 unless To is CircuitOpen
-	Until    time.Time // next probe; zero unless To is CircuitOpen
+	Failures int       // number of failures that opened it; 0 unless To is CircuitOpen
+	Until    time.Time // time of the next probe; zero unless To is CircuitOpen
 }
 
 // Circuit is a breaker's state.
@@ -39,7 +39,7 @@ const (
 type ProcessInfo struct {
 	Agent    string // name of the agent block
 	Key      string // invoke.AgentSpec.Key
-	Instance int    // from 1
+	Instance int    // number of the instance, from 1
 	Pid      int
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A Pool runs agents and calls them. It is safe for concurrent use; Close must
-// be called in the end.
+// A Pool runs agents and calls them. It is safe for concurrent use. The caller must call
+// Close at the end.
 type Pool struct {
 	opts  Options
 	crowd crowd
@@ -24,20 +24,20 @@ type Pool struct {
 
 	mu     sync.Mutex // protects following fields
 	agents map[string]*agent
-	ctxs   map[<-chan struct{}]bool // by their Done: those whose end cuts calls off
+	ctxs   map[<-chan struct{}]bool // contexts whose end cuts calls off, by their Done channel
 	onFree []func(key string)
 	closed bool
 }
 
-// A crowd counts the processes of all agents of a pool.
+// A crowd counts and limits the processes of all agents of a pool.
 type crowd struct {
 	most   int
 	wanted atomic.Bool // an agent waits for a place
-	making atomic.Bool // a goroutine looks for a process that can be ended
+	making atomic.Bool // a goroutine is looking for a process that can be ended
 
-	mu      sync.Mutex // protects following fields; no other lock is taken under it
+	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
 	running int
-	waiting []*agent // those that found no place since one was free
+	waiting []*agent // agents that found no place since the last place became free
 }
 
 // enter takes a place for a process. further is true if the agent has a process already.
@@ -53,7 +53,7 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave gives a place back and returns the agents that wait for one.
+// leave gives a place back, and returns the agents that wait for one.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *crowd) leave() []*agent {
 	return waiting
 }
 
-// full reports whether there is no place for an agent without a process. Then it
-// gets a hint when one is given back.
+// full reports whether there is no place for an agent without a process. If so, the agent
+// is notified when a place becomes free.
 func (c *crowd) full(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,9 +90,9 @@ func (p *Pool) run(fn func()) bool {
 	return true
 }
 
-// Close ends every process and waits for that: first in an orderly way, then by
-// killing it. Calls that are out end with an unknown outcome. What comes later
-// is deferred. It may be called several times.
+// Close ends every process and waits for the end: first in an orderly way, then by killing.
+// Calls in flight end with an unknown outcome. Later calls are deferred. Close may be
+// called several times.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -120,31 +120,31 @@ func (p *Pool) known() []*agent {
 
 var errClosed = errors.New("the engine is stopping")
 
-// An agent is what the calls of one AgentSpec.Key share: processes, limit and
-// breaker.
+// An agent holds everything that calls with the same AgentSpec.Key share: processes, limit
+// and breaker.
 type agent struct {
 	pool    *Pool
 	spec    invoke.AgentSpec
 	breaker *breaker
 	book    callBook
-	births  atomic.Int64 // how many processes were to be started
+	births  atomic.Int64 // number of processes whose start was begun
 
-	mu        sync.Mutex // protects following fields, and those of instances and lives
-	reserved  int        // slots that the scheduler holds
-	calls     int        // calls under way
-	lastCall  time.Time  // when the last one began or ended, or a process started
+	mu        sync.Mutex // protects following fields, and fields of instances and lives
+	reserved  int        // number of slots that the scheduler has reserved
+	calls     int        // number of calls in progress
+	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
-	watched   *activeCall   // calls that the end of their ctx cuts off
+	watched   *activeCall   // list of calls that are cut off when their ctx ends
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
-// idleLocked reports whether no process is there or about to be.
+// idleLocked reports whether no process is running or starting.
 func (a *agent) idleLocked() bool {
 	return !slices.ContainsFunc(a.instances, func(i *instance) bool { return i.state != stateIdle })
 }
 
-// leastBusyLocked returns the healthy process with the most free capacity (S33,
-// S69, S70), or nil.
+// leastBusyLocked returns the healthy process with the fewest calls (S33, S69, S70), or
+// nil.
 func (a *agent) leastBusyLocked() *life {
 	var best *life
 	for _, i := range a.instances {
@@ -155,13 +155,13 @@ func (a *agent) leastBusyLocked() *life {
 	return best
 }
 
-// restsLocked reports whether the agent has a process and no call.
+// restsLocked reports whether the agent has a process but no call.
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// downLocked says why no process is there or about to be, and until when; the
-// error is nil otherwise.
+// downLocked returns why no process is running or starting, and until when. The error is
+// nil if a process is running, starting, or may be started now.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
 	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
 	for _, i := range a.instances {
@@ -174,56 +174,58 @@ func (a *agent) downLocked(now time.Time) (time.Time, error) {
 
 var errNoReason = errors.New("the agent's process has ended")
 
-// changedLocked wakes those who wait for a process.
+// changedLocked wakes the goroutines that wait for a process.
 func (a *agent) changedLocked() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
 const (
-	stateIdle instanceState = iota // no process
+	stateIdle instanceState = iota // there is no process
 	stateStarting
 	stateReady
 )
 
-// instanceState is what an instance is doing.
+// instanceState says what an instance is doing.
 type instanceState uint8
 
-// An instance is one of an agent's places for a process.
+// An instance is a place for one process of an agent. Over time it may have several
+// processes, one after the other.
 type instance struct {
 	agent  *agent
-	number int // from 1
+	number int // number of the instance, from 1
 
 	// Protected by agent.mu.
 	state     instanceState
-	life      *life     // while ready: the process that is given calls
+	life      *life     // the process that gets calls; nil if there is none
 	old       []*life   // drained processes that have not ended, oldest first
-	failures  int       // starts that failed and lives that were short, in a row
-	notBefore time.Time // of the next start
-	why       error     // of the last failure
+	failures  int       // number of failed starts and short lives in a row
+	notBefore time.Time // time before which no process is started
+	why       error     // reason of the last failure
 }
 
-// A life is one process of an instance, from its start to its end. It is given
-// calls until it is drained: then it goes on with those that it has, each up to
-// its complete-by, and ends.
+// A life is one process of an instance, from its start to its end. It gets calls until it
+// is drained. Then it continues with the calls that it has, each until its complete-by, and
+// ends.
 type life struct {
 	instance *instance
-	birth    int64 // its number among the agent's processes, from 1
+	birth    int64 // number of the process among those of the agent, from 1
 	process  *plugin.Process
 	born     time.Time
 
 	// Protected by agent.mu.
-	calls     int       // under way, not counting those past their complete-by
-	listening int       // calls past their complete-by that are listened to
-	expired   int       // calls in a row that it did not answer in time
-	since     time.Time // when the first of these expired calls passed its complete-by
-	answered  time.Time // when it answered last
-	missed    int       // signs of life in a row that are missing
-	draining  string    // why it is given no more calls; "" = it is given calls
+	calls     int       // number of calls in progress, without those past their complete-by
+	listening int       // number of calls past their complete-by whose answer is still waited for
+	expired   int       // number of calls in a row that it did not answer in time
+	since     time.Time // time at which the first of these calls passed its complete-by
+	answered  time.Time // time of the last answer
+	missed    int       // number of signs of life in a row that were missing
+	draining  string    // why it gets no more calls; "" = it gets calls
 	empty     chan struct{}
 }
 
-// number is the process's among those of its agent; 0 = none.
+// number returns the number of the process among those of its agent; 0 = there is no
+// process.
 func (l *life) number() int64 {
 	if l == nil {
 		return 0
@@ -231,7 +233,7 @@ func (l *life) number() int64 {
 	return l.birth
 }
 
-// takesLocked reports whether calls can be sent.
+// takesLocked reports whether the process can get calls.
 func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
 
 // retireLocked ends a process that has no call.
@@ -244,7 +246,7 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked tells watch when a drained process has nothing left to do.
+// emptyLocked notifies watch when a drained process has no call left.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -263,41 +265,41 @@ func (l *life) leaveLocked(now time.Time) {
 	l.emptyLocked()
 }
 
-// An activeCall is one call on its way through limit, breaker and process. It begins when
-// the engine asks for the call, and ends when the pool does not wait for the agent's
-// answer any more. Pool.work counts it that long. A goroutine waits for it only if no
-// process is ready.
+// An activeCall is one call on its way through the concurrency limit, the circuit breaker
+// and the process. It begins when the engine starts the call. It ends when the pool does
+// not wait for the agent's answer any more. Until then it counts in Pool.work. A goroutine
+// waits for it only while no process is ready.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call
 	done    func(sdk.Reply, error)
-	verdict func(error) // the breaker's; nil = it was not asked
+	verdict func(error) // reports the outcome of the call to the breaker; nil = the breaker was not asked
 	booked  bookedCall  // in agent.book
 
 	// Protected by agent.mu.
 	life      *life // the process that has the call
-	counted   bool  // in life.calls
-	listening bool  // in life.listening
+	counted   bool  // the call counts in life.calls
+	listening bool  // the call counts in life.listening
 
-	// Of a call whose ctx is watched; protected by agent.mu.
+	// Only for a call whose ctx is watched; protected by agent.mu.
 	ctx        context.Context
-	prev, next *activeCall // in agent.watched
+	prev, next *activeCall // neighbours in the list agent.watched
 
 	mu      sync.Mutex // protects following fields
-	over    bool       // done was called, or will be
-	stopped bool       // the answer is not wanted any more
-	sent    bool       // it was given to a process, which may have sent it
+	over    bool       // done was called, or will be called
+	stopped bool       // the answer is not needed any more
+	sent    bool       // the call was given to a process, which may have sent it
 	search  context.CancelFunc
 	ongoing *plugin.Ongoing
-	// sendings counts how often it was given to a process: again where the one
-	// before turned out to have ended.
+	// sendings is how many times the call was given to a process. It is given to another
+	// process if it is certain that the former one never received it.
 	sendings int
 
 	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // protected by telling: it is not called any more
+	quiet   bool       // OnProgress is not called any more; protected by telling
 }
 
-// Stop tells the agent that the answer is not wanted any more.
+// Stop notifies the agent that the answer is not needed any more.
 func (f *activeCall) Stop() {
 	f.mu.Lock()
 	f.stopped = true

@@ -14,8 +14,8 @@ var (
 	_ invoke.Checker      = (*Pool)(nil)
 )
 
-// NewPool makes a Pool. It starts nothing: processes start when they are first
-// called, or by Check.
+// NewPool returns a Pool. It starts no process: processes start at their first call, or in
+// Check.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
@@ -61,7 +61,7 @@ func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply,
 	}
 	p.launch(f)
 	if err := ctx.Err(); err != nil {
-		f.cut(err) // it may have begun too late for those who watch
+		f.cut(err) // ctx may have ended before the call was watched
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,9 +85,9 @@ func (p *Pool) launch(f *activeCall) {
 	f.start()
 }
 
-// Check starts the agent, so that each reason that would keep a run from calling it is
-// known beforehand. It returns a *NotFoundError, *VersionError, *ChecksumError,
-// *SecretError, *ConfigError or *plugin.StartError, or ctx's error.
+// Check starts the agent, so that every reason that prevents a call is found before the run
+// starts. It returns a *NotFoundError, *VersionError, *ChecksumError, *SecretError,
+// *ConfigError or *plugin.StartError, or ctx's error.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	return a.check(ctx)
 }
 
-// Slot returns what an agent can take now. See invoke.Capacity.
+// Slot returns how many calls an agent can take now. See invoke.Capacity.
 func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	return a.slot()
 }
 
-// Reserve takes n slots of an agent, all or none. See invoke.Capacity.
+// Reserve takes n slots of an agent, or none if fewer are free. See invoke.Capacity.
 func (p *Pool) Reserve(spec invoke.AgentSpec, n int) bool {
 	a, err := p.agent(spec)
 	return err == nil && a.reserve(n)
@@ -147,8 +147,7 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// watch makes sure that the end of ctx cuts its calls off, with one look-out for
-// all of them.
+// watch makes the end of ctx cut off its calls. One goroutine watches ctx for all of them.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()

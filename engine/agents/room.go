@@ -7,27 +7,26 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A crowdedError says that an agent has no process because the engine runs as
-// many as it may. It says nothing about the agent.
+// A crowdedError says that an agent has no process because the engine runs the largest
+// allowed number. It says nothing about the agent.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
 }
 
-// crowdedPause is how long an instance that found no place waits before it looks
-// again.
+// crowdedPause is how long an instance that found no place waits before it tries again.
 const crowdedPause = time.Second
 
-// wantRoom has a process ended that has no call, if an agent waits for a place.
-// It may be called with an agent's lock held.
+// wantRoom ends a process without calls if an agent waits for a place. It may be called
+// while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of the agent that has had no call for longest.
+// makeRoom ends the processes of the agent that has been idle for the longest time.
 func (p *Pool) makeRoom() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -46,7 +45,7 @@ func (p *Pool) makeRoom() {
 	idlest.mu.Lock()
 	defer idlest.mu.Unlock()
 	if !idlest.restsLocked() {
-		return // it was called meanwhile
+		return // it got a call meanwhile
 	}
 	for _, i := range idlest.instances {
 		if i.life.takesLocked() && i.life.calls == 0 {
@@ -55,7 +54,7 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// left gives the place of a process back and lets those try that wait for one.
+// left gives the place of a process back. The instances that wait for a place try again.
 func (p *Pool) left() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
@@ -70,10 +69,10 @@ func (p *Pool) left() {
 	}
 }
 
-// unlimited stands for the slots of an agent without max_concurrency.
+// unlimited is the number of slots of an agent without max_concurrency.
 const unlimited = 1 << 30
 
-// slot says what the agent can take now.
+// slot returns how many calls the agent can take now.
 func (a *agent) slot() machine.Slot {
 	room, until, limited := a.breaker.room()
 	a.mu.Lock()
@@ -100,7 +99,8 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 	}
 	why := "full"
 	if limited {
-		waiting := max(0, a.reserved-a.calls) // reserved, not yet known to the breaker
+		// Calls that have reserved a slot but are not known to the breaker yet.
+		waiting := max(0, a.reserved-a.calls)
 		if probes := max(0, room-waiting); probes < free {
 			free, why = probes, "circuit half-open, probe under way"
 		}
@@ -129,8 +129,8 @@ func (a *agent) release(n int) {
 	a.freed()
 }
 
-// freed is free after a call or a reservation: where neither the agent block nor
-// the breaker limits calls nobody waits for that.
+// freed is called after a call or a reservation has ended. If neither the agent block nor
+// the breaker limits calls, no run waits for a slot, so freed notifies nobody.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()
@@ -138,14 +138,14 @@ func (a *agent) freed() {
 	a.pool.wantRoom()
 }
 
-// free tells those who wait for a slot, if there is one.
+// free notifies the runs that wait for a slot, if a slot is free.
 func (a *agent) free() {
 	if a.slot().Free > 0 {
 		a.pool.free(a.spec.Key)
 	}
 }
 
-// free tells those who wait for slots.
+// free notifies the runs that wait for slots.
 func (p *Pool) free(key string) {
 	p.mu.Lock()
 	fns := p.onFree

@@ -130,9 +130,9 @@ func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	return false
 }
 
-// Definition returns the stored definition that holds a workflow, whole: for
-// people who ask what a run is pinned to. It is read anew at each call. Returns
-// ErrNotFound, or a *KeyError if it is sealed with a key that is not known.
+// Definition returns the whole stored definition that contains a workflow, for people who
+// ask which definition a run has. Each call reads it again. It returns ErrNotFound, or a
+// *KeyError if the definition is sealed with an unknown key.
 func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	stored, _, err := d.store.Definition(ctx, id)
 	if err != nil {

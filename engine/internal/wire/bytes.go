@@ -11,10 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Format is the number of the present format. A reader refuses higher ones and
-// reads lower ones. 2 added the message that is answered (Ask) and AttemptUnknown's
-// RetryAfter, and distinguishes a heartbeat from an empty checkpoint. 3 writes the same
-// in fewer bytes.
+// Format is the number of the present format of the journal's bytes. A reader reads lower
+// numbers and refuses higher ones. Format 2 added the message that is answered (Ask) and
+// AttemptUnknown's RetryAfter, and it distinguishes a heartbeat from an empty checkpoint.
+// Format 3 writes the same data in fewer bytes.
 const Format = 3
 
 var (
@@ -27,20 +27,20 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part         // where the strings of the record are in b, in order
-	named   map[string]int // the same, of many
-	docs    []part         // where its values are in b, with their tags
-	valued  map[string]int // the same, of many
-	general bool           // write no template: what templates are compared with
+	strings []part         // places in b of the strings of the record, in order
+	named   map[string]int // the same places by string; nil while there are few
+	docs    []part         // places in b of the values of the record, each with its tag
+	valued  map[string]int // the same places by value; nil while there are few
+	general bool           // write no templates; tests compare templates with this form
 }
 
-// A part is the place of some of the encoder's bytes.
+// A part is a range of the encoder's bytes.
 type part struct{ from, to int }
 
-// manyParts is from how many on they are looked up in a map.
+// manyParts is the number of parts from which a map is used to look them up.
 const manyParts = 24
 
-// said returns the number of an earlier string that is the same.
+// said returns the number of an earlier equal string.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
@@ -54,7 +54,7 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note adds a part to a list, and to the map of a long one.
+// note adds a part to the list. If the list is long, it adds the part to the map as well.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -81,11 +81,11 @@ func (e *encoder) bool(v bool) {
 	}
 }
 
-// wholeSecond is how many microseconds a second has.
+// wholeSecond is the number of microseconds in a second.
 const wholeSecond = 1_000_000
 
-// instant writes 0 for none, else the distance from the record's time: in whole
-// seconds where that is exact, as it is for most limits that people set.
+// instant writes 0 for no time. Otherwise it writes the distance from the record's time. It
+// writes whole seconds if that is exact, which is so for most limits that people set.
 func (e *encoder) instant(v model.Instant) {
 	if v == 0 {
 		e.uint(0)
@@ -105,7 +105,7 @@ func (e *encoder) bytes(b []byte) {
 	e.b = append(e.b, b...)
 }
 
-// string writes a string, or the number of an equal one earlier in the record.
+// string writes a string, or the number of an equal string earlier in the record.
 func (e *encoder) string(s string) {
 	if len(s) < 3 {
 		e.uint(uint64(len(s)) << 1)
@@ -121,7 +121,7 @@ func (e *encoder) string(s string) {
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
-// A decoder reads from b; after a failure everything reads as zero.
+// A decoder reads from b. After a failure every read returns zero.
 type decoder struct {
 	format  uint64
 	b       []byte
@@ -149,7 +149,7 @@ func (d *decoder) header() error {
 	return nil
 }
 
-// body returns the bytes of the next of n records.
+// body returns the bytes of the next record. n is the number of records in the data.
 func (d *decoder) body(n int) []byte {
 	if n == 1 && d.format >= 3 {
 		return d.take(uint64(len(d.b)))
@@ -177,8 +177,8 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// index reads a number that was written by int or uint and may serve as an
-// index: never negative, never absurd.
+// index reads a number that int or uint wrote and that is used as an index. It fails if the
+// number is negative or too large.
 func (d *decoder) index() int {
 	return d.small(d.int())
 }
@@ -193,7 +193,8 @@ func (d *decoder) small(v int64) int {
 
 func (d *decoder) bool() bool { return d.uint() != 0 }
 
-// count reads how many items follow; each takes a byte at least.
+// count reads the number of items that follow. It fails if the number is larger than the
+// number of bytes left, because each item needs at least one byte.
 func (d *decoder) count() int {
 	n := d.uint()
 	if n > uint64(len(d.b)) {
@@ -203,7 +204,7 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// mask reads a set of fields, all of which must be known.
+// mask reads a set of fields. It fails if the set has an unknown field.
 func (d *decoder) mask(fields int) uint64 {
 	m := d.uint()
 	if fields < 64 && m>>fields != 0 {
@@ -264,11 +265,10 @@ func (d *decoder) string() string {
 	return s
 }
 
-// A pool holds strings that come again and again: names, codes, who asked. It
-// may forget any.
+// A pool holds strings that occur often: names, codes, persons. It may drop any of them.
 type pool [64]string
 
-// longPooled is the length in bytes up to which strings are pooled.
+// longPooled is the length in bytes of the longest strings in a pool.
 const longPooled = 40
 
 // string returns b as a string.

@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Encode returns the journal's bytes for records of one run, in order.
-// It returns an error only for an event of a type it does not know.
+// Encode returns the journal's bytes for records of one run, in order. It returns an error
+// only if an event has an unknown type.
 func Encode(records []machine.Record) ([]byte, error) {
 	var e Encoder
 	data, err := e.Append(make([]byte, 0, 256), records)
@@ -17,11 +17,11 @@ func Encode(records []machine.Record) ([]byte, error) {
 	return data, nil
 }
 
-// An Encoder writes records in memory that it uses again and again. The zero Encoder is
-// ready to use, by one goroutine at a time.
+// An Encoder writes records into memory that it reuses. The zero Encoder is ready to use,
+// by one goroutine at a time.
 type Encoder struct{ e encoder }
 
-// Append appends to b what Encode returns. After an error b is as long as before.
+// Append appends the result of Encode to b. After an error b has its former length.
 func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
 	e := &t.e
 	e.b = b
@@ -33,9 +33,9 @@ func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what Encode wrote. The records share memory with
-// data. Returns ErrFormat for a newer format, and ErrCorrupt for anything else
-// it cannot read.
+// Decode reads the bytes that Encode returned. The records share memory with data. Decode
+// returns ErrFormat for a newer format, and ErrCorrupt for any other bytes that it cannot
+// read.
 func Decode(data []byte) ([]machine.Record, error) {
 	d := &decoder{b: data}
 	if err := d.header(); err != nil {
@@ -57,7 +57,7 @@ func Decode(data []byte) ([]machine.Record, error) {
 	return records, nil
 }
 
-// EncodeEvent returns the bytes of an event that is on its way to a run.
+// EncodeEvent returns the bytes of an event that is on the way to a run.
 func EncodeEvent(ev machine.Event) ([]byte, error) {
 	e := &encoder{}
 	e.uint(Format)
@@ -67,8 +67,7 @@ func EncodeEvent(ev machine.Event) ([]byte, error) {
 	return e.b, nil
 }
 
-// DecodeEvent reads what EncodeEvent wrote. Returns ErrFormat and ErrCorrupt as
-// Decode does.
+// DecodeEvent reads the bytes that EncodeEvent returned. It returns the errors of Decode.
 func DecodeEvent(data []byte) (machine.Event, error) {
 	d := &decoder{b: data}
 	if err := d.header(); err != nil {

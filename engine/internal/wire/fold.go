@@ -7,18 +7,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A Reader folds journals into states, in memory that it uses again and again. The zero
-// Reader is ready to use, by one goroutine at a time.
+// A Reader folds journals into states, in memory that it reuses. The zero Reader is ready
+// to use, by one goroutine at a time.
 type Reader struct {
 	d    decoder
 	pool pool
 	load machine.Loader
 }
 
-// Fold reads what Encode wrote and applies the records in order: what Decode and
-// State.Apply do, at a fraction of the cost, since no record is made. each is called
-// before a record is applied; what it gets is good until it returns. Values share memory
-// with data. Returns ErrFormat and ErrCorrupt as Decode does; s is then of no more use.
+// Fold reads the bytes that Encode returned and applies the records in order. The result is
+// that of Decode and State.Apply, but Fold is much faster, because it makes no records.
+// each is called before a record is applied; its argument is valid until it returns. Values
+// share memory with data. Fold returns the errors of Decode; after an error s must not be
+// used.
 func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change)) error {
 	d := decoder{b: data, pool: &t.pool}
 	if err := d.header(); err != nil {
@@ -47,7 +48,7 @@ func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change))
 	return nil
 }
 
-// record reads a record. After a failure, of which the decoder knows, it must not be
+// record reads a record. If the decoder has failed afterwards, the record must not be
 // applied.
 func (t *Reader) record(s *machine.State) {
 	d := &t.d

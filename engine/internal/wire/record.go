@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// records writes what Encode returns.
+// records writes the bytes that Encode returns.
 func (e *encoder) records(records []machine.Record) error {
 	e.uint(Format)
 	e.uint(uint64(len(records)))
@@ -26,7 +26,7 @@ func (e *encoder) records(records []machine.Record) error {
 	return nil
 }
 
-// precede puts the length of what begins at first before it.
+// precede inserts, at position first, the length of the bytes that follow it.
 func precede(b []byte, first int) []byte {
 	size := len(b) - first
 	var length [binary.MaxVarintLen64]byte
