@@ -29,6 +29,7 @@ func attacks() []attack {
 		return fmt.Sprintf("flatten([for i in range(%d) : [for j in range(100) : %s]])", n/100, e)
 	}
 	words := func(n int) string { return list(n, `"k${i}-${j}"`) }
+	mixed := `flatten([for i in range(140) : [for j in range(50) : [j, { "a${i}-${j}" = j }]]])` // a tuple of numbers and objects
 	digits := `join("", [for i in range(1000) : "` + rep("9", 900) + `"])`
 	const costly = "Expression too expensive"
 	return []attack{
@@ -36,8 +37,14 @@ func attacks() []attack {
 		{"deep YAML, a bracket a line", `yamldecode(join("", [for i in range(700) : "` + rep(`[\n`, 100) + `"]))`, "nested too deep"},
 		{"deep YAML behind quotes", `yamldecode(join("", [for i in range(700) : "` + rep(`[\"]\", `, 10) + `\n"]))`, "nested too deep"},
 		{"deep YAML in block style", `yamldecode(join("", [for i in range(700) : "` + rep("- ", 100) + `"]))`, "indented"},
+		{"deep YAML behind a byte order mark", `yamldecode("\ufeff${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a line separator", `yamldecode("a:\u2028${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a paragraph separator", `yamldecode("a:\u2029${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a next line", `yamldecode("a:\u0085${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a carriage return", `yamldecode("a:\r${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
 		{"deep YAML that is JSON", `yamldecode("` + rep("[", 300) + rep("]", 300) + `")`, "nested more than 200 deep"},
 		{"aliases of aliases", `yamldecode("a: &a [x,x,x,x,x,x,x,x,x]\n` + aliases(8) + `")`, "aliases repeat"},
+		{"aliases behind line separators", `yamldecode("` + strings.NewReplacer(": &", `: [\u2028&`, "]", "]]", "*", `\u2028*`).Replace("a: &a [x,x,x,x,x,x,x,x,x]\\n"+aliases(7)) + `")`, "aliases repeat"},
 		{"a large YAML mapping", `yamldecode(join("\n", ` + list(100_000, `"k${i}-${j}: 1"`) + `))`, costly},
 		{"hashes of a large text", `length([for s in [` + text + `] : [for i in range(500) : [for j in range(499) : sha512(s)]]])`, costly},
 		{"a set of many texts", `length(toset(` + words(100_000) + `))`, costly},
@@ -68,6 +75,14 @@ func attacks() []attack {
 		{"CSV with many columns", `length(csvdecode(join("\n", [for i in range(1000) : join(",", [for j in range(900) : j])])))`, costly},
 		{"JSON with many values", `length(jsondecode("[${join(",", ` + list(100_000, "1") + `)}]"))`, costly},
 		{"a condition over long tuples", `length(true ? ` + list(20_000, "i == 1 ? [j] : { a = j }") + ` : [1])`, costly},
+		{"the first of a list and a tuple", `coalesce(` + mixed + `, tolist(["x"]))`, costly},
+		{"a product of tuples", `setproduct(` + mixed + `, ["a"])`, costly},
+		{"a condition over tuples in tuples", `true ? [` + mixed + `] : [tolist(["x"])]`, costly},
+		{"a condition over tuples in objects", `true ? { a = ` + mixed + ` } : { a = tolist(["x"]) }`, costly},
+		{"a list of a tuple and a list", `tolist([` + mixed + `, tolist(["x"])])`, costly},
+		{"a union of a tuple and a list", `setunion([` + mixed + `], [tolist(["x"])])`, costly},
+		{"lists of a tuple and of a list", `concat(tolist([` + mixed + `]), tolist([tolist(["x"])]))`, costly},
+		{"a list of many types", `tolist(` + mixed + `)`, costly},
 		{"letters that are trimmed", `trim(join("", [for i in range(1000) : "` + rep("é", 500) + `"]), join("", [for i in range(1000) : "` + rep("è", 500) + `"]))`, costly},
 		{"a product", `setproduct(range(100), range(100), range(100))`, costly},
 		{"caught", `try(` + rep("[for x in range(1000) : ", 3) + "x" + rep("]", 3) + `, "caught")`, costly},

@@ -46,20 +46,22 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		}
 		return err
 	})
-	if err == nil && story.Head.Fence >= int32(len(rows)) { // there will be no more rows
-		err = broken(story.Head, int32(len(rows)), faultTail)
-	}
 	if err != nil {
 		return nil, followError(ctx, run, err)
 	}
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
-	for {
+	for loaded := true; ; loaded = false {
 		for _, row := range rows {
 			if err := story.tell(sealer, row, from, fn); err != nil {
 				return nil, err
 			}
 			next, pause = row.Seq+1, least
+		}
+		if loaded { // the run's own row was read with these rows: what is missing will not come
+			if err := story.whole(); err != nil {
+				return nil, followError(ctx, run, err)
+			}
 		}
 		status := story.State.Status()
 		if len(rows) < followRows && (status.Final() || status.NeedsHuman()) {

@@ -67,10 +67,25 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 			return Run{}, err
 		}
 	}
-	if l.Head.Fence >= story.chain.rows { // the row with the number Fence is missing
-		return Run{}, broken(l.Head, story.chain.rows, faultTail)
+	if err := story.whole(); err != nil {
+		return Run{}, err
 	}
 	return story, nil
+}
+
+// whole checks that the rows that were folded are all that the run's own row knows of. It
+// knows the row that made an engine the owner, and the state that the last row led to.
+// Head and rows must come from one read of the store.
+// Returns a *RunError with a *HistoryError inside if rows are missing.
+func (st *Run) whole() error {
+	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
+		return broken(st.Head, st.chain.rows, faultTail)
+	}
+	if got := st.State.Status(); got != st.Head.State {
+		return broken(st.Head, st.chain.rows, historyFault(fmt.Sprintf(
+			"is missing, or the run's own row was changed: that says %s, and the journal ends with %s", st.Head.State, got)))
+	}
+	return nil
 }
 
 // verify checks that a row continues the history of the previous rows. If not, it returns a

@@ -1,6 +1,8 @@
 package metered
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -56,25 +58,17 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
-	n := sequenceLength(a) + sequenceLength(b)
+	p := payment{m: m}
 	switch {
-	case a.IsTupleType() && b.IsTupleType() && len(a.TupleElementTypes()) == len(b.TupleElementTypes()):
-		return
-	case a.IsTupleType() && b.IsTupleType() && n > 100:
-		p := payment{m: m}
+	case sequenceLength(a)+sequenceLength(b) <= 100:
+	case a.IsTupleType() && b.IsTupleType() && len(a.TupleElementTypes()) != len(b.TupleElementTypes()):
 		yes.v = p.uniform(yes.v, cty.List(cty.DynamicPseudoType), w)
 		no.v = p.uniform(no.v, cty.List(cty.DynamicPseudoType), w)
-		n = sequenceLength(yes.v.Type()) + sequenceLength(no.v.Type())
-	}
-	if a.IsObjectType() && b.IsObjectType() && n > 100 && !sameNames(a, b) {
-		p := payment{m: m}
+	case a.IsObjectType() && b.IsObjectType() && !sameNames(a, b):
 		yes.v = p.uniform(yes.v, cty.Map(cty.DynamicPseudoType), w)
 		no.v = p.uniform(no.v, cty.Map(cty.DynamicPseudoType), w)
-		n = sequenceLength(yes.v.Type()) + sequenceLength(no.v.Type())
-	} else if a.IsObjectType() && b.IsObjectType() && sameNames(a, b) {
-		return
 	}
-	m.pay(unifying(n, w.nodes), 0)
+	m.payAlike([]cty.Type{yes.v.Type(), no.v.Type()})
 }
 
 // sameNames reports whether two objects have the same attributes, whose types
@@ -91,13 +85,93 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// unifying is the cost of finding a common type of n types with so many nodes
-// together: the library compares each with each.
-func unifying(n, nodes int64) int64 {
-	if n < 2 {
-		return 0
+// payAlike pays for the search for a common type, as the library makes it. Tuples of one
+// length are compared element by element, and so are objects with the same names. Other
+// tuples and objects become lists and maps: there the types of all elements together are
+// compared, each with each. So two tuples of 20,000 elements may need 20,000 comparisons
+// or 800 million.
+func (m *Meter) payAlike(types []cty.Type) {
+	if len(types) < 2 {
+		return
 	}
-	return product(n, n, 6, 1+nodes/n)
+	m.pay(int64(len(types))*20, int64(len(types))*16)
+	first := types[0]
+	switch {
+	case all(types, cty.Type.IsTupleType):
+		if !all(types, func(ty cty.Type) bool { return len(ty.TupleElementTypes()) == len(first.TupleElementTypes()) }) {
+			m.payAlike(m.elementTypes(types))
+			return
+		}
+		for i := range first.TupleElementTypes() {
+			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.TupleElementTypes()[i] }))
+		}
+	case all(types, cty.Type.IsObjectType):
+		m.pay(product(int64(len(types)), sequenceLength(first), 50), 0)
+		if !all(types, func(ty cty.Type) bool { return sameNames(ty, first) }) {
+			m.payAlike(m.elementTypes(types))
+			return
+		}
+		for name := range first.AttributeTypes() {
+			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.AttributeType(name) }))
+		}
+	case all(types, cty.Type.IsListType), all(types, cty.Type.IsSetType), all(types, cty.Type.IsMapType):
+		m.payAlike(across(types, cty.Type.ElementType))
+	case all(types, func(ty cty.Type) bool { return ty.IsListType() || ty.IsTupleType() || ty == cty.DynamicPseudoType }),
+		all(types, func(ty cty.Type) bool { return ty.IsMapType() || ty.IsObjectType() || ty == cty.DynamicPseudoType }):
+		m.payAlike(m.elementTypes(types))
+		m.payEach(types)
+	default:
+		m.payEach(types)
+	}
+}
+
+// payEach pays for the comparison of each type with each.
+func (m *Meter) payEach(types []cty.Type) {
+	var w weight
+	for _, ty := range types {
+		m.addType(&w, ty, 1)
+	}
+	n := int64(len(types))
+	m.pay(product(n, n, 6, 1+w.nodes/n), product(n, n, 3))
+}
+
+// elementTypes are the types of all elements of tuples, objects, lists and maps.
+func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
+	for _, ty := range types {
+		m.pay(sequenceLength(ty)*20, sequenceLength(ty)*32)
+		switch {
+		case ty.IsTupleType():
+			out = append(out, ty.TupleElementTypes()...)
+		case ty.IsObjectType():
+			for _, e := range ty.AttributeTypes() {
+				out = append(out, e)
+			}
+		case ty.IsCollectionType():
+			out = append(out, ty.ElementType())
+		}
+	}
+	return out
+}
+
+// equalCost is the cost of a comparison with a type. The first difference ends it.
+func equalCost(ty cty.Type) int64 {
+	if ty.IsPrimitiveType() {
+		return 20
+	}
+	return 100
+}
+
+func all(types []cty.Type, is func(cty.Type) bool) bool {
+	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
+}
+
+// across returns one part of each type.
+func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
+	out := make([]cty.Type, len(types))
+	for i, ty := range types {
+		out[i] = part(ty)
+	}
+	return out
 }
 
 // sequenceLength is the number of types in a tuple or an object, all of which
@@ -227,7 +301,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	}
 	if want.ElementType() != cty.DynamicPseudoType {
 		if want.HasDynamicTypes() {
-			p.m.pay(unifying(sequenceLength(v.Type()), w.nodes), 0)
+			p.m.payAlike(p.m.elementTypes([]cty.Type{v.Type()}))
 			return v
 		}
 		p.m.pay(w.nodes*300, w.nodes*elementBytes)
@@ -242,12 +316,11 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 		return v
 	}
 	var types []cty.Type
-	n := int64(raw.LengthInt())
 	for it := raw.ElementIterator(); it.Next(); {
 		_, e := it.Element()
 		known := false
 		for _, t := range types {
-			p.m.pay(20, 0)
+			p.m.pay(equalCost(t), 0)
 			if known = t.Equals(e.Type()); known {
 				break
 			}
@@ -257,13 +330,13 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 		}
 	}
 	p.m.pay(w.nodes*int64(len(types))*20, 0)
-	p.m.pay(unifying(int64(len(types)), (w.nodes/n+1)*int64(len(types))), 0)
+	p.m.payAlike(types)
 	elem := types[0]
 	if len(types) > 1 {
 		elem, _ = convert.UnifyUnsafe(types)
 	}
 	if elem == cty.NilType || elem == cty.DynamicPseudoType || elem.HasDynamicTypes() {
-		p.m.pay(unifying(n, w.nodes), 0)
+		p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
 		return v // what becomes of it is for the library to say
 	}
 	p.m.pay(w.nodes*300, w.nodes*elementBytes)
@@ -273,7 +346,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 		k, e := it.Element()
 		c, err := convert.Convert(e, elem)
 		if err != nil {
-			p.m.pay(unifying(n, w.nodes), 0)
+			p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
 			return v
 		}
 		if ty.IsObjectType() {

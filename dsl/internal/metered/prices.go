@@ -3,6 +3,7 @@ package metered
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -88,8 +89,8 @@ var rates = map[string]rate{
 	"flatten":         {perNode: 600, nodeMemory: 300, more: func(p *payment) { p.m.pay(p.all.nodes*p.all.depth*100, p.all.nodes*p.all.depth*100) }},
 	"merge":           {perNode: 800, nodeMemory: 400},
 	"coalesce":        {perByte: 1, perNode: 600, nodeMemory: 200, more: (*payment).types},
-	"coalescelist":    {perByte: 1, perNode: 600, nodeMemory: 300, more: (*payment).types},
-	"concat":          {perByte: 1, perNode: 800, nodeMemory: 400, more: (*payment).types},
+	"coalescelist":    {perByte: 1, perNode: 600, nodeMemory: 300},
+	"concat":          {perByte: 1, perNode: 800, nodeMemory: 400, more: (*payment).lists},
 	"zipmap":          {perByte: 10, perNode: 1000, nodeMemory: 500},
 	"transpose":       {perByte: 10, perNode: 1500, nodeMemory: 600},
 	"chunklist":       {perByte: 1, perNode: 500, nodeMemory: 400},
@@ -143,7 +144,38 @@ func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
 // types pays for a common type of all arguments.
 func (p *payment) types() {
-	p.m.pay(unifying(int64(len(p.args)), p.all.nodes), 0)
+	types := make([]cty.Type, len(p.args))
+	for i, v := range p.args {
+		types[i] = v.Type()
+	}
+	p.m.payAlike(types)
+}
+
+// elements pays for a common type of the elements of all arguments. A tuple counts with
+// each type that its elements have, because it has become a list or a set by then.
+func (p *payment) elements() {
+	var types []cty.Type
+	for _, v := range p.args {
+		own := len(types)
+		for _, ty := range p.m.elementTypes([]cty.Type{v.Type()}) {
+			p.m.pay(int64(len(types)-own)*equalCost(ty), 0)
+			if !slices.ContainsFunc(types[own:], ty.Equals) {
+				types = append(types, ty)
+			}
+		}
+	}
+	p.m.payAlike(types)
+}
+
+// lists pays for a common type of the elements of lists. Where one argument is a tuple
+// the result is a tuple, and no common type is looked for.
+func (p *payment) lists() {
+	for _, v := range p.args {
+		if !v.Type().IsListType() {
+			return
+		}
+	}
+	p.elements()
 }
 
 // payTrim: where not all letters are ASCII each is looked for in the others.
@@ -327,13 +359,17 @@ func payProduct(p *payment) {
 	if sets {
 		p.m.pay(product(n, 5000+500*k), product(n, 500+100*k))
 	}
-	p.types()
+	for _, v := range p.args {
+		if v.Type().IsTupleType() {
+			p.m.payAlike(v.Type().TupleElementTypes())
+		}
+	}
 }
 
 // paySet pays for elements that the library puts into one bucket of a set: it
 // compares each with all others there.
 func paySet(p *payment) {
-	p.types()
+	p.elements()
 	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))
 	if p.all.nodes < 200 {
 		return

@@ -18,6 +18,11 @@ const (
 	maxYAMLNames    = 1_000_000 // bytes, with what aliases name written out
 )
 
+// yamlBreaks writes each line break of YAML as line feeds, and a byte order mark as
+// spaces: a line behind a mark is nested as it is without the mark. The size of the text
+// stays.
+var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
+
 // payYAML pays for a document before it is decoded. One beyond the limits is
 // refused by the call, at once.
 func payYAML(p *payment) {
@@ -38,7 +43,7 @@ func CheckYAML(text string) error {
 		return value.CheckDepth([]byte(text))
 	}
 	open := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(yamlBreaks.Replace(text)) {
 		if n := len(line) - len(strings.TrimLeft(line, " \t-?:")); n > maxYAMLColumn {
 			return fmt.Errorf("YAML may be indented at most by %d columns", maxYAMLColumn)
 		}
@@ -76,6 +81,7 @@ func openBrackets(line string) int {
 // equally often.
 func yamlSize(text string) int64 {
 	size := int64(len(text))
+	text = yamlBreaks.Replace(text)
 	anchors := min(named(text, '&'), 64)
 	if anchors == 0 {
 		return size
