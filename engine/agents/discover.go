@@ -362,5 +362,5 @@ func (b Binary) Pin() dsl.AgentBinary {
 // A Misplaced is a binary in a directory that is searched, but in the wrong place there.
 type Misplaced struct {
 	Path string
-	Want string // path at which it would be found; VERSION stands for an unknown version
+	Want string // path at which it would be found; the path contains VERSION if the version is not known
 }

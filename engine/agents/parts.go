@@ -265,7 +265,7 @@ func (l *life) leaveLocked(now time.Time) {
 	l.emptyLocked()
 }
 
-// An activeCall is one call on its way through the concurrency limit, the circuit breaker
+// An activeCall is one call that passes through the concurrency limit, the circuit breaker
 // and the process. It begins when the engine starts the call. It ends when the pool does
 // not wait for the agent's answer any more. Until then it counts in Pool.work. A goroutine
 // waits for it only while no process is ready.

@@ -130,7 +130,7 @@ func (a *agent) release(n int) {
 }
 
 // freed is called after a call or a reservation has ended. If neither the agent block nor
-// the breaker limits calls, no run waits for a slot, so freed notifies nobody.
+// the breaker limits calls, no run waits for a slot, so freed does nothing.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()

@@ -56,7 +56,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	var token [12]byte
 	if _, err := rand.Read(token[:]); err != nil {
-		return 0, fmt.Errorf("mint a message's number: %w", err)
+		return 0, fmt.Errorf("make a message's number: %w", err)
 	}
 	id, err := st.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {

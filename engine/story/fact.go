@@ -74,7 +74,7 @@ type NamedValue struct {
 // A Purpose says why an agent is called, for people.
 type Purpose string
 
-// The purposes.
+// Values of Purpose.
 const (
 	PurposeDo     Purpose = "do"
 	PurposeUndo   Purpose = "undo"

@@ -14,7 +14,7 @@ import (
 // nothing to explain.
 type NotRepeated string
 
-// The reasons.
+// Reasons why the last failure of a step was not repeated.
 const (
 	// The outcome is unknown, and a repetition could cause the effect a second time.
 	NotIdempotent NotRepeated = "not_idempotent"

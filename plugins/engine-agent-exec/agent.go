@@ -32,8 +32,8 @@ const (
 // runIn is the input of run and query.
 type runIn struct {
 	Argv      []string          `agent:"argv" doc:"Program and arguments. No shell is involved; write [\"sh\", \"-c\", …] for one."`
-	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, beside ENGINE_*."`
-	Stdin     string            `agent:"stdin,optional" doc:"What the program reads; without it nothing."`
+	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, in addition to ENGINE_*."`
+	Stdin     string            `agent:"stdin,optional" doc:"Standard input of the program; default: empty."`
 	Cwd       string            `agent:"cwd,optional" doc:"Working directory; default: the engine's."`
 	OKCodes   []int             `agent:"ok_codes,optional" doc:"Exit codes that are results; default [0]."`
 	Errors    map[string]string `agent:"errors,optional,codes" pattern:"[0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]" doc:"Exit code to error code. A code listed here is a definite failure: nothing was done."`

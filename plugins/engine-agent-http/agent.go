@@ -16,10 +16,10 @@ const version = "0.1.0"
 type callIn struct {
 	URL               string            `agent:"url" doc:"Absolute, or relative to base_url."`
 	Query             map[string]string `agent:"query,optional" doc:"Added to the URL's own query."`
-	Headers           map[string]string `agent:"headers,optional,sensitive" doc:"Added to the agent's headers, and win over them."`
+	Headers           map[string]string `agent:"headers,optional,sensitive" doc:"Added to the agent's headers; replace those with the same name."`
 	Expect            []string          `agent:"expect,optional" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Statuses that are results, such as 200 or \"3xx\"; default 2xx."`
 	Errors            map[string]string `agent:"errors,optional,codes" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Status or pattern to error code. A status listed here is a definite failure: nothing was done."`
-	Response          string            `agent:"response,optional" default:"auto" enum:"auto|json|text|none" doc:"What to make of the response's body; auto goes by its content type."`
+	Response          string            `agent:"response,optional" default:"auto" enum:"auto|json|text|none" doc:"How the response's body is returned; auto uses its content type."`
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }
 
@@ -34,8 +34,8 @@ type writeIn struct {
 	callIn
 	JSON        json.RawMessage   `agent:"json,optional" doc:"Body, sent as JSON. At most one of json, form and body."`
 	Form        map[string]string `agent:"form,optional" doc:"Body, sent as a form."`
-	Body        *string           `agent:"body,optional" doc:"Body, sent as it is."`
-	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: what fits it."`
+	Body        *string           `agent:"body,optional" doc:"Body, sent unchanged."`
+	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: the type of json, form or body."`
 }
 
 // requestIn is the input of request.
@@ -50,7 +50,7 @@ type callOut struct {
 	Headers map[string]string `agent:"headers" doc:"By lower-case name; several values are joined by a comma."`
 	JSON    any               `agent:"json" doc:"The body, if it is JSON."`
 	Body    string            `agent:"body" doc:"The body as text."`
-	Base64  bool              `agent:"base64" doc:"The body was no text: body holds it in base64."`
+	Base64  bool              `agent:"base64" doc:"The body was not text: body holds it in base64."`
 }
 
 // agent is the state of the agent's process, made of the config {} block.

@@ -14,12 +14,12 @@ import (
 
 // config is the agent's config {} block.
 type config struct {
-	BaseURL            string            `agent:"base_url,optional" doc:"What relative URLs are relative to. With it no other host is called."`
+	BaseURL            string            `agent:"base_url,optional" doc:"Base of relative URLs. With it no other host is called."`
 	Headers            map[string]string `agent:"headers,optional,sensitive" doc:"Sent with every request."`
 	IdempotencyHeader  string            `agent:"idempotency_header,optional" default:"Idempotency-Key" doc:"Header that carries the idempotency key; \"\" = none."`
-	ForwardKeyHeader   string            `agent:"forward_key_header,optional" doc:"Header that tells an undo the key of the call it undoes; \"\" = none."`
+	ForwardKeyHeader   string            `agent:"forward_key_header,optional" doc:"Header with the key of the call that an undo undoes; \"\" = none."`
 	Timeout            time.Duration     `agent:"timeout,optional" default:"0s" doc:"Longest time for one request; 0s = until complete-by."`
-	MaxResponseBytes   int               `agent:"max_response_bytes,optional" default:"262144" doc:"Longest body that is read, at most 1048576."`
+	MaxResponseBytes   int               `agent:"max_response_bytes,optional" default:"262144" doc:"Bytes of the longest body that is read, at most 1048576."`
 	CAFile             string            `agent:"ca_file,optional" doc:"PEM file of the authorities to trust instead of the system's."`
 	CertFile           string            `agent:"cert_file,optional" doc:"PEM file of the client's certificate."`
 	KeyFile            string            `agent:"key_file,optional" doc:"PEM file of the client's key."`

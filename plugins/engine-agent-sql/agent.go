@@ -40,7 +40,7 @@ type execIn struct {
 
 // rowsOut is the output of all actions.
 type rowsOut struct {
-	Rows         any   `agent:"rows" doc:"What the last statement returned: a list of objects by column name."`
+	Rows         any   `agent:"rows" doc:"Rows of the last statement: a list of objects by column name."`
 	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
 }
 

@@ -16,8 +16,8 @@ import (
 // config is the agent's config {} block.
 type config struct {
 	DSN            string `agent:"dsn,sensitive" doc:"postgres://… or key=value words. Without sslmode the server's certificate is verified, except on this machine."`
-	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table, perhaps with its schema, that exec records keys in; made when it is first needed."`
-	MaxRows        int    `agent:"max_rows,optional" default:"1000" doc:"Most rows a statement may return."`
+	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table in which exec records keys, as TABLE or SCHEMA.TABLE; made when it is first needed."`
+	MaxRows        int    `agent:"max_rows,optional" default:"1000" doc:"Largest number of rows that a statement may return."`
 	MaxConnections int    `agent:"max_connections,optional" default:"10"`
 }
 

@@ -32,7 +32,7 @@ type call struct {
 	timer     *time.Timer // fires at complete-by, and then at the end of listening
 	listening bool        // timer fires at the end of listening
 	grace     *time.Timer // runs since the agent was asked to stop; nil = it was not
-	cancelled error       // why it was asked to stop
+	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
 // prepare checks whether the call can be sent. If it cannot, over is true, and the reply or

@@ -53,7 +53,7 @@ func execError(path string, err error) *StartError {
 }
 
 // startError returns the error that people see when a start has failed. It uses what the
-// process printed and whether it ended by itself, but not the wording of go-plugin's
+// process printed and whether it ended on its own, but not the wording of go-plugin's
 // errors.
 func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path

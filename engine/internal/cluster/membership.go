@@ -111,7 +111,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership after one of its loops has ended by itself.
+// over ends the membership after one of its loops has ended on its own.
 func (t *Membership) over(err error) { t.end(err) }
 
 // drain ends the membership in order. It starts no call, waits for the calls in flight, and

@@ -85,7 +85,7 @@ type More struct {
 // persisted.
 type Statement uint8
 
-// The statements.
+// Values of Statement.
 const (
 	StatedNothing Statement = 0 // there is no settlement, or a call was made after it
 	StatedEffect  Statement = 1 // the settlement decided only the effect

@@ -129,7 +129,7 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
-		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
+		w.fault("%s: the remote service knows a step %s that the run does not have", name, e.name)
 		return
 	}
 	view := story.Node(state, wf, i)

@@ -95,7 +95,7 @@ var stepStates = map[StepState]string{
 // a run depends on effects only, not on step states.
 type Effect uint8
 
-// The effects.
+// Values of Effect.
 const (
 	EffectNone  Effect = 0
 	EffectMaybe Effect = 1 // an attempt was sent, and it did not end in a definite failure

@@ -19,7 +19,7 @@ type Finding struct {
 // A Severity says how serious a finding is.
 type Severity uint8
 
-// The severities.
+// Values of Severity.
 const (
 	OK Severity = iota
 	Warning

@@ -113,7 +113,7 @@ var batchRules = []rule{
 			}
 		}
 	}},
-	{name: "batch/a collision of ids leaves no names", why: "a run id under a foreign token is another run: mint a new id, and find the names free (S54)", run: func(w *world) {
+	{name: "batch/a collision of ids leaves no names", why: "a run id under a foreign token is another run: make a new id, and find the names free (S54)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		plain, named := w.create(a), w.named(a, "first", "k1")
 		w.land(a.writers[0], plain, named)

@@ -48,7 +48,7 @@ var commitRules = []rule{
 		}
 		w.wantRows(ids[1], 2)
 	}},
-	{name: "commit/a create that collides is refused", why: "a run id under a foreign token is another run: mint a new id, never take it for a success", run: func(w *world) {
+	{name: "commit/a create that collides is refused", why: "a run id under a foreign token is another run: make a new id, never take it for a success", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		c := w.create(a)
 		w.land(a.writers[0], c)

@@ -320,7 +320,7 @@ var consumedRules = []rule{
 		if waits, err := w.Store.Waits(w.ctx, ids[0], m[2]); err != nil || waits {
 			w.Errorf("a message that was answered waits: %t, err = %v", waits, err)
 		}
-		// Together with a create and an end, for two runs in one batch.
+		// One batch may consume messages of two runs, and also create a run and end one.
 		t, u := next(ids[0], 2), end(ids[1], 2, status.RunSucceeded)
 		t.Consumed, u.Consumed = m[1:2], other
 		w.land(a.writers[0], t, u, w.create(a))

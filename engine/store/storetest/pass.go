@@ -152,7 +152,7 @@ var passRules = []rule{
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		w.Expire(w.T, a.id)
-		for _, how := range []string{"its lease has passed", "it was fenced off"} {
+		for _, how := range []string{"its lease has passed", "it was fenced"} {
 			m, err := w.Other.Member(w.ctx, a.id)
 			if err != nil || m.Left > 0 || m.Engine != a.id || m.LeaseUntil.After(w.Now(w.Other)) {
 				w.Errorf("%s: member = %+v, err = %v, want it dead, and since when", how, m, err)

@@ -182,7 +182,7 @@ var submitRules = []rule{
 			w.land(a.writers[0], end(got[0].Run, 1, status.RunCompensated))
 		}
 	}},
-	{name: "submit/a collision of ids leaves no names", why: "both or neither: the caller mints a new id and needs the name free (S54)", run: func(w *world) {
+	{name: "submit/a collision of ids leaves no names", why: "both or neither: the caller makes a new id and needs the name free (S54)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		taken := w.started(a, 1)[0]
 		c := w.create(a)

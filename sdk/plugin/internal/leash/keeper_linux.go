@@ -242,7 +242,7 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind is how many times clear searches in vain for children that exist. While a
+// maxBlind is how many times clear searches without finding children that exist. While a
 // process gets a new parent, it is for a moment on no list. If /proc is hidden, no list
 // ever contains the processes.
 const maxBlind = 20

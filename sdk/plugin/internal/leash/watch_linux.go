@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often a watch checks. A look at the tree reads about twenty files. A glance at the
-// machine reads none.
+// How often a watch measures. A measurement of the tree (look) reads about twenty files. A
+// measurement of the machine (glance) reads none.
 const (
-	glance    = 50 * time.Millisecond // time between two glances at the machine
-	lookPause = time.Second           // time between two looks at the tree
-	crowd     = 100                   // a look is due if the machine has this many more threads than at the last look
+	glance    = 50 * time.Millisecond // time between two measurements of the machine
+	lookPause = time.Second           // time between two measurements of the tree
+	crowd     = 100                   // measure at once if the machine has this many more threads than at the last measurement
 )
 
 // A watch checks what a tree of processes uses.
 type watch struct {
 	limits  Limits
 	keeper  int       // process id; the tree is its descendants
-	due     time.Time // time of the next look
-	last    machine   // values at the last look
-	suspect bool      // the tree used too much memory at the last look
+	due     time.Time // time of the next measurement
+	last    machine   // values at the last measurement
+	suspect bool      // the tree used too much memory at the last measurement
 	cpus    confinement
 }
 
@@ -40,9 +40,9 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance looks at the tree if a look is due: after lookPause, or if the machine has many
-// more threads or much less free memory than at the last look. It returns the limit that
-// the tree has exceeded; nil if none.
+// glance measures the machine. It also measures the tree after lookPause, or at once if the
+// machine has many more threads or much less free memory than at the last measurement. It
+// returns the limit that the tree has exceeded; nil if none.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)
@@ -61,8 +61,8 @@ func (w *watch) glance() *excess {
 	return e
 }
 
-// look adds up what the tree uses. Too much memory counts only if the next look finds it
-// too, because a process that was just forked shares its memory with its parent for a
+// look measures the tree: it adds up the values of all its processes. Too much memory
+// counts only if the next measurement finds it too, because a process that was just forked shares its memory with its parent for a
 // moment.
 func (w *watch) look(now time.Time) *excess {
 	most := w.limits.Threads
