@@ -76,7 +76,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is the place for which the mark of a state's history is sealed.
+// markPlace is the associated data with which the mark of a state's history is encrypted.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {

@@ -60,7 +60,7 @@ type Variable struct {
 	Type              cty.Type // cty.DynamicPseudoType if neither written nor inferred
 	TypeText          string
 	typed             bool      // a type was written
-	kind              valueKind // of the default, where Type does not say it
+	kind              valueKind // kind of the default; used if Type is not written
 	element           cty.Type  // of kindList
 	defaults          *typeexpr.Defaults
 	Default           cty.Value // converted default; cty.NilVal = none

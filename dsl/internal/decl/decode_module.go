@@ -56,8 +56,8 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	}
 }
 
-// maxShared bounds how many declarations of the file level all workflows
-// together see: each workflow checks them again.
+// maxShared is the limit of workflows times declarations at the file level: each workflow
+// checks all of these declarations again.
 const maxShared = 1_000_000
 
 // tooMany reports whether the module has too many workflows for what it

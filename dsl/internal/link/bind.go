@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A bind is what Bind needs of the declarations.
+// A bind holds the parts of the declarations that Bind reads.
 type bind struct {
 	ev      *eval.Evaluator
 	decls   map[string]*decl.Variable

@@ -67,8 +67,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost is what it costs to reach one of n elements: those of sets are
-// put into order each time, those with names nearly so.
+// elementCost is the cost of reaching one of n elements. The library sorts the elements of
+// a set each time, and the names of an object or a map nearly each time.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():

@@ -15,7 +15,7 @@ import (
 const (
 	maxYAMLColumn   = 200       // of block indentation
 	maxYAMLBrackets = 1_000     // that are not closed in their line
-	maxYAMLNames    = 1_000_000 // bytes, with what aliases name written out
+	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by what it names
 )
 
 // yamlBreaks writes each line break of YAML as line feeds, and a byte order mark as

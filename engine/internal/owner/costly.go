@@ -149,8 +149,8 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make decides, and gives the result to the shard: the record, or an error if the limit has
-// passed. A decision that goes on after the limit is for nothing.
+// make makes a decision and posts the result to the shard: the record, or an error if the
+// limit has passed. The result of a decision that ends after the limit is dropped.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // protected by mu

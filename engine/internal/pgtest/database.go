@@ -54,8 +54,8 @@ func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	return code
 }
 
-// await returns the result of fn. It returns 1 if ctx has ended and fn does not return
-// soon.
+// await returns the exit code of fn. If ctx has ended and fn does not return soon, it
+// returns 1.
 func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	done := make(chan int, 1)
 	go func() { done <- fn(ctx) }()
