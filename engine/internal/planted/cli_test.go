@@ -77,7 +77,7 @@ var cliFaults = []fault{
 	{
 		name: "a blank reason is none",
 		in:   "cmd/engine/internal/verbs.CheckReason",
-		old:  `strings.TrimSpace(reason) == ""`, new: `reason == ""`,
+		old:  `strings.TrimSpace(reason) == ""`, new: `strings.Clone(reason) == ""`,
 		by: catches("cmd/engine/internal/verbs", "^TestCheckReason$"),
 	},
 	{
