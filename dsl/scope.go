@@ -93,4 +93,5 @@ type InstanceResult struct {
 	ErrorText string
 	StartedAt time.Time
 	TimedOut  bool
+	Signal    string // that has ended a wait; "" = none
 }

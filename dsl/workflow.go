@@ -100,6 +100,13 @@ type Step struct {
 	After  []int // steps it depends on directly, ascending
 	Before []int // steps that depend on it directly, ascending
 
+	// Kind says what the step does. Of Value, Until and Wait the one that belongs to it is
+	// set. A step that calls no agent has a read-only Do without a name.
+	Kind  StepKind
+	Value ValueFunc // StepValue
+	Until LimitFunc // StepTimer: from when the step became ready, or absolute
+	Wait  *Wait     // StepWait
+
 	Do        *Action
 	Retryable func(code string) bool // codes the action declares retryable; never nil
 	Undo      *Undo                  // nil: nothing undoes it
@@ -120,6 +127,32 @@ type Step struct {
 	Catch          *Catch
 
 	static *Settings // nil where they depend on the run
+}
+
+// StepKind says what a step does.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepCalls StepKind = iota // calls an action
+	StepValue                 // computes its output
+	StepTimer                 // waits for a time
+	StepWait                  // waits for a signal
+)
+
+// NoCall is the action of steps that call no agent.
+var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (Value, error) { return NewValue(json, nil, nil), nil }}
+
+// A Wait says which signals a step waits for.
+type Wait struct {
+	// Names are the signals if they are known before the run; nil = they depend on it.
+	Names []string
+	// Signals returns the names. Never nil.
+	Signals func(*Scope) ([]string, error)
+	// Payload checks what a signal carries and converts it to the declared type. Never nil.
+	Payload func(json []byte) (Value, error)
+	// Continue says that the step succeeds when its deadline passes: on_timeout = "continue".
+	Continue bool
 }
 
 // Rerun says what another attempt of a step does with what earlier ones left

@@ -70,6 +70,8 @@ func (d *decider) live() {
 		d.verbs().compensateRequested(ev)
 	case SettleRequested:
 		d.verbs().settleRequested(ev)
+	case SignalReceived:
+		d.waits().signalReceived(ev)
 	case Refused:
 	}
 }
@@ -92,6 +94,8 @@ func (d *decider) afterEnd() Record {
 		r.event = d.verbs().refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
 	case SettleRequested:
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
+	case SignalReceived:
+		r.event = d.verbs().refusal("signal", "the run has ended: "+d.run.State.String(), ev.By)
 	}
 	r.final = true
 	return r
@@ -120,6 +124,9 @@ type decider struct {
 
 	grown int64 // bytes of values that this decision adds
 
+	arrived Signal  // the signal of this decision; Number 0 = none
+	taken   []int32 // numbers of signals that waits have taken in this decision
+
 	used     []use    // slots taken by this decision
 	deferred []string // agents that have just refused a call
 
@@ -142,6 +149,7 @@ func (d *decider) answers() answers { return answers{d} }
 func (d *decider) clocks() clocks   { return clocks{d} }
 func (d *decider) forward() forward { return forward{d} }
 func (d *decider) undoing() undoing { return undoing{d} }
+func (d *decider) waits() waits     { return waits{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 
@@ -220,8 +228,8 @@ func (d *decider) advance() {
 
 // record closes the draft.
 func (d *decider) record() Record {
+	d.run.Live, d.run.Waits = d.liveNodes(), d.waitingNodes()
 	d.run.State = d.runState()
-	d.run.Live = d.liveNodes()
 	d.commands = d.lastAlerts()
 	r := Record{
 		at: d.at, event: d.event, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,
@@ -301,6 +309,21 @@ func (d *decider) liveNodes() int32 {
 	return live
 }
 
+// waitingNodes counts the nodes that wait for a signal or a timer.
+func (d *decider) waitingNodes() int32 {
+	waits := d.s.run.Waits
+	for k := range d.draft.list {
+		e := &d.draft.list[k]
+		if e.old.Waits() {
+			waits--
+		}
+		if e.now.Waits() {
+			waits++
+		}
+	}
+	return waits
+}
+
 // runState derives the run's state from its flags.
 func (d *decider) runState() status.RunState {
 	r := &d.run
@@ -317,6 +340,8 @@ func (d *decider) runState() status.RunState {
 		return status.RunPaused
 	case r.Phase == model.PhaseUndo:
 		return status.RunCompensating
+	case r.Begun && r.Waits > 0 && r.Waits == r.Live:
+		return status.RunWaiting
 	case r.Begun:
 		return status.RunRunning
 	}

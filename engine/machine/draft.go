@@ -33,7 +33,7 @@ func (s *Scratch) decider() *decider {
 	*d = decider{
 		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
 		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
-		seen: seen{results: d.seen.results},
+		seen: seen{results: d.seen.results}, taken: d.taken[:0],
 	}
 	return d
 }

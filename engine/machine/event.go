@@ -198,6 +198,17 @@ type SettleRequested struct {
 	Ask        int64
 }
 
+// SignalReceived brings a signal to a run. The first wait that listens for its name and
+// takes its payload ends with it; an early signal is kept until such a wait begins.
+type SignalReceived struct {
+	Name       string
+	ID         string // of the sender's choice; a second signal with it changes nothing; "" = none
+	Payload    dsl.Value
+	Fail       string // code with which the wait fails; "" = it succeeds
+	By, Reason string
+	Ask        int64
+}
+
 // Refused is the answer to a verb that does not apply: it changes nothing and
 // is recorded so that the asker sees it.
 type Refused struct {
@@ -224,6 +235,7 @@ func (ResumeRequested) event()     {}
 func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
+func (SignalReceived) event()      {}
 func (Refused) event()             {}
 
 // Asked returns the number of the message that an operator's verb answers, and
@@ -241,6 +253,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case CompensateRequested:
 		return ev.Ask, Refused{}, true
 	case SettleRequested:
+		return ev.Ask, Refused{}, true
+	case SignalReceived:
 		return ev.Ask, Refused{}, true
 	case Refused:
 		return ev.Ask, ev, true
@@ -267,6 +281,9 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case SettleRequested:
+		ev.Ask = ask
+		return ev
+	case SignalReceived:
 		ev.Ask = ask
 		return ev
 	}

@@ -22,7 +22,7 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
 	settings, err := d.settings(n)
-	if err != nil || n.Expanded {
+	if err != nil || n.Expanded || step.Kind != dsl.StepCalls {
 		return false
 	}
 	again := step.Do.Idempotent

@@ -20,6 +20,8 @@ type State struct {
 	schedule
 	values known
 
+	signals signals
+
 	checkpoints int64 // bytes of those that were recorded; see Ceilings
 
 	cache *cache
@@ -35,7 +37,7 @@ func (s *State) Clone() *State {
 	if s.private { // else it may be read by many
 		s.private = false
 	}
-	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), checkpoints: s.checkpoints}
+	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
 	c.schedule = s.schedule.clone()
 	return c
 }

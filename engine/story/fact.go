@@ -23,6 +23,9 @@ type Fact struct {
 	Undo    bool    // the attempt or wait belongs to the undo
 	Among   int     // attempts and waits of an instance: how many instances its for_each step has; 0 = it is none
 
+	Awaits []string // wait_started: the signals that the step waits for; nil = a timer
+	Signal string   // signal_received: its name
+
 	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
 	Code    string // failure code, or ""
 	Message string // failure message, or ""
@@ -30,9 +33,9 @@ type Fact struct {
 	NotRepeated NotRepeated
 	Took        time.Duration // attempt_finished, step_finished, undo_finished
 	CompleteBy  time.Time     // attempt_started: of the attempt
-	Until       time.Time     // retry_scheduled, step_held: when it goes on; zero = not known
+	Until       time.Time     // retry_scheduled, step_held, wait_started: when it goes on; zero = not known
 	CoolDown    bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
-	By          string        // verbs: who
+	By          string        // verbs, signal_received: who
 	Unowned     bool          // run_taken_over: nobody had it before
 	Ask         int64         // verbs: number of the message that asked; 0 = none
 
@@ -88,6 +91,8 @@ const (
 	FactAttemptProgress FactKind = "attempt_progress"
 	FactAttemptFinished FactKind = "attempt_finished"
 	FactRetryScheduled  FactKind = "retry_scheduled"
+	FactWaitStarted     FactKind = "wait_started" // a step waits for a signal or a timer
+	FactSignalReceived  FactKind = "signal_received"
 	FactStepFinished    FactKind = "step_finished"
 	FactUndoStarted     FactKind = "undo_started"
 	FactUndoFinished    FactKind = "undo_finished"

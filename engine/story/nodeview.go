@@ -30,7 +30,9 @@ type NodeView struct {
 	FinishedAt time.Time
 	CompleteBy time.Time // latest of the open attempts; zero = none open
 	Deadline   time.Time // of the step; zero = none
-	Until      time.Time // backoff, held: when it goes on; zero = not known
+	Until      time.Time // backoff, held, a timer: when it goes on; zero = not known
+	Awaits     []string  // waiting: the signals that would end the wait
+	Signal     string    // that has ended a wait
 	HeldBy     string    // held: the agent it waits for
 	Why        string    // held: why it has to wait
 
@@ -132,7 +134,8 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		}
 	}
 	v.UndoDeadline = n.Und.Deadline.Time()
-	if t.Act == model.Backoff {
+	v.Awaits, v.Signal = awaited(n), n.Signal.Name
+	if t.Act == model.Backoff || n.Waits() {
 		v.Until = t.Until.Time()
 	}
 	if n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds) {

@@ -41,6 +41,7 @@ const (
 	RunRefusedBit
 	RunPauseBit
 	RunLostBit
+	RunWaitsBit
 )
 
 // Bits of the fields of a node: see nodeFields.
@@ -104,6 +105,7 @@ const (
 	NodeClearingBit
 	NodeUndoCheckpointBit
 	NodeStatedBit
+	NodeSignalBit
 )
 
 // Bits of the fields of an attempt: see attemptFields.

@@ -136,6 +136,7 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
+	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
 }
 
 // Bits of the run's fields that lie behind a pointer.
@@ -232,6 +233,7 @@ var NodeFields = []Field[Node]{
 		Copy: func(dst, src *Node) { dst.UndoPoint, dst.UndoBlob = src.UndoPoint, src.UndoBlob },
 	},
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
+	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
 }
 
 // MoreBits are those of the fields of a node that lie behind a pointer.
@@ -240,7 +242,7 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
-	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit
+	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit
 
 // ValueBits are the bits of nodeValues.
 var ValueBits = [5]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit}

@@ -70,6 +70,7 @@ type More struct {
 	BizKey string // idempotency_key, if stated
 	Manual string // who settled or skipped it last, for people
 	Stated Statement
+	Signal Reception
 	Point  int // last checkpoint
 	Blob   []byte
 
@@ -78,6 +79,13 @@ type More struct {
 	UndoDoubt int // undo attempts with an unknown outcome
 	UndoPoint int // last checkpoint of the undo
 	UndoBlob  []byte
+}
+
+// A Reception says for which signals a wait waits, and which one has ended it.
+type Reception struct {
+	Awaits string // names, one a line; "" = the step does not wait
+	Name   string // of the signal that has ended the wait; "" = none has
+	Number int32  // of that signal, in the order in which the run took signals, from 1; 0 = none
 }
 
 // A Statement says what followed from a settlement that can still be corrected.

@@ -100,6 +100,10 @@ func (n *Node) Lives() bool {
 	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
 }
 
+// Waits reports whether the node waits for a signal or a timer: it moves without a
+// person, and no agent works for it.
+func (n *Node) Waits() bool { return n.Fwd.Act == Waiting }
+
 // Expires returns when the first of the open attempts is over.
 func (n *Node) Expires() Instant {
 	var at Instant
@@ -129,7 +133,7 @@ func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:
 		return n.Und.Until
-	case n.Fwd.Act == Backoff:
+	case n.Fwd.Act == Backoff, n.Fwd.Act == Waiting && n.Fwd.Until != 0:
 		return n.Fwd.Until
 	}
 	return 0

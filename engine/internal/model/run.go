@@ -33,6 +33,7 @@ type Run struct {
 	Done       int32 // steps that ended well
 	UndonePast int32 // steps whose undo has finished or was passed through
 	Live       int32 // nodes with an open attempt, a queue place or a wake-up
+	Waits      int32 // of these, nodes that wait for a signal or a timer
 	Undone     int32 // effects undone
 	Left       int32 // effects operators left in place
 	Undeclared int32 // effects not undone by declaration

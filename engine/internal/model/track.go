@@ -11,6 +11,7 @@ const (
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // waits for its agent
 	Backoff Activity = 3 // waits for until
+	Waiting Activity = 4 // a wait or a timer: waits for a signal, or for until
 )
 
 // A CallKind says why an agent is called. Numbers are persisted; kinds for

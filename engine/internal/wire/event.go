@@ -30,6 +30,7 @@ const (
 	kindSettleRequested
 	kindRefused
 	kindEngineLost
+	kindSignalReceived
 )
 
 func (e *encoder) event(event machine.Event) error {
@@ -122,6 +123,13 @@ func (e *encoder) verb(event machine.Event) error {
 		e.uint(uint64(ev.As))
 		e.value(ev.Output)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.SignalReceived:
+		e.uint(kindSignalReceived)
+		e.string(ev.Name)
+		e.string(ev.ID)
+		e.value(ev.Payload)
+		e.string(ev.Fail)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
@@ -195,6 +203,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		return ev
 	case kindSettleRequested:
 		ev := machine.SettleRequested{Step: d.string(), As: machine.Settlement(d.uint()), Output: d.value()}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindSignalReceived:
+		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:
