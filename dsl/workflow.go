@@ -122,6 +122,7 @@ type Step struct {
 	Input          ValueFunc                  // never nil; complete arguments, converted to the schema's types
 	IdempotencyKey func(*Scope) (string, error)
 	Pre            []Condition
+	FailWhen       []Refusal // looks at a result before Post
 	Post           []Condition
 	Settings       func(*Scope) (*Settings, error) // never nil; evaluated without each
 	Catch          *Catch
@@ -214,6 +215,13 @@ type Condition struct {
 	// Message and Code describe the failure; Code has its default already.
 	Message func(*Scope) (string, error)
 	Code    func(*Scope) (string, error)
+}
+
+// A Refusal is a fail_when: where it holds for a result, the author vouches that nothing
+// was done, and the result counts as a definite failure.
+type Refusal struct {
+	Condition
+	Permanent bool // the failure must not be repeated
 }
 
 // A Catch swallows failures.

@@ -16,6 +16,10 @@ type answers struct{ *decider }
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
+	if m, refused := d.refusal(i, ev.Output, kind); refused {
+		d.gotRefusal(ev, a, m)
+		return
+	}
 	d.caller().close(a, model.AttemptOK, "", "")
 	switch kind {
 	case model.CallDo:
@@ -77,6 +81,17 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 		m.Kind = model.MissPermanent
 	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
+}
+
+// gotRefusal handles a result that fail_when takes for a definite failure. Of a lookup it
+// says that the call which is asked about did nothing.
+func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
+	if a.Kind == model.CallLookup {
+		d.edit(ev.Attempt.Node).Fwd.Blame(m)
+		d.gotNotDone(AttemptNotDone{Attempt: ev.Attempt}, a)
+		return
+	}
+	d.gotFailure(AttemptFailed{Attempt: ev.Attempt, Code: m.Code, Message: m.Message, Permanent: m.Kind == model.MissPermanent}, a)
 }
 
 // wish records that the agent asked for a pause before the next call (retry_after).

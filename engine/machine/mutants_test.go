@@ -137,6 +137,8 @@ var mutants = []mutant{
 		"e.string(ev.ID)", "e.string(ev.ID[:0])", nil},
 	{"on_timeout is ignored", "waits.go",
 		"if !w.Continue {", "if w.Continue || n == nil {", nil},
+	{"a refusal in a reply counts as done", "answer.go",
+		"d.refusal(i, ev.Output, kind); refused {", "d.refusal(i, ev.Output, kind); false && refused {", nil},
 	{"a step that starts is written without its start", "../internal/wire/template.go",
 		"n.Fwd.Began = at", "n.Fwd.Began = 0", nil},
 }

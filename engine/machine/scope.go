@@ -155,6 +155,11 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 // be evaluated counts as failed.
 func (d *decider) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
+	for _, r := range d.step(n).FailWhen {
+		if _, err := r.Check(d.selfScope(n)); err != nil { // nobody can vouch that nothing was done
+			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
+		}
+	}
 	for _, c := range d.step(n).Post {
 		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
 			if m.Kind == model.MissExpression {
@@ -166,6 +171,29 @@ func (d *decider) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
+// refusal reports whether a fail_when of the step takes a result for a definite failure.
+func (d *decider) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
+	n := d.get(i)
+	list := d.step(n).FailWhen
+	if len(list) == 0 || kind != model.CallDo && (kind != model.CallLookup || out.IsNull()) {
+		return model.Miss{}, false
+	}
+	sc := d.selfScope(n)
+	sc.Self.Output, sc.Self.OutputKnown = out, true
+	for _, r := range list {
+		holds, err := r.Check(sc)
+		if err != nil || !holds {
+			continue // an error is looked at with the postconditions
+		}
+		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
+		if r.Permanent {
+			m.Kind = model.MissPermanent
+		}
+		return m, true
+	}
+	return model.Miss{}, false
+}
+
 // checkCondition evaluates one condition.
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
@@ -175,7 +203,11 @@ func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bo
 	if ok {
 		return model.Miss{}, true
 	}
-	m := model.Miss{Kind: model.MissCondition, Code: what + "_failed"}
+	return describe(c, sc, model.Miss{Kind: model.MissCondition, Code: what + "_failed"}), false
+}
+
+// describe adds the code and the message of a condition to a failure.
+func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
 	if c.Code != nil {
 		if code, err := c.Code(sc); err == nil && code != "" {
 			m.Code = code
@@ -188,7 +220,7 @@ func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bo
 		}
 		m.Message = text
 	}
-	return m, false
+	return m
 }
 
 // undoSettings are the limits of a step's undo, with defaults where none are

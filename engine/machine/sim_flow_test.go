@@ -147,6 +147,9 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 	if c.chance(15) {
 		post(s)
 	}
+	if c.chance(15) {
+		failWhen(c.chance(30))(s)
+	}
 	return s
 }
 

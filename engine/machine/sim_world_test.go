@@ -754,6 +754,9 @@ func (w *world) invoke(inv machine.Invoke) {
 		k.answer = machine.AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
 	case fate == 2:
 		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
+		if len(w.wf.Steps[inv.Step].FailWhen) > 0 && k.kind == model.CallDo && w.c.chance(60) { // a refusal in the reply
+			k.answer = machine.AttemptOK{Attempt: id, Output: js(`"no"`)}
+		}
 	case fate == 3: // the agent is lost after it did it
 		w.apply(k)
 		k.answer = machine.AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
