@@ -91,6 +91,7 @@ type InstanceResult struct {
 	Attempts  int
 	ErrorCode string // "" = no error
 	ErrorText string
+	ErrorData Value // what the agent sent with the failure; null = nothing
 	StartedAt time.Time
 	TimedOut  bool
 	Signal    string // that has ended a wait; "" = none

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,7 +16,14 @@ type Failure struct {
 	Permanent  bool          // not to be repeated, even if the workflow's retry allows it
 	RetryAfter time.Duration // not to be repeated before this long; 0 = no wish
 	Err        error         // cause, or nil
+	// Data is what the workflow reads as step.NAME.error.data, such as the body of a
+	// refused request. It is encoded as JSON. nil = nothing. Data of more than MaxData bytes
+	// is left out, with a warning in the log.
+	Data any
 }
+
+// MaxData is how many bytes the Data of a Failure may have as JSON.
+const MaxData = 64 << 10
 
 // Error returns the message, or else the cause's text, or else the code.
 func (f *Failure) Error() string {
@@ -30,6 +38,23 @@ func (f *Failure) Error() string {
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
+
+// document returns the failure's data as JSON; nil = there is none, or it cannot be sent.
+func (f *Failure) document(c *Call) json.RawMessage {
+	if f.Data == nil {
+		return nil
+	}
+	raw, err := json.Marshal(f.Data)
+	switch {
+	case err != nil:
+		c.Logger.Warn("the data of a failure cannot be encoded", "error", err)
+		return nil
+	case len(raw) > MaxData:
+		c.Logger.Warn("the data of a failure are too large", "bytes", len(raw), "most", MaxData)
+		return nil
+	}
+	return raw
+}
 
 // Code turns err into a definite failure with the given code if it is target,
 // in the sense of errors.Is, and returns it unchanged otherwise. Calls nest:

@@ -50,7 +50,7 @@ const (
 // unknown. The zero Reply is invalid.
 type Reply struct {
 	Outcome    Outcome
-	Output     json.RawMessage // Outcome Result: object of the action's outputs
+	Output     json.RawMessage // Outcome Result: object of the action's outputs; Failed: the failure's data, any JSON
 	Code       string          // Outcome Failed or Unknown: error code
 	Message    string          // for people; never decides anything
 	Permanent  bool            // Failed: not to be repeated

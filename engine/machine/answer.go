@@ -75,6 +75,10 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
 		n.Doubt = max(0, n.Doubt-1) // what it vouches for began after the last checkpoint
 	}
+	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
+		n.Data = d.s.keep(ev.Data)
+		d.grown += int64(len(ev.Data.JSON()))
+	}
 	d.wish(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {
@@ -91,7 +95,9 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 		d.gotNotDone(AttemptNotDone{Attempt: ev.Attempt}, a)
 		return
 	}
-	d.gotFailure(AttemptFailed{Attempt: ev.Attempt, Code: m.Code, Message: m.Message, Permanent: m.Kind == model.MissPermanent}, a)
+	d.gotFailure(AttemptFailed{
+		Attempt: ev.Attempt, Code: m.Code, Message: m.Message, Permanent: m.Kind == model.MissPermanent, Data: ev.Output,
+	}, a)
 }
 
 // wish records that the agent asked for a pause before the next call (retry_after).
@@ -114,6 +120,9 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.wish(n, a.Kind, ev.RetryAfter)
 	if a.Kind == model.CallUndo {
 		n.UndoDoubt++
+	}
+	if a.Kind == model.CallDo {
+		n.Data = model.Held{}
 	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }

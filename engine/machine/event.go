@@ -79,6 +79,7 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool
 	RetryAfter time.Duration
+	Data       dsl.Value // what the agent sent with it: step.N.error.data; null = nothing
 }
 
 // AttemptUnknown says that nobody knows whether the call took effect: agent

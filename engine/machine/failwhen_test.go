@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // failWhen takes the output "no" for a refusal.
@@ -50,4 +51,27 @@ func TestRefusalThatCannotBeEvaluatedVouchesForNothing(t *testing.T) {
 	s.FailWhen = []dsl.Refusal{{Condition: condition(func(*dsl.Scope) (bool, error) { return false, errors.New("attribute of null") }, "x")}}
 	p := start(t, flow(s), "do a")
 	p.ok("a", "undo a").effects("a done").failure("a postcondition_failed")
+}
+
+func TestErrorDataOfAFailure(t *testing.T) {
+	code := func(sc *dsl.Scope) (dsl.Value, error) { return sc.Step(0).One.ErrorData, nil }
+	v := value("why", after("a"))
+	v.Value = code
+	p := start(t, flow(do("a", catch("", "declined")), v), "do a")
+	p.event(machine.AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "declined", Data: js(`{"balance":3}`)}).is("succeeded")
+	if got := p.output("why"); got != `{"balance":3}` {
+		t.Errorf("error.data is %s, want what the agent sent", got)
+	}
+
+	p = start(t, flow(do("a", failWhen(false))), "do a")
+	p.okWith("a", `"no"`)
+	if got := string(p.view("a").Data.JSON()); got != `"no"` {
+		t.Errorf("error.data of a refusal is %s, want the reply", got)
+	}
+
+	p = start(t, flow(do("a", tries(9), deadline(2*time.Second))), "do a")
+	p.event(machine.AttemptFailed{Attempt: p.call("a", 0).Attempt, Code: "flaky", Message: "busy", RetryAfter: time.Minute, Data: js(`[1]`)})
+	if got, want := string(p.view("a").Data.JSON()), `{"code":"flaky","data":[1],"message":"busy"}`; got != want || p.view("a").Code != machine.CodeDeadlineExceeded {
+		t.Errorf("error is %s with data %s, want deadline_exceeded with %s", p.view("a").Code, got, want)
+	}
 }

@@ -279,13 +279,20 @@ func (d forward) follow(i int, m model.Miss) {
 		return
 	}
 	if late {
+		d.noTimeLeft(i, m)
 		m = noTime(m)
-		d.edit(i).Fwd.Blame(m)
 	}
 	if d.catches(i, m) {
 		return
 	}
 	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
+}
+
+// noTimeLeft notes that a failed node has no time for another attempt.
+func (d forward) noTimeLeft(i int, last model.Miss) {
+	n := d.edit(i)
+	n.Data = d.s.keep(lastAttempt(last, n.Data.V))
+	n.Fwd.Blame(noTime(last))
 }
 
 // catches swallows a failure if the step's catch takes its code.

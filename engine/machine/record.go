@@ -184,6 +184,8 @@ func (r Record) values(f func(model.Held)) {
 		f(model.Held{V: ev.Output})
 	case SettleRequested:
 		f(model.Held{V: ev.Output})
+	case AttemptFailed:
+		f(model.Held{V: ev.Data})
 	case SignalReceived:
 		f(model.Held{V: ev.Payload})
 	}

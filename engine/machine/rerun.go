@@ -116,8 +116,9 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 // step has run out of time.
 func (d undoing) outOfTime(i int) {
 	d.abandon(i)
-	m := noTime(d.get(i).Fwd.Blamed())
-	d.edit(i).Fwd.Blame(m)
+	last := d.get(i).Fwd.Blamed()
+	d.forward().noTimeLeft(i, last)
+	m := noTime(last)
 	if !d.forward().catches(i, m) {
 		d.forward().giveUp(i, m, true)
 	}

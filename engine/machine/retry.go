@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -86,6 +87,24 @@ func noTime(last model.Miss) model.Miss {
 		message += ": " + last.Message
 	}
 	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
+}
+
+// lastAttempt is error.data of a step for which no time was left: the code, the message
+// and the data of the last attempt.
+func lastAttempt(last model.Miss, data dsl.Value) dsl.Value {
+	doc, err := json.Marshal(struct {
+		Code    string          `json:"code"`
+		Data    json.RawMessage `json:"data"`
+		Message string          `json:"message"`
+	}{last.Code, data.JSON(), last.Message})
+	if err != nil {
+		return dsl.Value{} // data that are no JSON: nothing can be said of them
+	}
+	var marks []string
+	for _, m := range data.Sensitive() {
+		marks = append(marks, "/data"+m)
+	}
+	return dsl.NewValue(doc, marks, nil)
 }
 
 func attemptsLeft(t *model.Track, r dsl.Retry) bool {

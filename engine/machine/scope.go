@@ -146,7 +146,7 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 		r.Output = n.Caught.V
 	}
 	if n.State == status.StepCaught || n.State == status.StepFailed {
-		r.ErrorCode, r.ErrorText = n.Fwd.Code(), n.Fwd.Message()
+		r.ErrorCode, r.ErrorText, r.ErrorData = n.Fwd.Code(), n.Fwd.Message(), n.Data.V
 	}
 	return r
 }

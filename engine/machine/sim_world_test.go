@@ -753,7 +753,7 @@ func (w *world) invoke(inv machine.Invoke) {
 	case fate == 1:
 		k.answer = machine.AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
 	case fate == 2:
-		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
+		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50), Data: randomData(w.c)}
 		if len(w.wf.Steps[inv.Step].FailWhen) > 0 && k.kind == model.CallDo && w.c.chance(60) { // a refusal in the reply
 			k.answer = machine.AttemptOK{Attempt: id, Output: js(`"no"`)}
 		}
@@ -777,6 +777,17 @@ func (w *world) invoke(inv machine.Invoke) {
 		}
 	}
 	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), story.Node(w.s, w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
+}
+
+// randomData is what an agent sends with a failure; some of it is sensitive.
+func randomData(c *chooser) dsl.Value {
+	switch c.n(3) {
+	case 1:
+		return js(`{"balance":3}`)
+	case 2:
+		return dsl.NewValue([]byte(`{"token":"a secret that is long enough"}`), []string{"/token"}, nil)
+	}
+	return dsl.Value{}
 }
 
 // stop interrupts a call, as most agents do when they are asked to: the answer

@@ -36,7 +36,8 @@ type NodeView struct {
 	HeldBy     string    // held: the agent it waits for
 	Why        string    // held: why it has to wait
 
-	Code, Message  string // last failure, or ""
+	Code, Message  string    // last failure, or ""
+	Data           dsl.Value // what the agent sent with it; null = nothing
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // of its work; the undo's is UndoKey
@@ -108,7 +109,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
 		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
 		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
-		Code: n.Fwd.Code(), Message: n.Fwd.Message(),
+		Code: n.Fwd.Code(), Message: n.Fwd.Message(), Data: n.Data.V,
 		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
 		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
 		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,

@@ -168,6 +168,9 @@ func diffMore(a, b *More) uint64 {
 	if a.Stated != b.Stated {
 		m |= NodeStatedBit
 	}
+	if a.Data != b.Data && !SameHeld(a.Data, b.Data) {
+		m |= NodeDataBit
+	}
 	if a.Signal != b.Signal {
 		m |= NodeSignalBit
 	}

@@ -106,6 +106,7 @@ const (
 	NodeUndoCheckpointBit
 	NodeStatedBit
 	NodeSignalBit
+	NodeDataBit
 )
 
 // Bits of the fields of an attempt: see attemptFields.

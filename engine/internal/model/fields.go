@@ -234,6 +234,7 @@ var NodeFields = []Field[Node]{
 	},
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
+	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
 }
 
 // MoreBits are those of the fields of a node that lie behind a pointer.
@@ -242,14 +243,14 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
-	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit
+	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit
 
 // ValueBits are the bits of nodeValues.
-var ValueBits = [5]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit}
+var ValueBits = [6]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit}
 
 // NodeValues are the values of a node that a record may hold.
-func NodeValues(n *Node) [5]*Held {
-	return [5]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput}
+func NodeValues(n *Node) [6]*Held {
+	return [6]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data}
 }
 
 // SaidBits are the bits of an attempt's code and message.

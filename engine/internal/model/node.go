@@ -66,6 +66,7 @@ type More struct {
 	Bad    int // instances failed
 	Past   int // instances whose undo has passed
 
+	Data   Held   // what the agent sent with the last failure
 	Caught Held   // substitute output of catch
 	BizKey string // idempotency_key, if stated
 	Manual string // who settled or skipped it last, for people

@@ -164,7 +164,7 @@ func (n *Node) Shown() status.StepState {
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
-		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
+		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Data.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
 	}
 	return int64(sum)
 }

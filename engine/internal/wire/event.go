@@ -31,6 +31,7 @@ const (
 	kindRefused
 	kindEngineLost
 	kindSignalReceived
+	kindAttemptRefused
 )
 
 func (e *encoder) event(event machine.Event) error {
@@ -48,12 +49,20 @@ func (e *encoder) event(event machine.Event) error {
 		e.attemptID(ev.Attempt)
 		e.value(ev.Output)
 	case machine.AttemptFailed:
-		e.uint(kindAttemptFailed)
+		refused := !ev.Data.IsNull()
+		if refused { // an AttemptFailed that has data
+			e.uint(kindAttemptRefused)
+		} else {
+			e.uint(kindAttemptFailed)
+		}
 		e.attemptID(ev.Attempt)
 		e.string(ev.Code)
 		e.string(ev.Message)
 		e.bool(ev.Permanent)
 		e.duration(ev.RetryAfter)
+		if refused {
+			e.value(ev.Data)
+		}
 	case machine.AttemptUnknown:
 		e.uint(kindAttemptUnknown)
 		e.attemptID(ev.Attempt)
@@ -148,6 +157,8 @@ func (d *decoder) event() machine.Event {
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
 		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
+	case kindAttemptRefused:
+		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration(), Data: d.value()}
 	case kindAttemptUnknown:
 		ev := machine.AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
 		if d.format >= 2 {

@@ -240,6 +240,7 @@ var nodeCodec = []codec[model.Node]{
 			n.Signal = model.Reception{Awaits: d.string(), Name: d.string(), Number: int32(d.index())}
 		},
 	},
+	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
 }
 
 var attemptCodec = []codec[model.Attempt]{
