@@ -31,7 +31,6 @@ var upwardToday = map[string]int{
 	"engine/internal/sim":      27,
 	"engine/internal/wire":     10,
 	"engine/journal":           9,
-	"engine/machine":           21,
 	"engine/store/memory":      27,
 	"engine/store/postgres":    20,
 	"engine/store/sqlite":      24,

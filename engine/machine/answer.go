@@ -9,9 +9,6 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// answers handles what agents say about attempts.
-type answers struct{ *decider }
-
 // gotResult handles a valid reply (S16).
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
@@ -64,6 +61,49 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 	}
 	n.Fwd.Blame(model.Miss{})
 	d.forward().endForward(i, status.StepSucceeded)
+}
+
+// postconditions checks what must hold after a result. A condition that cannot
+// be evaluated counts as failed.
+func (d answers) postconditions(i int) (model.Miss, bool) {
+	n := d.get(i)
+	for _, r := range d.step(n).FailWhen {
+		if _, err := r.Check(d.selfScope(n)); err != nil { // no author can vouch that nothing was done
+			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
+		}
+	}
+	for _, c := range d.step(n).Post {
+		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
+			if m.Kind == model.MissExpression {
+				m.Kind, m.Code = model.MissCondition, "postcondition_failed"
+			}
+			return m, false
+		}
+	}
+	return model.Miss{}, true
+}
+
+// refusal reports whether a fail_when of the step takes a result for a definite failure.
+func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
+	n := d.get(i)
+	list := d.step(n).FailWhen
+	if len(list) == 0 || kind != model.CallDo && (kind != model.CallLookup || out.IsNull()) {
+		return model.Miss{}, false
+	}
+	sc := d.selfScope(n)
+	sc.Self.Output, sc.Self.OutputKnown = out, true
+	for _, r := range list {
+		holds, err := r.Check(sc)
+		if err != nil || !holds {
+			continue // postconditions reports an error
+		}
+		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
+		if r.Permanent {
+			m.Kind = model.MissPermanent
+		}
+		return m, true
+	}
+	return model.Miss{}, false
 }
 
 // gotFailure handles a definite failure: the agent vouches that nothing was

@@ -6,20 +6,13 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
-
-// caller begins and ends attempts of nodes. It does not decide what follows from the end
-// of an attempt: answers and clocks hand that on to forward and undoing.
-type caller struct{ *decider }
 
 // grace is how long after its complete-by an attempt without an answer may still be
 // running. No undo and no lookup of the step starts earlier.
 const grace = 2 * time.Second
-
-// maxLookups is how often a lookup is tried. After that the run continues without its
-// answer.
-const maxLookups = 3
 
 // close ends an attempt.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
@@ -109,7 +102,7 @@ func (d caller) stop(i int) {
 // retract takes back an attempt that this very decision started: nothing has
 // been sent.
 func (d caller) retract(i int) {
-	n, calls := d.get(i), d.original(i).Calls
+	n, calls := d.get(i), d.s.before(i).Calls
 	if n.Calls == calls {
 		return
 	}
@@ -147,3 +140,25 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 }
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
+
+// pause makes the forward part or the undo of a node, whichever is active, wait until a time.
+func (d caller) pause(i int, until model.Instant) {
+	n := d.edit(i)
+	t := n.Track()
+	t.Act, t.Until = model.Backoff, until
+	n.Queue, n.Hold = 0, 0
+	if n.Undo == model.UndoNone {
+		n.State = status.StepBackoff
+	}
+}
+
+// lookUp plans the lookup for the time when no earlier attempt can be at work any more.
+func (d caller) lookUp(i int) {
+	n := d.edit(i)
+	n.Fwd.Kind = model.CallLookup
+	if until := max(n.Quiet, n.Fwd.Rest); until > d.at {
+		d.pause(i, until)
+		return
+	}
+	d.launch.push(i)
+}

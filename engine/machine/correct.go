@@ -135,7 +135,7 @@ func (d verbs) takeBack(i int) {
 		n.Fwd.Blame(doubtful(n))
 	}
 	n.State, n.Caught = status.StepFailed, model.Held{}
-	d.ending().park(d.forward().failure(i, n.Fwd.Blamed()))
+	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
 // takeBackItem is takeBack for an instance whose step has not ended.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
-	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // Decide returns what an event changes in a run: what ends, what starts, and which calls
@@ -101,64 +100,6 @@ func (d *decider) afterEnd() Record {
 	return r
 }
 
-// A decider is one decision: a draft over the state. Nodes are copied when
-// they are first changed; the state itself stays as it is.
-type decider struct {
-	wf *dsl.Workflow
-	s  *State
-	in Input
-	at model.Instant
-
-	event   Event
-	run     model.Run
-	head    model.Head    // the draft's copy of run's
-	trouble model.Trouble // the draft's copy of run's
-	draft   draft
-	added   int // nodes beyond the state's
-
-	commands []Command
-	names    []NodeName
-	late     bool // an answer to no open attempt
-	stray    bool // a sign of progress of no open attempt
-	secret   bool // the event holds bytes that may be sensitive
-
-	grown int64 // bytes of values that this decision adds
-
-	arrived Signal  // the signal of this decision; Number 0 = none
-	taken   []int32 // numbers of signals that waits have taken in this decision
-
-	used     []use    // slots taken by this decision
-	deferred []string // agents that have just refused a call
-
-	frozen int // a for_each step, plus one, whose instances are being ended together
-
-	ready  queue // steps whose dependencies have ended
-	fan    queue // for_each steps that may begin instances
-	launch queue // nodes to call an agent for
-	undo   queue // nodes whose undo may be possible now
-	passed queue // steps whose undo has passed
-
-	seen seen // scope and settings that expressions of this decision use
-}
-
-// The parts of a decision. Each is the same decider with the methods of one concern.
-
-func (d *decider) slots() slots     { return slots{d} }
-func (d *decider) caller() caller   { return caller{d} }
-func (d *decider) answers() answers { return answers{d} }
-func (d *decider) clocks() clocks   { return clocks{d} }
-func (d *decider) forward() forward { return forward{d} }
-func (d *decider) undoing() undoing { return undoing{d} }
-func (d *decider) waits() waits     { return waits{d} }
-func (d *decider) ending() ending   { return ending{d} }
-func (d *decider) verbs() verbs     { return verbs{d} }
-
-// A use is how many slots of an agent are taken.
-type use struct {
-	agent string
-	calls int
-}
-
 // open makes the decider ready for a decision.
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
@@ -172,36 +113,6 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 		s.cache = &cache{}
 	}
 }
-
-// nothing is the record of an event without consequences.
-func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
-
-// count returns the number of nodes, added ones included.
-func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.Steps)) + d.added }
-
-// get returns a node for reading.
-func (d *decider) get(i int) *model.Node {
-	if n := d.draft.find(i); n != nil {
-		return n
-	}
-	if i < len(d.s.nodes) {
-		return d.s.nodes[i]
-	}
-	return d.edit(i)
-}
-
-// edit returns a node for changing; what get returned for it before is stale.
-func (d *decider) edit(i int) *model.Node {
-	if n := d.draft.find(i); n != nil {
-		return n
-	}
-	return d.draft.add(i, d.s.before(i))
-}
-
-func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
-
-// name returns a node's name as people write it.
-func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
 // advance starts and ends all nodes that can start or end now, until no more can.
 func (d *decider) advance() {
@@ -228,7 +139,7 @@ func (d *decider) advance() {
 
 // record closes the draft.
 func (d *decider) record() Record {
-	d.run.Live, d.run.Waits = d.liveNodes(), d.waitingNodes()
+	d.run.Live, d.run.Waits = d.liveNodes(), d.waits().count()
 	d.run.State = d.runState()
 	d.commands = d.lastAlerts()
 	r := Record{
@@ -291,63 +202,6 @@ func (d *decider) lastAlerts() []Command {
 	return kept
 }
 
-// original returns the node that a patch is measured against.
-func (d *decider) original(i int) *model.Node { return d.s.before(i) }
-
-// liveNodes counts the nodes that will move without a person.
-func (d *decider) liveNodes() int32 {
-	live := d.s.run.Live
-	for k := range d.draft.list {
-		e := &d.draft.list[k]
-		if e.old.Lives() {
-			live--
-		}
-		if e.now.Lives() {
-			live++
-		}
-	}
-	return live
-}
-
-// waitingNodes counts the nodes that wait for a signal or a timer.
-func (d *decider) waitingNodes() int32 {
-	waits := d.s.run.Waits
-	for k := range d.draft.list {
-		e := &d.draft.list[k]
-		if e.old.Waits() {
-			waits--
-		}
-		if e.now.Waits() {
-			waits++
-		}
-	}
-	return waits
-}
-
-// runState derives the run's state from its flags.
-func (d *decider) runState() status.RunState {
-	r := &d.run
-	switch {
-	case r.Finished != 0:
-		return r.State
-	case r.Stuck:
-		return status.RunCompensationFailed
-	case r.Lost():
-		return status.RunParked
-	case r.Parked:
-		return status.RunParked
-	case r.Paused:
-		return status.RunPaused
-	case r.Phase == model.PhaseUndo:
-		return status.RunCompensating
-	case r.Begun && r.Waits > 0 && r.Waits == r.Live:
-		return status.RunWaiting
-	case r.Begun:
-		return status.RunRunning
-	}
-	return status.RunQueued
-}
-
 // normal returns the event with times as the journal keeps them.
 func normal(e Event) Event {
 	switch ev := e.(type) {
@@ -364,23 +218,4 @@ func normal(e Event) Event {
 		return TimePassed{}
 	}
 	return e
-}
-
-// alert tells an operator (S59).
-func (d *decider) alert(kind, step, code, message string) {
-	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
-}
-
-// pivotOpen reports whether the outcome of the pivot, the point of no return, is unknown.
-func (d *decider) pivotOpen() bool {
-	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.Steps) || d.run.Passed {
-		return false
-	}
-	n := d.get(d.wf.Pivot)
-	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
-}
-
-// forwardOpen reports whether steps may begin.
-func (d *decider) forwardOpen() bool {
-	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
 }

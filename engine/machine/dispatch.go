@@ -22,7 +22,7 @@ func (d caller) call(i int) {
 		d.edit(i).Fwd.Kind = kind
 	}
 	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for it meanwhile
-		d.forward().pause(i, n.Fwd.Rest)
+		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
 	if m, over := d.exceeded(); over && kind == model.CallDo && !d.slots().halted() {
@@ -60,7 +60,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if by <= d.at {
 		// A limit that passes this very moment expires at the next look at the
 		// clock; nothing is sent that could not be answered in time.
-		d.forward().pause(i, d.at.Add(time.Microsecond))
+		d.caller().pause(i, d.at.Add(time.Microsecond))
 		return
 	}
 	n.Calls++
@@ -113,8 +113,6 @@ func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	}
 	return by
 }
-
-const defaultTimeout = 30 * time.Second
 
 func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
 	var settings *dsl.Settings

@@ -27,6 +27,20 @@
 // One decision is the work of a decider. It has a part for each concern: slots, caller,
 // answers, clocks, forward, undoing, ending and verbs.
 //
+// The files form layers. A file uses only files of its own line and of earlier lines.
+//
+//	event, failure, index, ceilings   events, failures, indexes, ceilings
+//	state, view, apply, record        the state of a run, and how records change it
+//	draft, loader                     memory of decisions and of folds
+//	decider, scope                    a decision, its parts, and its expressions
+//	slots, attempt, ending, rerun     what a decision does to one node or to the run
+//	nodeend, turn                     a node ends; the run turns back
+//	retry, undo                       what follows a failed attempt; undo
+//	dispatch, forward                 calls start; steps start
+//	answer, expire                    answers and deadlines
+//	verbs, settle, correct            what people ask for
+//	decide                            one event, from beginning to end
+//
 // A state is the fold of its run's records. Records hold what was decided, not
 // only what happened, so that a newer engine reads an old journal to the same
 // state.

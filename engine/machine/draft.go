@@ -7,37 +7,6 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A Scratch is memory that decisions and folds use one after the other, so that
-// each does not ask for its own. The zero Scratch is ready to use. One goroutine at a time
-// uses it; nothing that Decide returns refers to it.
-type Scratch struct {
-	d decider
-}
-
-// decider returns a decider to which nothing has happened yet.
-func (s *Scratch) decider() *decider {
-	if s == nil {
-		return &decider{}
-	}
-	d := &s.d
-	d.draft.reset()
-	for _, q := range []*queue{&d.ready, &d.fan, &d.launch, &d.undo, &d.passed} {
-		q.reset()
-	}
-	clear(d.used)
-	clear(d.deferred)
-	clear(d.commands)
-	if cap(d.commands) > keptScratch {
-		d.commands = nil
-	}
-	*d = decider{
-		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
-		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
-		seen: seen{results: d.seen.results}, taken: d.taken[:0],
-	}
-	return d
-}
-
 // keptScratch is how many items a Scratch keeps room for between decisions.
 const keptScratch = 256
 

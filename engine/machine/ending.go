@@ -10,9 +10,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// ending parks a run, lets it go on, and ends it.
-type ending struct{ *decider }
-
 // park has the run wait for an operator (S59, S79). Nothing is undone.
 func (d ending) park(f dsl.Failure) {
 	r := &d.run
@@ -123,8 +120,8 @@ func (d ending) undoneState() status.RunState {
 func (d ending) unresolved() dsl.Failure {
 	for i := range d.count() {
 		n := d.get(i)
-		if n.State == status.StepFailed && (!n.Item || d.forward().hopeless(i)) {
-			return d.forward().failure(i, n.Fwd.Blamed())
+		if n.State == status.StepFailed && (!n.Item || d.hopeless(i)) {
+			return d.failure(i, n.Fwd.Blamed())
 		}
 	}
 	return d.run.Failure
@@ -179,9 +176,4 @@ func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 		r.commands = []Command{Alert{Kind: status.RunParked.String(), Code: CodeEngineLost, Message: ev.Why}}
 	}
 	return r
-}
-
-// LostFailure is why the run is parked, as people see it.
-func LostFailure(r *model.Run) dsl.Failure {
-	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }

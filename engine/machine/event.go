@@ -11,42 +11,6 @@ import (
 // structs, each persisted under a kind number that is never reused.
 type Event interface{ event() }
 
-// An Input is what Decide decides on: an event, when it happened in store
-// time, and what the deciding engine can start right now.
-type Input struct {
-	At    time.Time // store time; never before the run's last record
-	Event Event
-	// Slots says, by agent name, how many calls may start. An agent that is
-	// absent has no limit. A step that finds no slot becomes held.
-	Slots map[string]Slot
-	// Engine is the membership of the deciding engine, Fence the seq of the
-	// record that made it the owner; both are only copied into commands.
-	Engine int32
-	// Ceilings bound what the run may become, and Journal is how many bytes of the
-	// run's history the store holds.
-	Ceilings Ceilings
-	Journal  int64
-	// Allowance bounds what the expressions of the decision cost together; nil = only
-	// the limit of each expression counts. Where it is Over the record is what an
-	// overrun leads to: expression_error. A caller that gives less than
-	// MaxDecisionCost throws such a record away and decides again with more.
-	Allowance *dsl.Allowance
-	// Scratch is memory that the decision may use; nil = its own.
-	Scratch *Scratch
-}
-
-// MaxDecisionCost is what the expressions of one decision may cost together, in
-// nominal nanoseconds of one core: as much as twenty expressions at their limit.
-// Every engine gives as much, so that all come to the same record.
-const MaxDecisionCost = 10_000_000_000
-
-// A Slot is an agent's capacity at the moment of a decision.
-type Slot struct {
-	Free  int       // calls that may start now
-	Until time.Time // no call can start before this (open circuit's next probe); zero = when a slot frees
-	Why   string    // "circuit open", "full", "secret env:X is not set"
-}
-
 // An AttemptID names one call of a run: the node that makes it and the number
 // of the call within the node, counted over all purposes from 1.
 type AttemptID struct {

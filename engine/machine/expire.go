@@ -1,24 +1,9 @@
 package machine
 
 import (
-	"slices"
-
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
-)
-
-// clocks lets time pass: it expires deadlines and attempts.
-type clocks struct{ *decider }
-
-// Codes of failures that the machine itself reports.
-const (
-	CodeDeadlineExceeded = "deadline_exceeded" // a step's, an undo's or the run's deadline passed
-	CodeCancelled        = "cancelled"         // the run was cancelled
-	CodeEngineLost       = "engine_lost"       // engines ended one after the other while they had the run in hand
-	CodeExpression       = "expression_error"  // an expression could not be evaluated
-	CodeOutcomeUnknown   = "outcome_unknown"   // an undo is impossible because nobody knows what there is to undo
 )
 
 // pass lets time pass to the event's time. Deadlines of the run expire first, then those
@@ -40,46 +25,12 @@ func (d clocks) pass() {
 	}
 }
 
-func ascending(nodes []int) []int {
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
-}
-
-// passRun expires the run's own two deadlines (S57).
-func (d clocks) passRun() {
-	r := &d.run
-	if d.run.DeadlineRuns() && r.Deadline <= d.at {
-		switch {
-		case r.Passed || r.Parked:
-			r.Overdue = true
-			d.alert("overdue", "", CodeDeadlineExceeded, "the run's deadline has passed")
-		default:
-			f := dsl.Failure{Code: CodeDeadlineExceeded, Message: "the run's deadline has passed"}
-			if d.wf.CompensationMode == dsl.ModeManual && !d.pivotOpen() {
-				r.Overdue = true
-				d.ending().park(f)
-			} else {
-				d.undoing().turn(f)
-			}
-		}
-	}
-	if r.Phase == model.PhaseUndo && !r.Stuck && !r.UndoExpired && r.UndoDeadline != 0 && r.UndoDeadline <= d.at {
-		r.UndoExpired = true
-		for i := range d.count() {
-			if d.get(i).Und.Act != model.Idle || d.get(i).Undo == model.UndoActive && !d.get(i).Expanded {
-				d.caller().closeAttempts(i, CodeDeadlineExceeded)
-				d.undoing().undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
-			}
-		}
-	}
-}
-
 // passDeadline expires the deadline of a step or of an undo. Nothing expires
 // forward while the run is parked.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
-		d.undoing().passClearing(i)
+		d.passClearing(i)
 		return
 	}
 	if n.Undo != model.UndoNone {
@@ -112,7 +63,7 @@ func (d clocks) passAll(i int, m model.Miss) {
 	for k := a.First; k < a.First+a.Count; k++ {
 		n := d.edit(k)
 		if n.Ended() {
-			caught = caught && !(n.State == status.StepFailed && d.forward().hopeless(k))
+			caught = caught && !(n.State == status.StepFailed && d.hopeless(k))
 			continue
 		}
 		if n.Fwd.Ready == 0 {
@@ -161,4 +112,19 @@ func (d clocks) passAttempts(i int) {
 	for _, a := range over {
 		d.answers().ended(i, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: sdk.CodeTimeout, Message: a.Message()})
 	}
+}
+
+// passClearing expires the deadline of a step that is being cleared, or of that
+// undo.
+func (d clocks) passClearing(i int) {
+	if d.run.Parked {
+		return
+	}
+	d.caller().closeAttempts(i, sdk.CodeTimeout)
+	if n := d.get(i); n.Fwd.Deadline == 0 || n.Fwd.Deadline > d.at {
+		d.undoing().undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the undo's deadline has passed"})
+		return
+	}
+	d.undoing().abandon(i)
+	d.forward().missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 
 	"github.com/saga-engine/engine/engine/internal/model"
@@ -169,4 +170,75 @@ func (f *frontier) Pop() any {
 	last := f.at[len(f.at)-1]
 	f.at = f.at[:len(f.at)-1]
 	return last
+}
+
+func ascending(nodes []int) []int {
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// A known is where the state has values, by hash: the last one counts. Few are
+// kept in a list, many in a map.
+type known struct {
+	list  []knownValue
+	more  map[uint64]model.Origin
+	bytes int64 // of all values of nodes
+}
+
+type knownValue struct {
+	hash uint64
+	from model.Origin
+}
+
+// fewValues is how many are kept in a list.
+const fewValues = 32
+
+func (k *known) get(hash uint64) (model.Origin, bool) {
+	if k.more != nil {
+		o, ok := k.more[hash]
+		return o, ok
+	}
+	for i := range k.list {
+		if k.list[i].hash == hash {
+			return k.list[i].from, true
+		}
+	}
+	return model.Origin{}, false
+}
+
+func (k *known) put(hash uint64, from model.Origin) {
+	if k.more != nil {
+		k.more[hash] = from
+		return
+	}
+	for i := range k.list {
+		if k.list[i].hash == hash {
+			k.list[i].from = from
+			return
+		}
+	}
+	if len(k.list) < fewValues {
+		if k.list == nil {
+			k.list = make([]knownValue, 0, 4)
+		}
+		k.list = append(k.list, knownValue{hash, from})
+		return
+	}
+	k.more = make(map[uint64]model.Origin, 2*fewValues)
+	for _, v := range k.list {
+		k.more[v.hash] = v.from
+	}
+	k.more[hash], k.list = from, nil
+}
+
+func (k *known) clone() known {
+	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), bytes: k.bytes}
+}
+
+// remember makes a value available for references.
+func (k *known) remember(h model.Held, o model.Origin) {
+	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
+		return
+	}
+	k.put(model.HashValue(h.V), o)
 }

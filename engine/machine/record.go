@@ -3,8 +3,10 @@ package machine
 import (
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // A Record is one step of a run's history: what happened and what was decided
@@ -206,3 +208,75 @@ func (r Record) values(f func(model.Held)) {
 		}
 	}
 }
+
+// Apply folds the next record of the run into the state, in place. It needs
+// neither the definition nor expressions: the record says what the fields
+// become. Records are applied in the order in which they were committed, each
+// once.
+func (s *State) Apply(r Record) {
+	if !r.Empty() {
+		c := s.Change(&r)
+		c.Apply()
+	}
+}
+
+// Change computes what a record makes of the state.
+func (s *State) Change(r *Record) Change {
+	empty := r.Empty()
+	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
+	if r.decidedOn(s) {
+		if r.run != nil {
+			c.run = r.run.To
+		}
+		return c
+	}
+	if r.run != nil {
+		c.run = s.afterRun(r.run)
+	}
+	c.nodes = make([]*model.Node, len(r.nodes))
+	for k := range r.nodes {
+		c.nodes[k] = s.after(&r.nodes[k])
+	}
+	return c
+}
+
+// A Command is what the shell must do after the record that holds it has been
+// committed, and only then. Commands are derived from a record; a process that
+// did not land the record itself never executes them.
+type Command interface{ command() }
+
+// Invoke calls an agent.
+type Invoke struct {
+	Attempt        AttemptID
+	Purpose        sdk.Purpose
+	Step           int    // index in Workflow.Steps
+	Key            string // each.key, or ""
+	Agent          string // key of Workflow.Agents
+	Action         string
+	Input          dsl.Value // may hold references to secrets
+	IdempotencyKey string
+	ForwardKey     string
+	Number         int // attempt number for people, from 1, within its purpose and round
+	CompleteBy     time.Time
+	Checkpoint     *sdk.Checkpoint // what an earlier attempt recorded last; nil = none
+}
+
+// Stop tells the agent that a running call is not wanted any more. It does not
+// close the attempt. Two cases exist: the run turned back and the action is
+// read-only or may be interrupted; or the agent was silent for too long, and the
+// attempt is closed already.
+type Stop struct {
+	Attempt AttemptID
+}
+
+// Alert tells an operator (S59).
+type Alert struct {
+	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
+	Step    string // step name, or ""
+	Code    string
+	Message string
+}
+
+func (Invoke) command() {}
+func (Stop) command()   {}
+func (Alert) command()  {}

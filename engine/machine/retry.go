@@ -1,13 +1,13 @@
 package machine
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -15,6 +15,118 @@ import (
 // give them.
 var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
+}
+
+// missed decides what follows a failed or unknown forward attempt. If the outcome is
+// unknown and the action has a lookup, the lookup comes first.
+func (d forward) missed(i int, m model.Miss) {
+	n := d.edit(i)
+	n.Fwd.Blame(m)
+	if m.Kind == model.MissUnknown && d.step(n).Do.Lookup && !n.Open() && !n.Done && n.Doubt > 0 {
+		n.Fwd.Lookups = 0
+		d.caller().lookUp(i)
+		return
+	}
+	d.follow(i, m)
+}
+
+// lookupMissed handles a lookup that did not find out the outcome.
+func (d forward) lookupMissed(i int) {
+	n := d.edit(i)
+	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
+		d.caller().pause(i, max(d.at.Add(d.lookupPause(n)), n.Fwd.Rest))
+		return
+	}
+	d.follow(i, n.Fwd.Blamed())
+}
+
+// follow tries, after a failed attempt, in this order: repeat, cool down, catch, give up.
+// It does not give up while another attempt is open, because that may still succeed.
+func (d forward) follow(i int, m model.Miss) {
+	n := d.edit(i)
+	if n.Undo != model.UndoNone {
+		d.endForward(i, status.StepFailed)
+		return
+	}
+	if d.run.Turning {
+		d.undoing().resolvePivot(i)
+		return
+	}
+	again, late := d.repeatable(i, m), false
+	if again {
+		var planned bool
+		if planned, late = d.repeat(i); planned {
+			return
+		}
+	}
+	if n.Open() {
+		n.Fwd.Act, n.State = model.Running, status.StepRunning
+		return
+	}
+	if again && d.coolDown(i) {
+		return
+	}
+	if late {
+		m = d.noTimeLeft(i, m)
+	}
+	if d.catches(i, m) {
+		return
+	}
+	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
+}
+
+// giveUp ends a node as failed for good. exhausted says that the failure allowed another
+// attempt, but that no attempts or no time were left.
+func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
+	n := d.edit(i)
+	if !n.Item {
+		d.endForward(i, status.StepFailed)
+		d.failed(i, i, m, exhausted)
+		return
+	}
+	a := d.edit(n.Of())
+	a.Bad++
+	if a.Fwd.Miss == model.MissNone {
+		a.Fwd.Blame(m)
+	}
+	d.endForward(i, status.StepFailed)
+	if a.Bad > d.tolerated(n.Of()) && !a.Ended() {
+		d.endForward(n.Of(), status.StepFailed)
+		d.failed(n.Of(), i, a.Fwd.Blamed(), exhausted)
+		return
+	}
+	if d.hopeless(i) {
+		d.ending().park(d.failure(i, m))
+	}
+}
+
+// failed decides about a step that has failed for good because of node i,
+// which is the step itself or one of its instances.
+func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
+	f := d.failure(step, m)
+	switch {
+	case d.run.Parked || d.run.Phase == model.PhaseUndo:
+		return // the failure is recorded, and an operator decides
+	case d.run.Passed, d.pivotOpen(), d.anyHopeless(step, i):
+		d.ending().park(f)
+	case exhausted && d.exhausted(step) == dsl.ExhaustedPark:
+		d.ending().park(f)
+	case exhausted && d.exhausted(step) == dsl.ExhaustedCompensate:
+		d.undoing().turn(f)
+	case d.wf.CompensationMode == dsl.ModeManual:
+		d.ending().park(f)
+	default:
+		d.undoing().turn(f)
+	}
+}
+
+func (d forward) exhausted(step int) dsl.Exhausted {
+	n := d.get(step)
+	settings, err := d.settings(n)
+	if err != nil {
+		return dsl.ExhaustedMode
+	}
+	return settings.Retry.OnExhausted
 }
 
 // repeatable reports whether a failure of the forward part may be repeated at
@@ -74,37 +186,8 @@ func (d forward) repeat(i int) (planned, late bool) {
 		return false, true
 	}
 	n.Fwd.Kind = model.CallDo
-	d.pause(i, until)
+	d.caller().pause(i, until)
 	return true, false
-}
-
-// noTime is the failure of a step whose deadline leaves no time for another
-// attempt. It has the code of a deadline, so that one code covers everything that
-// a deadline ends. The message keeps the code and message of the last attempt.
-func noTime(last model.Miss) model.Miss {
-	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
-	if last.Message != "" {
-		message += ": " + last.Message
-	}
-	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
-}
-
-// lastAttempt is error.data of a step for which no time was left: the code, the message
-// and the data of the last attempt.
-func lastAttempt(last model.Miss, data dsl.Value) dsl.Value {
-	doc, err := json.Marshal(struct {
-		Code    string          `json:"code"`
-		Data    json.RawMessage `json:"data"`
-		Message string          `json:"message"`
-	}{last.Code, data.JSON(), last.Message})
-	if err != nil {
-		return dsl.Value{} // data that are no JSON: nothing can be said of them
-	}
-	var marks []string
-	for _, m := range data.Sensitive() {
-		marks = append(marks, "/data"+m)
-	}
-	return dsl.NewValue(doc, marks, nil)
 }
 
 func attemptsLeft(t *model.Track, r dsl.Retry) bool {
@@ -130,7 +213,7 @@ func (d forward) coolDown(i int) bool {
 	n.Fwd.Rounds++
 	n.Fwd.Attempt = 0
 	n.Fwd.Kind = model.CallDo
-	d.pause(i, until)
+	d.caller().pause(i, until)
 	return true
 }
 

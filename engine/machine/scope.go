@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
@@ -15,29 +16,6 @@ var (
 	errEach     = errors.New("keys and values differ in number")
 	errEmptyKey = errors.New("the key is empty")
 )
-
-// A seen caches the scope that the expressions of one decision read, and the settings
-// that they return. Each is made once.
-type seen struct {
-	scope    dsl.Scope
-	ready    bool                     // scope is filled in
-	results  func(int) dsl.StepResult // reads from this decider
-	each     dsl.EachItem
-	step     int32         // whose settings these are
-	settings *dsl.Settings // nil = none yet
-
-	undo         undoTold
-	undoSettings *dsl.Settings // of the node in undo; nil = none yet
-}
-
-// An undoTold holds the values on which the limits of a node's undo may depend.
-type undoTold struct {
-	n               *model.Node
-	output          model.Held
-	known, timedOut bool
-	said            *model.Saying
-	failure         dsl.Failure
-}
 
 // scope is what the expressions of a node see; nil for the workflow's own. It is
 // the decision's only one, good until it is asked for again.
@@ -151,78 +129,6 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 	return r
 }
 
-// postconditions checks what must hold after a result. A condition that cannot
-// be evaluated counts as failed.
-func (d *decider) postconditions(i int) (model.Miss, bool) {
-	n := d.get(i)
-	for _, r := range d.step(n).FailWhen {
-		if _, err := r.Check(d.selfScope(n)); err != nil { // nobody can vouch that nothing was done
-			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
-		}
-	}
-	for _, c := range d.step(n).Post {
-		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
-			if m.Kind == model.MissExpression {
-				m.Kind, m.Code = model.MissCondition, "postcondition_failed"
-			}
-			return m, false
-		}
-	}
-	return model.Miss{}, true
-}
-
-// refusal reports whether a fail_when of the step takes a result for a definite failure.
-func (d *decider) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
-	n := d.get(i)
-	list := d.step(n).FailWhen
-	if len(list) == 0 || kind != model.CallDo && (kind != model.CallLookup || out.IsNull()) {
-		return model.Miss{}, false
-	}
-	sc := d.selfScope(n)
-	sc.Self.Output, sc.Self.OutputKnown = out, true
-	for _, r := range list {
-		holds, err := r.Check(sc)
-		if err != nil || !holds {
-			continue // an error is looked at with the postconditions
-		}
-		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
-		if r.Permanent {
-			m.Kind = model.MissPermanent
-		}
-		return m, true
-	}
-	return model.Miss{}, false
-}
-
-// checkCondition evaluates one condition.
-func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
-	ok, err := c.Check(sc)
-	if err != nil {
-		return expressionMiss(what, err), false
-	}
-	if ok {
-		return model.Miss{}, true
-	}
-	return describe(c, sc, model.Miss{Kind: model.MissCondition, Code: what + "_failed"}), false
-}
-
-// describe adds the code and the message of a condition to a failure.
-func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
-	if c.Code != nil {
-		if code, err := c.Code(sc); err == nil && code != "" {
-			m.Code = code
-		}
-	}
-	if c.Message != nil {
-		text, err := c.Message(sc)
-		if err != nil {
-			text = "error_message: " + err.Error()
-		}
-		m.Message = text
-	}
-	return m
-}
-
 // undoSettings are the limits of a step's undo, with defaults where none are
 // given: transient failures are repeated, 1s to 5m apart, until the deadline.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
@@ -291,4 +197,45 @@ func idempotencyKey(id status.RunID, step, key, direction string, generation int
 	var text [32]byte
 	hex.Encode(text[:], sum[:16])
 	return string(text[:])
+}
+
+// undoDefaults are the limits of an undo for which none are stated. Nobody
+// changes them.
+var undoDefaults = dsl.Settings{
+	Timeout: defaultTimeout,
+	Retry: dsl.Retry{
+		MaxAttempts: dsl.Unbounded, Strategy: dsl.Exponential,
+		InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Minute, Jitter: true,
+	},
+}
+
+const defaultTimeout = 30 * time.Second
+
+// checkCondition evaluates one condition.
+func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
+	ok, err := c.Check(sc)
+	if err != nil {
+		return expressionMiss(what, err), false
+	}
+	if ok {
+		return model.Miss{}, true
+	}
+	return describe(c, sc, model.Miss{Kind: model.MissCondition, Code: what + "_failed"}), false
+}
+
+// describe adds the code and the message of a condition to a failure.
+func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
+	if c.Code != nil {
+		if code, err := c.Code(sc); err == nil && code != "" {
+			m.Code = code
+		}
+	}
+	if c.Message != nil {
+		text, err := c.Message(sc)
+		if err != nil {
+			text = "error_message: " + err.Error()
+		}
+		m.Message = text
+	}
+	return m
 }

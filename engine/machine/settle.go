@@ -153,7 +153,7 @@ func (d verbs) goOn() {
 	for i := range d.count() {
 		n := d.get(i)
 		if n.Item {
-			if n.State == status.StepFailed && d.forward().hopeless(i) {
+			if n.State == status.StepFailed && d.hopeless(i) {
 				return
 			}
 			continue

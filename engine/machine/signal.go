@@ -7,14 +7,14 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// MaxSignals is how many signals of a run may wait for a step that takes them.
-const MaxSignals = 1000
+// maxSignals is how many signals of a run may wait for a step that takes them.
+const maxSignals = 1000
 
 // signalCost is what an early signal takes in memory in addition to its payload, in bytes.
 const signalCost = 160
 
-// A Signal is a signal that a run has taken and that no wait has taken yet.
-type Signal struct {
+// A signal is a signal that a run has taken and that no wait has taken yet.
+type signal struct {
 	Number  int32 // in the order in which the run took signals, from 1
 	Name    string
 	Payload dsl.Value
@@ -26,7 +26,7 @@ type Signal struct {
 // signals holds the early signals of a run. It is folded from the events of the run's
 // records and from the numbers that nodes have taken.
 type signals struct {
-	list  []Signal        // in order
+	list  []signal        // in order
 	ids   map[string]bool // of all signals that the run took
 	last  int32           // number of the newest signal
 	ahead int32           // the signal of the record that is being applied, if a node has taken it
@@ -39,7 +39,7 @@ func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 // take removes a signal that a node has taken. A signal of the record that is being
 // applied is not in the list yet.
 func (s *signals) take(number int32) {
-	k := slices.IndexFunc(s.list, func(x Signal) bool { return x.Number == number })
+	k := slices.IndexFunc(s.list, func(x signal) bool { return x.Number == number })
 	if k < 0 {
 		s.ahead = max(s.ahead, number)
 		return
@@ -69,8 +69,8 @@ func (s *signals) landed(e Event) {
 }
 
 // signal returns the event as a signal of the given number.
-func (e SignalReceived) signal(number int32) Signal {
-	return Signal{Number: number, Name: e.Name, Payload: e.Payload, Fail: e.Fail, Reason: e.Reason, By: e.By}
+func (e SignalReceived) signal(number int32) signal {
+	return signal{Number: number, Name: e.Name, Payload: e.Payload, Fail: e.Fail, Reason: e.Reason, By: e.By}
 }
 
 func (s *signals) clone() signals {

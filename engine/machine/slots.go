@@ -7,11 +7,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// slots decides, within a decision, which agents can be called now, and which nodes wait
-// for an agent. It sees the free slots of Input.Slots, less those that this decision has
-// taken.
-type slots struct{ *decider }
-
 // canStart reports whether a call of the agent may start now. The shell's word about
 // slots is newer than the run's memory of them. But a call that was refused until a time
 // waits for that time, even if a slot is free.
@@ -144,37 +139,6 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.refuseUntil(k, 0) // the refusal no longer is the reason for the wait
 	}
 	return k
-}
-
-// drain starts what waits for agents, in the order in which it began to wait
-// and, within one decision, in the graph's order.
-func (d slots) drain() {
-	if d.halted() {
-		return
-	}
-	for h := range d.s.queues {
-		agent := d.run.Holds[h].Agent
-		for e := range d.s.queues[h].inOrder {
-			n := d.get(e.node)
-			if n.Place(h) != e.key {
-				continue
-			}
-			if !d.canStart(agent) {
-				if until, why, news := d.news(agent); news {
-					d.wait(e.node, agent, until, why)
-				}
-				break
-			}
-			n = d.edit(e.node)
-			n.Queue, n.Hold = 0, 0
-			n.Track().Act = model.Idle
-			if n.Expanded {
-				d.forward().fanOut(e.node)
-			} else {
-				d.caller().call(e.node)
-			}
-		}
-	}
 }
 
 // halted reports whether no call may be dispatched.

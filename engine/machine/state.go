@@ -96,3 +96,41 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	}
 	return at
 }
+
+// keep wraps a value for the state, as a reference if the state has it.
+func (s *State) keep(v dsl.Value) model.Held {
+	if len(v.JSON()) >= model.WorthSharing {
+		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
+			return model.Held{V: v, From: o}
+		}
+	}
+	return model.Held{V: v}
+}
+
+// at returns the value an origin points to; null if there is none.
+func (s *State) at(o model.Origin) dsl.Value {
+	if o.Kind == model.OriginVars {
+		return s.run.Vars.V
+	}
+	if o.Node < 0 || int(o.Node) >= len(s.nodes) {
+		return dsl.Value{}
+	}
+	switch o.Kind {
+	case model.OriginOutput:
+		return s.nodes[o.Node].Output.V
+	case model.OriginInput:
+		return s.nodes[o.Node].Input.V
+	}
+	return dsl.Value{}
+}
+
+// resolve fills in the value of a reference from the state before the record.
+func (s *State) resolve(h *model.Held, key string) {
+	switch h.From.Kind {
+	case model.OriginInline:
+	case model.OriginKey:
+		h.V = model.KeyValue(key)
+	default:
+		h.V = s.at(h.From)
+	}
+}

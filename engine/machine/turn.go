@@ -8,10 +8,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// undoing turns a run back and undoes what its steps have done. It also undoes a single
-// step before that step is called again (rerun.go).
-type undoing struct{ *decider }
-
 // DefaultCompensation is how long all undo work may take unless the workflow
 // says otherwise.
 const DefaultCompensation = 24 * time.Hour
@@ -117,10 +113,10 @@ func (d undoing) resolvePivot(i int) {
 		}
 		d.turn(d.run.Failure)
 	case d.step(n).Do.Lookup && n.Fwd.Lookups < maxLookups && n.Fwd.Kind != model.CallLookup:
-		d.forward().lookUp(i)
+		d.caller().lookUp(i)
 	default:
 		d.forward().endForward(i, status.StepFailed)
-		d.ending().park(d.forward().failure(i, n.Fwd.Blamed()))
+		d.ending().park(d.failure(i, n.Fwd.Blamed()))
 	}
 }
 
@@ -141,4 +137,33 @@ func (d undoing) pivotPassed() {
 	}
 	r.Failure = dsl.Failure{}
 	d.clocks().passRun() // the deadline may have passed while the turn waited
+}
+
+// passRun expires the run's own two deadlines (S57).
+func (d clocks) passRun() {
+	r := &d.run
+	if d.run.DeadlineRuns() && r.Deadline <= d.at {
+		switch {
+		case r.Passed || r.Parked:
+			r.Overdue = true
+			d.alert("overdue", "", CodeDeadlineExceeded, "the run's deadline has passed")
+		default:
+			f := dsl.Failure{Code: CodeDeadlineExceeded, Message: "the run's deadline has passed"}
+			if d.wf.CompensationMode == dsl.ModeManual && !d.pivotOpen() {
+				r.Overdue = true
+				d.ending().park(f)
+			} else {
+				d.undoing().turn(f)
+			}
+		}
+	}
+	if r.Phase == model.PhaseUndo && !r.Stuck && !r.UndoExpired && r.UndoDeadline != 0 && r.UndoDeadline <= d.at {
+		r.UndoExpired = true
+		for i := range d.count() {
+			if d.get(i).Und.Act != model.Idle || d.get(i).Undo == model.UndoActive && !d.get(i).Expanded {
+				d.caller().closeAttempts(i, CodeDeadlineExceeded)
+				d.undoing().undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
+			}
+		}
+	}
 }

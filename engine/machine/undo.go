@@ -44,7 +44,7 @@ func (d undoing) considerUndo(i int) {
 		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
 	case n.Quiet > d.at:
 		d.edit(i).Und.Kind = model.CallUndo
-		d.forward().pause(i, n.Quiet)
+		d.caller().pause(i, n.Quiet)
 	default:
 		d.climb(i)
 	}
@@ -102,15 +102,6 @@ func (d undoing) climb(i int) {
 	d.launch.push(i)
 }
 
-// resumeUndo continues an undo once its obstacle has been removed.
-func (d undoing) resumeUndo(i int) {
-	n := d.edit(i)
-	n.Undo = model.UndoPending
-	n.Und.Act = model.Idle
-	n.Queue, n.Hold = 0, 0
-	d.undo.push(i)
-}
-
 // prepareUndo evaluates compensate.input. If that is impossible the undo has
 // failed.
 func (d undoing) prepareUndo(i int) bool {
@@ -161,7 +152,7 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 			n.Und.Kind = model.CallUndoLookup
 			n.Und.Act = model.Idle
 			if n.Quiet > d.at {
-				d.forward().pause(i, n.Quiet)
+				d.caller().pause(i, n.Quiet)
 			} else {
 				d.launch.push(i)
 			}
@@ -186,7 +177,7 @@ func (d undoing) undoLookupMissed(i int) {
 // earlier attempt can be at work.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
-	d.forward().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
+	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
 // repeatUndo plans the next attempt of an undo, or ends it.
@@ -203,62 +194,7 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 		d.undoFails(i, m)
 		return
 	}
-	d.forward().pause(i, until)
-}
-
-// undoFails ends an undo without success. It blocks the undo of its own
-// ancestors only.
-func (d undoing) undoFails(i int, m model.Miss) {
-	n := d.edit(i)
-	if n.Clearing {
-		d.clearingFails(i, m)
-		return
-	}
-	n.Undo = model.UndoFailed
-	n.Und.Blame(m)
-	n.Und.Act, n.Und.Ended = model.Idle, d.at
-	n.Queue, n.Hold = 0, 0
-	if n.Item {
-		d.edit(n.Of()).Undo = model.UndoFailed
-	}
-}
-
-// endUndo ends the undo of a node so that its ancestors may be undone.
-func (d undoing) endUndo(i int, how model.UndoState) {
-	n := d.edit(i)
-	if n.Clearing {
-		d.cleared(i)
-		return
-	}
-	n.Undo = how
-	n.Und.Act, n.Und.Ended = model.Idle, d.at
-	n.Queue, n.Hold = 0, 0
-	switch {
-	case n.Expanded:
-	case how == model.UndoDone:
-		d.run.Undone++
-	case how == model.UndoLeft:
-		d.run.Left++
-	case how == model.UndoDeclared:
-		d.run.Undeclared++
-	}
-	if !n.Item {
-		d.passed.push(i)
-		return
-	}
-	a := d.edit(n.Of())
-	if a.Past++; a.Past == a.Count {
-		d.endUndo(n.Of(), d.strongest(a))
-	}
-}
-
-// strongest returns one undo state for all instances of a for_each step.
-func (d undoing) strongest(a *model.Node) model.UndoState {
-	sum := model.UndoNothing
-	for k := a.First; k < a.First+a.Count; k++ {
-		sum = min(sum, d.get(k).Undo)
-	}
-	return sum
+	d.caller().pause(i, until)
 }
 
 // passOn tells the ancestors of a step that its undo has finished or was not
@@ -273,12 +209,91 @@ func (d undoing) passOn(i int) {
 	}
 }
 
-// undoDefaults are the limits of an undo for which none are stated. Nobody
-// changes them.
-var undoDefaults = dsl.Settings{
-	Timeout: defaultTimeout,
-	Retry: dsl.Retry{
-		MaxAttempts: dsl.Unbounded, Strategy: dsl.Exponential,
-		InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Minute, Jitter: true,
-	},
+// clear begins to clear a node, as soon as none of its attempts can be at work.
+func (d undoing) clear(i int) {
+	n := d.edit(i)
+	switch {
+	case n.Open(): // its answer may make this needless
+		n.Fwd.Act, n.State = model.Running, status.StepRunning
+	case n.Quiet > d.at:
+		d.caller().pause(i, n.Quiet)
+	default:
+		n.Clearing = true
+		n.State, n.Fwd.Act = status.StepBackoff, model.Idle
+		n.Queue, n.Hold = 0, 0
+		n.Und = model.Track{Failures: n.Und.Failures, Total: n.Und.Total}
+		d.climb(i)
+	}
+}
+
+// reconsider continues the undo before another attempt, after it had to wait for a time or
+// for the answer of a lookup.
+func (d undoing) reconsider(i int) {
+	n := d.get(i)
+	switch {
+	case n.Open():
+	case n.Quiet > d.at:
+		d.caller().pause(i, n.Quiet)
+	default:
+		d.climb(i)
+	}
+}
+
+// outOfTime ends a clearing whose next try would come too late for the step: the
+// step has run out of time.
+func (d undoing) outOfTime(i int) {
+	d.abandon(i)
+	m := d.forward().noTimeLeft(i, d.get(i).Fwd.Blamed())
+	if !d.forward().catches(i, m) {
+		d.forward().giveUp(i, m, true)
+	}
+}
+
+// A step with on_rerun = "undo_first" whose earlier attempts may have left
+// something behind is cleared before its next attempt: its undo is called while
+// the run still goes forward, by the rules of every undo, and then the step
+// starts anew under a key of the next generation. What was undone under a key
+// cannot be done again under it.
+//
+// The functions below say when that is needed and how it ends without a failure.
+
+// mustClear reports whether the undo has to be called before the next attempt.
+func (d undoing) mustClear(n *model.Node) bool {
+	step := d.step(n)
+	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
+}
+
+// clearable reports whether what a node may have left behind can be undone
+// before another attempt, so that this is no repetition.
+func (d undoing) clearable(n *model.Node) bool {
+	step := d.step(n)
+	if step.OnRerun != dsl.RerunUndoFirst || step.Undo == nil {
+		return false
+	}
+	return n.Known || step.Undo.Do.ByKey || !step.Undo.UsesSelf
+}
+
+// abandon ends the undo before another attempt of a node, if there is one, at any stage.
+func (d undoing) abandon(i int) {
+	if !d.get(i).Clearing {
+		return
+	}
+	n := d.edit(i)
+	n.Clearing, n.Undo = false, model.UndoNone
+	n.Und.Act, n.Und.Attempt, n.Und.Lookups = model.Idle, 0, 0
+	n.Und.Began, n.Und.Ready, n.Und.Deadline, n.Und.Rest = 0, 0, 0, 0
+	n.Queue, n.Hold = 0, 0
+}
+
+// cleared ends an undo before another attempt that has succeeded.
+func (d undoing) cleared(i int) {
+	d.edit(i).Wipe(true)
+	d.rerun(i)
+}
+
+// rerun starts the next attempt of a node that has nothing left behind.
+func (d undoing) rerun(i int) {
+	d.abandon(i)
+	d.edit(i).Fwd.Kind = model.CallDo
+	d.launch.push(i)
 }

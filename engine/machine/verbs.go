@@ -10,9 +10,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// verbs handles what people ask of a run.
-type verbs struct{ *decider }
-
 // refuse answers a verb that does not apply; the record says so and changes
 // nothing else.
 func (d verbs) refuse(verb, by, format string, args ...any) {
@@ -188,7 +185,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.forward().hopeless(i) // by max_failures
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // by max_failures
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {

@@ -9,10 +9,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// waits moves steps that call no agent: values, timers, and waits for signals. They hold
-// no slot, and their effect is none.
-type waits struct{ *decider }
-
 // begin starts a step that calls no agent.
 func (d waits) begin(i int) {
 	n := d.edit(i)
@@ -75,7 +71,7 @@ func (d waits) listen(i int) {
 }
 
 // early returns the signals that no wait has taken, the oldest first.
-func (d waits) early() []Signal {
+func (d waits) early() []signal {
 	list := d.s.signals.list
 	if d.arrived.Number != 0 {
 		list = append(slices.Clip(list), d.arrived)
@@ -83,12 +79,12 @@ func (d waits) early() []Signal {
 	if len(d.taken) == 0 {
 		return list
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(s Signal) bool { return slices.Contains(d.taken, s.Number) })
+	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return slices.Contains(d.taken, s.Number) })
 }
 
 // takes ends a wait with a signal, if the wait listens for its name and its payload has
 // the type that the wait declares.
-func (d waits) takes(i int, s Signal) bool {
+func (d waits) takes(i int, s signal) bool {
 	n := d.get(i)
 	if !n.Waits() || !slices.Contains(strings.Split(n.Signal.Awaits, "\n"), s.Name) {
 		return false
@@ -121,7 +117,7 @@ func (d waits) done(i int, out dsl.Value) {
 		return
 	}
 	n.Known, n.Output = true, d.s.keep(out)
-	if m, ok := d.postconditions(i); !ok {
+	if m, ok := d.answers().postconditions(i); !ok {
 		d.forward().missed(i, m)
 		return
 	}
@@ -161,14 +157,14 @@ func (d waits) signalReceived(ev SignalReceived) {
 		return
 	}
 	d.arrived = ev.signal(d.s.signals.last + 1)
-	for i := range d.count() {
+	for i := range d.decider.count() {
 		if d.takes(i, d.arrived) {
 			return
 		}
 	}
-	if len(d.s.signals.list) >= MaxSignals {
-		d.arrived = Signal{}
-		d.verbs().refuse("signal", ev.By, "%d signals wait already, and no step takes them", MaxSignals)
+	if len(d.s.signals.list) >= maxSignals {
+		d.arrived = signal{}
+		d.verbs().refuse("signal", ev.By, "%d signals wait already, and no step takes them", maxSignals)
 	}
 }
 
@@ -210,4 +206,19 @@ func (d waits) unwanted(ev SignalReceived) string {
 	}
 	slices.Sort(listened)
 	return "no step waits for signal " + ev.Name + "; the workflow waits for " + strings.Join(slices.Compact(listened), ", ")
+}
+
+// count counts the nodes that wait for a signal or a timer.
+func (d waits) count() int32 {
+	waits := d.s.run.Waits
+	for k := range d.draft.list {
+		e := &d.draft.list[k]
+		if e.old.Waits() {
+			waits--
+		}
+		if e.now.Waits() {
+			waits++
+		}
+	}
+	return waits
 }

@@ -1,0 +1,213 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// How a node ends: its forward part and its undo. The end of the forward part may turn the
+// run (turn.go), and a turn ends the forward parts of nodes: these two files need each
+// other.
+
+// endForward ends the forward part of a node in the given state.
+func (d forward) endForward(i int, state status.StepState) {
+	n := d.edit(i)
+	n.State = state
+	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
+	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // else there was nothing to start
+		d.run.Begun = true
+	}
+	switch {
+	case n.Undo != model.UndoNone:
+		d.undo.push(i)
+	case n.Item:
+		a := d.edit(n.Of())
+		a.Active--
+		a.Over++
+		d.aggregate(n.Of())
+	case n.Well():
+		d.run.Done++
+		if i == d.wf.Pivot && state == status.StepSucceeded {
+			d.undoing().pivotPassed()
+		}
+		for _, j := range d.wf.Steps[i].Before {
+			b := d.edit(j)
+			if b.Deps++; int(b.Deps) == len(d.wf.Steps[j].After) {
+				d.ready.push(j)
+			}
+		}
+	}
+}
+
+// aggregate looks at a for_each step after one of its instances has ended.
+func (d forward) aggregate(i int) {
+	a := d.get(i)
+	if a.Ended() || d.frozen == i+1 || a.Bad > d.tolerated(i) {
+		return
+	}
+	if a.Over == a.Count {
+		if d.anyHopeless(i, i) {
+			return // an operator has to settle an unknown outcome first
+		}
+		d.edit(i).Fwd.Blame(model.Miss{})
+		d.endForward(i, status.StepSucceeded)
+		return
+	}
+	if d.fan.last() != i {
+		d.fan.push(i)
+	}
+}
+
+// tolerated returns how many instances may fail.
+func (d forward) tolerated(i int) int {
+	a := d.get(i)
+	settings, err := d.settings(a)
+	if err != nil || settings.MaxFailures == nil {
+		return 0
+	}
+	return settings.MaxFailures(a.Count)
+}
+
+// anyHopeless checks the node that failed. If the deadline of a for_each step has
+// passed, it checks all instances.
+func (d forward) anyHopeless(step, i int) bool {
+	if i != step || !d.get(step).Expanded {
+		return d.hopeless(i)
+	}
+	a := d.get(step)
+	for k := a.First; k < a.First+a.Count; k++ {
+		if d.get(k).State == status.StepFailed && d.hopeless(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// noTimeLeft notes that a failed node has no time for another attempt.
+func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
+	n, m := d.edit(i), noTime(last)
+	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
+	n.Fwd.Blame(m)
+	return m
+}
+
+// catches swallows a failure if the step's catch takes its code.
+func (d forward) catches(i int, m model.Miss) bool {
+	n := d.get(i)
+	c := d.step(n).Catch
+	if c == nil {
+		return false
+	}
+	codes, err := c.Errors(d.scope(n))
+	if err != nil || !slices.Contains(codes, m.Code) && !slices.Contains(codes, "*") {
+		return false
+	}
+	var out dsl.Value
+	if c.Output != nil {
+		if out, err = c.Output(d.scope(n)); err != nil {
+			return false // the original failure counts
+		}
+		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
+			return false
+		}
+	}
+	d.edit(i).Caught = d.s.keep(out)
+	d.endForward(i, status.StepCaught)
+	return true
+}
+
+// resumeUndo continues an undo once its obstacle has been removed.
+func (d undoing) resumeUndo(i int) {
+	n := d.edit(i)
+	n.Undo = model.UndoPending
+	n.Und.Act = model.Idle
+	n.Queue, n.Hold = 0, 0
+	d.undo.push(i)
+}
+
+// undoFails ends an undo without success. It blocks the undo of its own
+// ancestors only.
+func (d undoing) undoFails(i int, m model.Miss) {
+	n := d.edit(i)
+	if n.Clearing {
+		d.clearingFails(i, m)
+		return
+	}
+	n.Undo = model.UndoFailed
+	n.Und.Blame(m)
+	n.Und.Act, n.Und.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
+	if n.Item {
+		d.edit(n.Of()).Undo = model.UndoFailed
+	}
+}
+
+// clearingFails ends a clearing without success: there is no further attempt,
+// and an operator has to look unless a catch takes the step's own failure.
+func (d undoing) clearingFails(i int, m model.Miss) {
+	n := d.edit(i)
+	n.Und.Blame(m)
+	d.abandon(i)
+	first := n.Fwd.Blamed()
+	if d.forward().catches(i, first) {
+		return
+	}
+	f := d.failure(i, model.Miss{Kind: m.Kind, Code: m.Code, Message: "undo before another attempt: " + m.Message})
+	if !n.Item {
+		d.forward().endForward(i, status.StepFailed)
+		d.ending().park(f)
+		return
+	}
+	a := d.edit(n.Of())
+	a.Bad++
+	if a.Fwd.Miss == model.MissNone {
+		a.Fwd.Blame(first)
+	}
+	d.forward().endForward(i, status.StepFailed)
+	if a.Bad > d.forward().tolerated(n.Of()) && !a.Ended() {
+		d.forward().endForward(n.Of(), status.StepFailed)
+		d.ending().park(f)
+	}
+}
+
+// endUndo ends the undo of a node so that its ancestors may be undone.
+func (d undoing) endUndo(i int, how model.UndoState) {
+	n := d.edit(i)
+	if n.Clearing {
+		d.cleared(i)
+		return
+	}
+	n.Undo = how
+	n.Und.Act, n.Und.Ended = model.Idle, d.at
+	n.Queue, n.Hold = 0, 0
+	switch {
+	case n.Expanded:
+	case how == model.UndoDone:
+		d.run.Undone++
+	case how == model.UndoLeft:
+		d.run.Left++
+	case how == model.UndoDeclared:
+		d.run.Undeclared++
+	}
+	if !n.Item {
+		d.passed.push(i)
+		return
+	}
+	a := d.edit(n.Of())
+	if a.Past++; a.Past == a.Count {
+		d.endUndo(n.Of(), d.strongest(a))
+	}
+}
+
+// strongest returns one undo state for all instances of a for_each step.
+func (d undoing) strongest(a *model.Node) model.UndoState {
+	sum := model.UndoNothing
+	for k := a.First; k < a.First+a.Count; k++ {
+		sum = min(sum, d.get(k).Undo)
+	}
+	return sum
+}
