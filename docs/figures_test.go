@@ -27,9 +27,8 @@ const (
 // where a figure has grown, and where it has fallen and this list still has the old one. The
 // list has to become empty.
 var exempt = map[string]int{
-	"cmd/engine files": 79,
-	"dsl exported":     80,
-	"dsl files":        66,
+	"dsl exported": 80,
+	"dsl files":    66,
 }
 
 // A room is what the test counts in a package.

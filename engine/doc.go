@@ -29,7 +29,7 @@
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: what a run does about it, as a pure function
 //  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act
-//  6. engine/internal/call/call.go: one call of an agent
+//  6. engine/internal/call/send.go: one call of an agent: prepare, send, conclude
 //  7. sdk/agent.go: the other side of that call
 //  8. engine/internal/cluster/supervisor.go: the only one who says that time has passed
 //

@@ -1,6 +1,10 @@
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+)
 
 // An environment is what the command takes from its process. Variables that
 // open the state are held here and no longer in the process.
@@ -9,7 +13,7 @@ type environment struct{ held map[string]string }
 // credentials are the variables that open the state and that only this command
 // reads. What PostgreSQL's client library reads (PG*) stays in the process, where
 // it is looked up for each connection.
-var credentials = []string{"ENGINE_DSN", keyVariable}
+var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
 // takeEnvironment moves the credentials out of the process's environment, so that
 // no program that is started by mistake with all of it gets them.

@@ -3,15 +3,17 @@ package main
 import (
 	"os"
 	"testing"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
 // The command finds its credentials, and what it starts does not inherit them.
 func TestTakeEnvironment(t *testing.T) {
 	t.Setenv("ENGINE_DSN", "sqlite:x")
-	t.Setenv(keyVariable, "k3y")
+	t.Setenv(cli.KeyVariable, "k3y")
 	t.Setenv("ENGINE_LOG", "warn")
 	env := takeEnvironment()
-	for name, want := range map[string]string{"ENGINE_DSN": "sqlite:x", keyVariable: "k3y", "ENGINE_LOG": "warn"} {
+	for name, want := range map[string]string{"ENGINE_DSN": "sqlite:x", cli.KeyVariable: "k3y", "ENGINE_LOG": "warn"} {
 		if got, ok := env.lookup(name); !ok || got != want {
 			t.Errorf("lookup(%s) = %q, %t", name, got, ok)
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
 // jobs are a script's processes in the background.
@@ -60,8 +62,8 @@ func launch(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LEDGER", "ENGINE_DSN", "ENGINE_PLUGIN_DIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	if key := ts.Getenv(keyVariable); key != "" {
-		cmd.Env = append(cmd.Env, keyVariable+"="+key)
+	if key := ts.Getenv(cli.KeyVariable); key != "" {
+		cmd.Env = append(cmd.Env, cli.KeyVariable+"="+key)
 	}
 	ts.Check(cmd.Start())
 	j := &job{cmd: cmd, done: make(chan error, 1)}

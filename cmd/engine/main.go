@@ -1,21 +1,20 @@
 // Command engine runs durable workflows written in HCL.
 //
-// main.go and root.go are the frame, wire.go puts the concrete parts together,
-// and each command is in a file of its own name.
+// main.go makes the process ready, and root.go lists the commands. Each command is a
+// file below internal/commands. The other directories of internal are the rooms that
+// commands share: see docs/decisions/0031-rooms-of-the-command-line.md.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/internal/procs"
-	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/sdk/heap"
 	"github.com/saga-engine/engine/sdk/private"
 )
@@ -41,75 +40,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
 }
 
-// runIn executes one command line and returns its exit code. Everything else it
-// takes from the process is its signals, for apply and serve.
+// runIn executes one command line and returns its exit code. Beyond its arguments it
+// uses the signals of the process, for the commands that wait.
 func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{
-		stdin: stdin, stdout: stdout, stderr: stderr,
-		lookup: env.lookup, environ: os.Environ, now: time.Now, exit: os.Exit,
+	a := &cli.App{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Lookup: env.lookup, Environ: os.Environ, Now: time.Now, Exit: os.Exit,
 	}
-	a.json = wantsJSON(args)
-	cmd := a.root()
+	a.JSON = wantsJSON(args)
+	cmd := root(a)
 	cmd.SetArgs(args)
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	return a.finish(cmd.ExecuteContext(ctx))
-}
-
-// An app is one invocation of the command.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	lookup         func(string) (string, bool) // environment
-	environ        func() []string
-	now            func() time.Time
-	exit           func(code int) // ends the process at once
-
-	private []string // files that open the state, which no secret may name
-
-	chdir   string
-	dsn     string
-	noColor bool
-	json    bool
-	log     string
-
-	slog *slog.Logger // see logger
-	runs *shownRuns   // what log lines know of runs; made with slog
-	logs *sink
-
-	// stream is set by a command whose JSON output is a stream: failures are
-	// written to it.
-	stream interface{ Diagnostics(diag.Diagnostics) }
-}
-
-// The parts of an app. Each is the same app with what one group of commands does.
-
-func (a *app) opener() opener     { return opener{a} }
-func (a *app) author() author     { return author{a} }
-func (a *app) planner() planner   { return planner{a} }
-func (a *app) runner() runner     { return runner{a} }
-func (a *app) follower() follower { return follower{a} }
-func (a *app) reader() reader     { return reader{a} }
-func (a *app) viewer() viewer     { return viewer{a} }
-func (a *app) speaker() speaker   { return speaker{a} }
-func (a *app) keeper() keeper     { return keeper{a} }
-
-// finish reports what went wrong, once, and returns the exit code.
-func (a *app) finish(err error) int {
-	if err == nil {
-		return exitOK
-	}
-	var code exitError
-	if errors.As(err, &code) {
-		return int(code)
-	}
-	a.report(diagnose(err))
-	var unsure *unsureError
-	if errors.As(err, &unsure) {
-		return exitUnsure
-	}
-	return exitFailed
+	return a.Finish(cmd.ExecuteContext(ctx))
 }
 
 // wantsJSON reports whether --json is among the arguments, for errors that are

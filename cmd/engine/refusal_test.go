@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -162,7 +164,7 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 		case "paused", "cancelled", "queued":
 			workflow = "running"
 		}
-		if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--workflow", workflow, "--run-id", run, "--detach"); code != exitOK {
+		if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--workflow", workflow, "--run-id", run, "--detach"); code != exit.OK {
 			t.Fatalf("apply: exit code %d\n%s", code, errs)
 		}
 	}
@@ -180,7 +182,7 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 		}
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // the engine makes the state
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(stateFile))); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(session.File))); err == nil {
 			break
 		}
 		if time.Now().After(end) {
@@ -191,7 +193,7 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 		submit(run)
 	}
 	await("paused", func(s string) bool { return s == "running" })
-	if code, _, errs := command(t, "--chdir", dir, "pause", "paused"); code != exitOK {
+	if code, _, errs := command(t, "--chdir", dir, "pause", "paused"); code != exit.OK {
 		t.Fatalf("pause: exit code %d\n%s", code, errs)
 	}
 	for run, status := range runs {
@@ -217,11 +219,11 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 		for _, v := range verbs {
 			args := strings.Fields(strings.Replace(v, "RUN", run, 1))
 			code, _, errs := command(t, append([]string{"--chdir", dir}, args...)...)
-			if code == exitOK {
+			if code == exit.OK {
 				continue
 			}
 			refused++
-			if code != exitFailed || !strings.Contains(errs, status) {
+			if code != exit.Failed || !strings.Contains(errs, status) {
 				t.Errorf("%s on a %s run: exit code %d, its refusal does not name the status:\n%s", v, status, code, errs)
 			}
 			text := strings.Join(strings.Fields(errs), " ")
@@ -235,7 +237,7 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 			for _, m := range next {
 				if line := m[1]; !accepted[line] {
 					args := strings.Fields(strings.NewReplacer("TEXT", "x", "JSON", `{"value":1}`, "'", "").Replace(line))[1:]
-					if code, _, errs := command(t, append([]string{"--chdir", dir}, args...)...); code != exitOK {
+					if code, _, errs := command(t, append([]string{"--chdir", dir}, args...)...); code != exit.OK {
 						t.Errorf("%s on a %s run offers %q, which is refused:\n%s", v, status, line, errs)
 					}
 					accepted[line] = true
@@ -252,7 +254,7 @@ func TestRefusalsNameStatusAndNextCommand(t *testing.T) {
 func statusOf(t *testing.T, dir, run string) string {
 	t.Helper()
 	code, out, errs := command(t, "--chdir", dir, "list", "--json")
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("list: exit code %d\n%s%s", code, out, errs)
 	}
 	var doc struct {

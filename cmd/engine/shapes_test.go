@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 )
 
 const shapesFlow = `
@@ -64,10 +66,10 @@ func TestJSONShapes(t *testing.T) {
 		}
 		return out
 	}
-	run(exitOK, "apply", ".", "--var", "id=good", "--run-id", "good")
-	run(exitHuman, "apply", ".", "--var", "id=bad", "--run-id", "bad")
-	run(exitOK, "apply", ".", "--var", "id=open", "--run-id", "open", "--detach")
-	run(exitOK, "pause", "open")
+	run(exit.OK, "apply", ".", "--var", "id=good", "--run-id", "good")
+	run(exit.Human, "apply", ".", "--var", "id=bad", "--run-id", "bad")
+	run(exit.OK, "apply", ".", "--var", "id=open", "--run-id", "open", "--detach")
+	run(exit.OK, "pause", "open")
 	for name, samples := range map[string][]string{
 		"list":  {"list"},
 		"plan":  {"plan . --var id=new", "plan . --var id=good"},
@@ -78,7 +80,7 @@ func TestJSONShapes(t *testing.T) {
 			seen := map[string]string{}
 			for _, s := range samples {
 				var doc any
-				if err := json.Unmarshal([]byte(run(exitOK, append(strings.Fields(s), "--json")...)), &doc); err != nil {
+				if err := json.Unmarshal([]byte(run(exit.OK, append(strings.Fields(s), "--json")...)), &doc); err != nil {
 					t.Fatal(err)
 				}
 				shape(seen, "", doc)

@@ -10,94 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
-
-func TestSpan(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want time.Duration // 0 = refused
-	}{
-		{"90s", 90 * time.Second},
-		{"1.5h", 90 * time.Minute},
-		{"2d", 48 * time.Hour},
-		{"1d12h", 36 * time.Hour},
-		{"2", 0},
-		{"0s", 0},
-		{"0d", 0},
-		{"-1h", 0},
-		{"-1d", 0},
-		{"1d-25h", 0},
-		{"d", 0},
-		{"99999d", 0},
-		{"soon", 0},
-		{"", 0},
-	} {
-		t.Run(c.text, func(t *testing.T) {
-			var s span
-			err := s.Set(c.text)
-			if (err == nil) != (c.want > 0) || time.Duration(s) != c.want {
-				t.Errorf("%q is %s, error %v; want %s", c.text, time.Duration(s), err, c.want)
-			}
-		})
-	}
-}
-
-func TestCheckReason(t *testing.T) {
-	for _, c := range []struct {
-		name, reason, needed, want string
-	}{
-		{"none needed", "", "", ""},
-		{"given", "because", "settle", ""},
-		{"missing", "", "settle", "Reason needed"},
-		{"blank", " \t", "settle", "Reason needed"},
-		{"long", strings.Repeat("x", maxReason+1), "", "Invalid flag"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := ""
-			if err := checkReason(c.reason, c.needed); err != nil {
-				got = diagnose(err)[0].Summary
-			}
-			if got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-func TestJSONFlag(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "out.json"), []byte(" {\"a\": 1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a := &app{chdir: dir}
-	for _, c := range []struct{ name, text, want, err string }{
-		{"object", `{"a":12345678901234567890}`, `{"a":12345678901234567890}`, ""},
-		{"nothing", "", "{}", ""},
-		{"file", "@out.json", `{"a":1}`, ""},
-		{"no file", "@none.json", "", "no such file"},
-		{"half", `{"a":`, "", "not JSON"},
-		{"two", `{} {}`, "", "not JSON"},
-		{"large", `"` + strings.Repeat("x", maxJSONFlag) + `"`, "", "larger than"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := a.speaker().jsonFlag("--output", c.text)
-			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("error %v, want one with %q", err, c.err)
-				}
-				return
-			}
-			if err != nil || string(got.JSON()) != c.want {
-				t.Errorf("%s, error %v; want %s", got.JSON(), err, c.want)
-			}
-		})
-	}
-}
 
 // S28: a late answer changes nothing by itself; settle --from-late-reply makes
 // it count, as far as it says what happened.
@@ -146,10 +66,10 @@ workflow "pay" {
 			}
 			t.Setenv("ENGINE_PLUGIN_DIR", os.Getenv(envAgents))
 			t.Setenv("ENGINE_DSN", "")
-			if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "p"); code != exitHuman {
+			if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "p"); code != exit.Human {
 				t.Fatalf("apply: exit code %d\n%s", code, errs)
 			}
-			keepLate(t, filepath.Join(dir, filepath.FromSlash(stateFile)), "p", c.late)
+			keepLate(t, filepath.Join(dir, filepath.FromSlash(session.File)), "p", c.late)
 			if len(c.late) > 0 {
 				_, out, _ := command(t, "--chdir", dir, "show", "p")
 				if !strings.Contains(out, "Late ") {
@@ -158,18 +78,18 @@ workflow "pay" {
 			}
 			code, out, errs := command(t, "--chdir", dir, "settle", "p", "--step", "pay", "--from-late-reply", "--reason", "test")
 			if text, refused := strings.CutPrefix(c.want, "!"); refused {
-				if code != exitFailed || !strings.Contains(errs, text) {
+				if code != exit.Failed || !strings.Contains(errs, text) {
 					t.Errorf("exit code %d, want 1 and %q:\n%s", code, text, errs)
 				}
 				return
 			}
-			if code != exitOK || !strings.Contains(out, c.want) {
+			if code != exit.OK || !strings.Contains(out, c.want) {
 				t.Fatalf("exit code %d, want 0 and %q:\n%s%s", code, c.want, out, errs)
 			}
 			if _, out, _ := command(t, "--chdir", dir, "explain", "p"); !strings.Contains(out, "--from-late-reply") {
 				t.Errorf("explain does not offer the late answer:\n%s", out)
 			}
-			if code, _, errs := command(t, "--chdir", dir, "supervise", "--once"); code != exitOK {
+			if code, _, errs := command(t, "--chdir", dir, "supervise", "--once"); code != exit.OK {
 				t.Fatalf("supervise: exit code %d\n%s", code, errs)
 			}
 			_, out, _ = command(t, "--chdir", dir, "list", "--json")
@@ -238,7 +158,7 @@ workflow "w" {
 	}
 	t.Setenv("ENGINE_PLUGIN_DIR", os.Getenv(envAgents))
 	t.Setenv("ENGINE_DSN", "")
-	if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "r"); code != exitHuman {
+	if code, _, errs := command(t, "--chdir", dir, "apply", ".", "--run-id", "r"); code != exit.Human {
 		t.Fatalf("apply: exit code %d\n%s", code, errs)
 	}
 	for _, c := range []struct {
@@ -246,15 +166,15 @@ workflow "w" {
 		code int
 		want []string // fields
 	}{
-		{"explain r", exitOK, []string{"run", "status", "text", "sentences", "needs_human", "remedies", "engines_alive", "messages_waiting", "owner"}},
-		{"show r", exitOK, []string{"owner", "messages_waiting", "late_replies", "alerts", "steps"}},
-		{"list --alerts", exitOK, []string{"alerts"}},
-		{"list --status attention", exitOK, []string{"runs"}},
-		{"logs r", exitOK, []string{"run", "logs"}},
-		{"doctor", exitOK, []string{"findings", "error_count", "warning_count"}},
-		{"retry r", exitOK, []string{"run", "verb", "message", "recorded", "answered", "engine_alive", "status"}},
-		{"compensate r", exitOK, []string{"run", "verb", "recorded"}},
-		{"pause r", exitFailed, []string{"diagnostics"}},
+		{"explain r", exit.OK, []string{"run", "status", "text", "sentences", "needs_human", "remedies", "engines_alive", "messages_waiting", "owner"}},
+		{"show r", exit.OK, []string{"owner", "messages_waiting", "late_replies", "alerts", "steps"}},
+		{"list --alerts", exit.OK, []string{"alerts"}},
+		{"list --status attention", exit.OK, []string{"runs"}},
+		{"logs r", exit.OK, []string{"run", "logs"}},
+		{"doctor", exit.OK, []string{"findings", "error_count", "warning_count"}},
+		{"retry r", exit.OK, []string{"run", "verb", "message", "recorded", "answered", "engine_alive", "status"}},
+		{"compensate r", exit.OK, []string{"run", "verb", "recorded"}},
+		{"pause r", exit.Failed, []string{"diagnostics"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errs := command(t, append([]string{"--chdir", dir, "--json"}, strings.Fields(c.args)...)...)

@@ -2,45 +2,75 @@ package call
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/failpoint"
-	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Spec is one call with everything it needs, copied from its run.
-type Spec struct {
-	Run    status.RunID
-	Name   string // public run id
-	Flow   *dsl.Workflow
-	Fence  int32 // number of the row that made this engine the owner
-	Agent  invoke.AgentSpec
-	Invoke machine.Invoke
-	// Sensitive are the sensitive strings of the run's variables and outputs.
-	Sensitive []string
-	// Refusals is how often in a row this node's call was not sent.
-	Refusals int
-	// Silence is how long the call may be silent (heartbeat_timeout); 0 = as
-	// long as it runs.
-	Silence time.Duration
-	// Capacity has reserved the slot of the call; nil = the call needs no slot.
-	Capacity invoke.Capacity
+// Config holds the parts and settings of a Caller. All fields but Sealer are required.
+type Config struct {
+	Invoker  invoke.Invoker
+	Store    Store
+	Sealer   crypt.Sealer // nil = nothing is sensitive
+	Secrets  func(ref string) (string, error)
+	Observer Observer
+	Logger   *slog.Logger
+	Clock    *clock.Clock
+	Outage   *outage.Outage
+	Present  func() Member   // the present membership; nil = there is none
+	Stopped  context.Context // ends when the engine stops at once; calls outlive an orderly stop
+
+	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
+	MaxValue                              int           // bytes of a reply
 }
 
-// step returns the step's name as agents and people see it.
-func (e *Spec) step() string {
-	name := e.Flow.Steps[e.Invoke.Step].Name
-	if e.Invoke.Key == "" && e.Flow.Steps[e.Invoke.Step].ForEach == nil {
-		return name
-	}
-	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
+// A Member is a membership of the engine, as calls see it: the way to the runs that it
+// owns.
+type Member interface {
+	// Conclude has the goroutine that owns the call's run conclude the call. It does
+	// not block. It returns false if this membership has ended.
+	Conclude(c *Call) bool
+	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
+	// it is not nil, is called once with the outcome, unless the membership ends first.
+	// Deliver does not block. It returns false if this membership has ended.
+	Deliver(run status.RunID, a Answer, told func(error)) bool
+	// Done is closed when this membership has ended.
+	Done() <-chan struct{}
+}
+
+// An Observer gets the answers that came too late.
+type Observer interface {
+	LateReply(run status.RunID, attempt machine.AttemptID)
+}
+
+// A Caller makes the calls of landed records, and delivers their answers (S11, S12). It
+// does nothing when the complete-by of a call passes: only the Supervisor reports that time
+// has passed (S17, S18).
+type Caller struct {
+	cfg      Config
+	async    invoke.AsyncInvoker // nil = each call takes a goroutine
+	evidence *evidence
+	ctx      context.Context // of every call without a goroutine; ends when the node stops at once
+	cancel   context.CancelFunc
+
+	mu    sync.Mutex // protects following fields
+	calls map[callID]*Call
+	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
+	quit  bool          // no further call is started
+}
+
+type callID struct {
+	run     status.RunID
+	attempt machine.AttemptID
 }
 
 // A Call is a call in flight. Three goroutines use it, one after the other: one prepares
@@ -87,192 +117,6 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// slow reports whether preparing the call may block.
-func (c *Call) slow() bool {
-	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
-}
-
-// begin prepares the call and sends it. The answer, if there is one, goes to
-// answered; otherwise the call ends here.
-func (c *Call) begin() {
-	var refused *Answer // why it was not sent
-	err := guard.Do(func() error {
-		var request sdk.Request
-		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
-			c.send(request)
-			return nil
-		}
-		c.sender.close()
-		if refused == nil {
-			c.Finish() // the run knows already that the call is not sent
-			return nil
-		}
-		c.Report(*refused)
-		return nil
-	})
-	if err == nil {
-		return
-	}
-	c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
-	c.sender.close()
-	if c.sent {
-		if a, ok := c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}); ok {
-			c.Report(a)
-		} else {
-			c.Finish()
-		}
-		return
-	}
-	// A panic before the call proves that nothing was sent.
-	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
-}
-
-// prepare makes the request, or returns why the call cannot be sent.
-func (c *Call) prepare() (sdk.Request, *Answer) {
-	o := &c.w.cfg
-	input, err := c.input()
-	if err != nil {
-		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
-	}
-	now := o.Clock.Read()
-	left := c.Invoke.CompleteBy.Sub(now.Store)
-	switch {
-	case left <= 0:
-		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
-	case !now.Leased:
-		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
-	}
-	return sdk.Request{
-		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
-		IdempotencyKey: c.Invoke.IdempotencyKey, ForwardKey: c.Invoke.ForwardKey,
-		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
-		Run: c.Name, Workflow: c.Flow.Name, Step: c.step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
-		Checkpoint: c.Invoke.Checkpoint,
-	}, nil
-}
-
-// Reasons why a call does not start.
-const (
-	WhyTooLate = "its complete-by had passed before it could be sent"
-	WhyNoLease = "the engine's lease is not sure"
-)
-
-// send makes the call. For a call with a goroutine it waits for the answer.
-func (c *Call) send(request sdk.Request) {
-	c.sent = true
-	call := invoke.Call{
-		Agent: c.Agent, Run: c.Run, Request: request,
-		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
-	}
-	failpoint.HitPurpose("send.before", uint8(c.Invoke.Purpose))
-	w := c.w
-	if w.async == nil || c.slow() {
-		ctx, cancel := context.WithTimeout(context.Background(), request.Remaining)
-		defer cancel()
-		w.mu.Lock()
-		if w.quit {
-			cancel()
-		}
-		c.stop, c.cancel = make(chan struct{}), cancel
-		if c.unwanted {
-			close(c.stop)
-		}
-		call.Stop = c.stop
-		w.mu.Unlock()
-		reply, err := w.cfg.Invoker.Invoke(ctx, call)
-		var deferred *invoke.Deferred
-		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
-		}
-		c.answered(reply, err)
-		return
-	}
-	handle := w.async.Start(w.ctx, call, c.answered)
-	w.mu.Lock()
-	c.handle = handle
-	unwanted := c.unwanted && handle != nil
-	w.mu.Unlock()
-	if unwanted {
-		handle.Stop()
-	}
-}
-
-// late keeps an answer that came after complete-by.
-func (c *Call) late(reply sdk.Reply) {
-	now := c.w.cfg.Clock.Now()
-	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
-}
-
-// largeReply is the size in bytes from which a reply is not checked by the shard: the
-// shard's other runs would have to wait too long.
-const largeReply = 64 << 10
-
-// answered takes the Invoker's answer. It does not block.
-func (c *Call) answered(reply sdk.Reply, err error) {
-	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
-	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
-	if len(reply.Output) < largeReply {
-		if m := c.w.cfg.Present(); m != nil && m.Conclude(c) {
-			return
-		}
-	}
-	go c.Conclude()
-}
-
-// Conclude turns the answer into an event and delivers it. Any goroutine may call it.
-func (c *Call) Conclude() {
-	if a, ok := c.Concluded(); ok {
-		c.Report(a)
-		return
-	}
-	c.Finish()
-}
-
-// Concluded returns the Answer to deliver; ok is false if there is none. After it the call
-// accepts no further sign of life.
-func (c *Call) Concluded() (a Answer, ok bool) {
-	c.sender.close()
-	err := guard.Do(func() error {
-		a, ok = c.outcome()
-		return nil
-	})
-	if err != nil {
-		c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
-		a, ok = c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
-	}
-	return a, ok
-}
-
-// outcome turns the Invoker's answer into an Answer; ok is false if there is nothing to deliver.
-func (c *Call) outcome() (a Answer, ok bool) {
-	o := &c.w.cfg
-	var deferred *invoke.Deferred
-	switch {
-	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // the call had a slot, so it waits for a time and not for a slot
-			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
-		}
-		pause := max(o.MinScan, time.Until(deferred.Until))
-		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
-	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
-		return Answer{}, false // the outcome is not known, and the Supervisor will report that time has passed
-	case c.err != nil:
-		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
-	}
-	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
-}
-
-// answer makes the Answer of a call that was sent. Past complete-by the answer is counted
-// and kept as evidence, but not delivered: then ok is false.
-func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
-	a = c.about(event)
-	if !a.Arrived.Before(a.CompleteBy) {
-		c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, event, a.Arrived)
-		return Answer{}, false
-	}
-	return a, true
-}
-
 // about makes an Answer of an event of the call.
 func (c *Call) about(event machine.Event) Answer {
 	arrived := c.arrived
@@ -282,18 +126,45 @@ func (c *Call) about(event machine.Event) Answer {
 	return Answer{Event: event, Arrived: arrived, Attempt: c.Invoke.Attempt, CompleteBy: c.Invoke.CompleteBy, Slot: &c.reservation}
 }
 
-// maxRefusal bounds the growing pause between attempts to prepare a call.
-const maxRefusal = time.Minute
-
-// notSent returns the Answer that the call was not sent and is to be tried again after
-// pause, in store time. The pause doubles each time in a row, up to limit.
-func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
-	limit = max(pause, limit)
-	for range c.Refusals {
-		if pause = min(2*pause, limit); pause == limit {
-			break
-		}
+// KeepLate counts an answer that came too late to count, and keeps it as
+// evidence (S28). It changes no run and never blocks: the answer is stored in the
+// background. KeepLate ignores events that are no answers: calls that were not sent, and
+// signs of life. step is the step's name as people see it, at the store time when the
+// answer arrived.
+func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
+	if _, _, ok := OutcomeOf(event); !ok {
+		return
 	}
-	a := c.about(machine.AttemptDeferred{Attempt: c.Invoke.Attempt, Until: c.w.cfg.Clock.Now().Add(pause), Why: why})
-	return &a
+	w.cfg.Observer.LateReply(run, attempt)
+	w.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: journal.EventSize(event)})
+}
+
+func (w *Caller) end(c *Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls[c.id()] == c {
+		delete(w.calls, c.id())
+	}
+	if len(w.calls) == 0 && w.ends != nil {
+		close(w.ends)
+		w.ends = nil
+	}
+}
+
+func (w *Caller) quits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quit
+}
+
+// send notes that a call leaves this process now. It reports false if the run was told
+// already that the call is not sent.
+func (w *Caller) send(c *Call) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.phase == callRecalled {
+		return false
+	}
+	c.phase = callSent
+	return true
 }

@@ -3,7 +3,6 @@ package call
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
@@ -11,39 +10,20 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Caller makes the calls of landed records, and delivers their answers (S11, S12). It
-// does nothing when the complete-by of a call passes: only the Supervisor reports that time
-// has passed (S17, S18).
-type Caller struct {
-	cfg      Config
-	async    invoke.AsyncInvoker // nil = each call takes a goroutine
-	evidence *evidence
-	ctx      context.Context // of every call without a goroutine; ends when the node stops at once
-	cancel   context.CancelFunc
-
-	mu    sync.Mutex // protects following fields
-	calls map[callID]*Call
-	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
-	quit  bool          // no further call is started
-}
-
-type callID struct {
-	run     status.RunID
-	attempt machine.AttemptID
-}
-
 // New returns a Caller without calls.
 func New(cfg Config) *Caller {
-	w := &Caller{cfg: cfg, evidence: &evidence{cfg: &cfg}, calls: map[callID]*Call{}}
+	w := &Caller{cfg: cfg, calls: map[callID]*Call{}, evidence: &evidence{
+		to: cfg.Store, sealer: cfg.Sealer, logger: cfg.Logger, stopped: cfg.Stopped, most: cfg.RetryStore,
+	}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.async, _ = cfg.Invoker.(invoke.AsyncInvoker)
 	return w
 }
 
-// Start makes a call. It does not block. The call outlives the membership of
+// StartCall makes a call. It does not block. The call outlives the membership of
 // the engine that started it: its answer counts even if another engine owns the run
 // by then (language.md, What counts). StopAll ends it.
-func (w *Caller) Start(e Spec) {
+func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
 	c.reservation.init(e.Capacity, e.Agent)
@@ -62,18 +42,6 @@ func (w *Caller) Start(e Spec) {
 	go c.begin()
 }
 
-// send notes that a call leaves this process now. It reports false if the run was told
-// already that the call is not sent.
-func (w *Caller) send(c *Call) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.phase == callRecalled {
-		return false
-	}
-	c.phase = callSent
-	return true
-}
-
 // Recall stops a call that is still being prepared. It reports whether the call is
 // certainly never sent: then its outcome is known.
 func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
@@ -87,20 +55,8 @@ func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-func (w *Caller) end(c *Call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.calls[c.id()] == c {
-		delete(w.calls, c.id())
-	}
-	if len(w.calls) == 0 && w.ends != nil {
-		close(w.ends)
-		w.ends = nil
-	}
-}
-
-// Stop tells the agent that an answer is no longer wanted.
-func (w *Caller) Stop(run status.RunID, attempt machine.AttemptID) {
+// StopCall tells the agent that an answer is no longer wanted.
+func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
 	var sent invoke.Started
@@ -125,12 +81,6 @@ func (w *Caller) StopAll() {
 			c.cancel()
 		}
 	}
-}
-
-func (w *Caller) quits() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.quit
 }
 
 // Wait returns when no call is in flight and all late answers are stored. It waits until

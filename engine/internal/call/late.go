@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -33,39 +35,14 @@ type lateAnswer struct {
 	size    int
 }
 
-// KeepLate counts an answer that came too late to count, and keeps it as
-// evidence (S28). It changes no run and never blocks: the answer is stored in the
-// background. KeepLate ignores events that are no answers: calls that were not sent, and
-// signs of life. step is the step's name as people see it, at the store time when the
-// answer arrived.
-func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
-	if _, _, ok := OutcomeOf(event); !ok {
-		return
-	}
-	w.cfg.Observer.LateReply(run, attempt)
-	w.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: journal.EventSize(event)})
-}
-
-// OutcomeOf returns the outcome and the code of an answer; ok is false for an event that is
-// no answer.
-func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
-	switch e := e.(type) {
-	case machine.AttemptOK:
-		return "ok", "", true
-	case machine.AttemptFailed:
-		return "failed", e.Code, true
-	case machine.AttemptUnknown:
-		return "unknown", e.Code, true
-	case machine.AttemptNotDone:
-		return "not_done", "", true
-	}
-	return "", "", false
-}
-
 // evidence stores late answers one after the other. Its goroutine lives only while answers
 // wait.
 type evidence struct {
-	cfg *Config
+	to      Store
+	sealer  crypt.Sealer // nil = nothing is sensitive
+	logger  *slog.Logger
+	stopped context.Context // ends when the engine stops at once
+	most    time.Duration   // the longest pause between two tries
 
 	mu      sync.Mutex // protects following fields
 	waiting []lateAnswer
@@ -92,13 +69,12 @@ func (ev *evidence) add(l lateAnswer) {
 
 // work stores the waiting answers.
 func (ev *evidence) work(idle chan struct{}) {
-	log := ev.cfg.Logger
 	for {
 		ev.mu.Lock()
 		if dropped := ev.dropped; dropped > 0 {
 			ev.dropped = 0
 			ev.mu.Unlock()
-			log.Warn("late answers were not kept: too many at once", "count", dropped)
+			ev.logger.Warn("late answers were not kept: too many at once", "count", dropped)
 			continue
 		}
 		if len(ev.waiting) == 0 {
@@ -116,7 +92,7 @@ func (ev *evidence) work(idle chan struct{}) {
 
 		err := ev.store(l, failed)
 		if err != nil && !failed && !errors.Is(err, context.Canceled) {
-			log.Error("a late answer could not be kept", "run", naming.RunName(l.run), "step", l.step, "error", err)
+			ev.logger.Error("a late answer could not be kept", "run", naming.RunName(l.run), "step", l.step, "error", err)
 		}
 		ev.mu.Lock()
 		ev.failing = err != nil
@@ -127,7 +103,7 @@ func (ev *evidence) work(idle chan struct{}) {
 // store stores one answer. It tries a few times, or once if the last answer could not be
 // stored. Losing a late answer changes no run, and other answers wait.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
-	data, err := journal.EncodeMessage(ev.cfg.Sealer, l.run, l.event)
+	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {
 		return err
 	}
@@ -142,17 +118,17 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 	pause := 20 * time.Millisecond
 	for {
-		err := ev.cfg.Store.KeepLate(ev.cfg.Stopped, row)
+		err := ev.to.KeepLate(ev.stopped, row)
 		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if tries--; tries == 0 || ev.cfg.Stopped.Err() != nil {
+		if tries--; tries == 0 || ev.stopped.Err() != nil {
 			return fmt.Errorf("keep a late answer: %w", err)
 		}
-		if err := wait.For(ev.cfg.Stopped, pause); err != nil {
+		if err := wait.For(ev.stopped, pause); err != nil {
 			return err
 		}
-		pause = min(4*pause, ev.cfg.RetryStore)
+		pause = min(4*pause, ev.most)
 	}
 }
 
@@ -171,4 +147,10 @@ func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// A Store keeps answers for runs of other engines, and answers that came too late.
+type Store interface {
+	Post(ctx context.Context, m store.Message) (store.MessageID, error)
+	KeepLate(ctx context.Context, r store.LateReply) error
 }

@@ -43,9 +43,8 @@ func (h reentrant) Handle(context.Context, slog.Record) error {
 // Nothing is logged under a lock that those need who do the work.
 func TestLoggingHoldsNoLock(t *testing.T) {
 	told := make(chan struct{}, 1)
-	cfg := &Config{}
-	ev := &evidence{cfg: cfg, dropped: 1, idle: make(chan struct{})}
-	cfg.Logger = slog.New(reentrant{slog.DiscardHandler, func() { ev.wait(t.Context(), 0); told <- struct{}{} }})
+	ev := &evidence{dropped: 1, idle: make(chan struct{})}
+	ev.logger = slog.New(reentrant{slog.DiscardHandler, func() { ev.wait(t.Context(), 0); told <- struct{}{} }})
 	go ev.work(ev.idle)
 	select {
 	case <-told:

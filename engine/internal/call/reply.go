@@ -4,14 +4,56 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
+
+// A Spec is one call with everything it needs, copied from its run.
+type Spec struct {
+	Run    status.RunID
+	Name   string // public run id
+	Flow   *dsl.Workflow
+	Fence  int32 // number of the row that made this engine the owner
+	Agent  invoke.AgentSpec
+	Invoke machine.Invoke
+	// Sensitive are the sensitive strings of the run's variables and outputs.
+	Sensitive []string
+	// Refusals is how often in a row this node's call was not sent.
+	Refusals int
+	// Silence is how long the call may be silent (heartbeat_timeout); 0 = as
+	// long as it runs.
+	Silence time.Duration
+	// Capacity has reserved the slot of the call; nil = the call needs no slot.
+	Capacity invoke.Capacity
+}
+
+// step returns the step's name as agents and people see it.
+func (e *Spec) step() string {
+	name := e.Flow.Steps[e.Invoke.Step].Name
+	if e.Invoke.Key == "" && e.Flow.Steps[e.Invoke.Step].ForEach == nil {
+		return name
+	}
+	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
+}
+
+// An Answer is the result of a call, or a sign of life of a call, on its way to the run.
+type Answer struct {
+	Event      machine.Event
+	Arrived    time.Time // store time when it reached this engine
+	CompleteBy time.Time // of the attempt that it answers; zero = it answers none
+	Attempt    machine.AttemptID
+	Slot       *Reservation // of the call that it answers; nil = none
+}
+
+// ErrNotOwner says that another engine owns the run.
+var ErrNotOwner = errors.New("engine: another engine owns the run")
 
 // event turns an agent's reply into the event that reports it. Only a valid
 // reply completes a step (S35): everything else leaves the outcome unknown.
@@ -108,31 +150,18 @@ func (r *redactor) text(s string) string {
 	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 
-// input returns the call's input with its secrets filled in, and notes for the
-// redactor everything sensitive that the agent was told or may know of the run.
-// A secret of the agent's configuration that does not resolve is left to
-// the start of the agent: without the secret the agent gets no call.
-func (c *Call) input() (json.RawMessage, error) {
-	cfg, config := &c.w.cfg, c.Agent.Config
-	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
-		s, err := cfg.Secrets(ref)
-		secrets = append(secrets, s)
-		return s, err
-	})
-	for _, s := range config.Secrets() {
-		for _, part := range s.Parts {
-			if part.Ref == "" {
-				continue
-			}
-			if known, err := cfg.Secrets(part.Ref); err == nil {
-				secrets = append(secrets, known)
-			}
-		}
+// OutcomeOf returns the outcome and the code of an answer; ok is false for an event that is
+// no answer.
+func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
+	switch e := e.(type) {
+	case machine.AttemptOK:
+		return "ok", "", true
+	case machine.AttemptFailed:
+		return "failed", e.Code, true
+	case machine.AttemptUnknown:
+		return "unknown", e.Code, true
+	case machine.AttemptNotDone:
+		return "not_done", "", true
 	}
-	c.redact.secrets = secrets
-	if err != nil {
-		return nil, errors.New(c.redact.text(err.Error()))
-	}
-	return data, nil
+	return "", "", false
 }

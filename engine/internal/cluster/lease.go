@@ -4,14 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
+
+// ErrStopping says that the engine is stopping.
+var ErrStopping = errors.New("engine: this engine is stopping")
+
+// ErrDrained is why a membership ended in order.
+var ErrDrained = errors.New("engine: drained")
+
+// A Membership is the time of a node in the store: from joining it under a new
+// number until it leaves, or is declared dead.
+type Membership struct {
+	n         *Local
+	Engine    store.EngineID
+	Runs      *owner.Scheduler
+	Committer *commit.Committer
+	writers   []store.Writer
+	ctx       context.Context // ends with the membership; only its Done and cause are used
+	end       context.CancelCauseFunc
+
+	taker   *taker
+	former  *inheritance
+	scanner *scanner
+
+	mu     sync.Mutex // protects following fields
+	ticked time.Time  // when the last tick was sent
+	hinted bool       // something may be waiting: the next tick comes early
+	lag    time.Duration
+	busy   bool // the last pass found work on runs of others
+}
 
 // hintPause is the shortest pause between two ticks when hints come.
 const hintPause = 20 * time.Millisecond
@@ -170,27 +201,17 @@ func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	return tick, nil
 }
 
-// A stuckError says that a shard is busy with one task for too long. All its other runs wait.
-type stuckError struct {
-	run status.RunID
-	age time.Duration
-}
-
-// Error says which run keeps its shard busy.
-func (e *stuckError) Error() string {
-	what := "one task"
-	if e.run != 0 {
-		what = "run " + naming.RunName(e.run)
-	}
-	return fmt.Sprintf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, e.age.Round(time.Millisecond))
-}
-
-// stuck returns a *stuckError if a shard has been busy with one task for longer
-// than a lease. Deadlines, verbs and answers of its runs wait meanwhile. If the engine
-// renewed its lease all the same, no other engine could take these runs over.
+// stuck returns an error if a shard has been busy with one task for longer than a lease.
+// Deadlines, verbs and answers of its runs wait meanwhile. If the engine renewed its lease
+// all the same, no other engine could take these runs over.
 func (t *Membership) stuck() error {
-	if age, run := t.Runs.Longest(); age > t.n.cfg.Options.Lease {
-		return &stuckError{run: run, age: age}
+	age, run := t.Runs.Longest()
+	if age > t.n.cfg.Options.Lease {
+		what := "one task"
+		if run != 0 {
+			what = "run " + naming.RunName(run)
+		}
+		return fmt.Errorf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, age.Round(time.Millisecond))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,34 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
-
-// errStop says that the engine is stopping.
-var ErrStopping = errors.New("engine: this engine is stopping")
-
-// ErrDrained is why a membership ended in order.
-var ErrDrained = errors.New("engine: drained")
-
-// A Membership is the time of a node in the store: from joining it under a new
-// number until it leaves, or is declared dead.
-type Membership struct {
-	n         *Local
-	Engine    store.EngineID
-	Runs      *owner.Scheduler
-	Committer *commit.Committer
-	writers   []store.Writer
-	ctx       context.Context // ends with the membership; only its Done and cause are used
-	end       context.CancelCauseFunc
-
-	taker   *taker
-	former  *inheritance
-	scanner *scanner
-
-	mu     sync.Mutex // protects following fields
-	ticked time.Time  // when the last tick was sent
-	hinted bool       // something may be waiting: the next tick comes early
-	lag    time.Duration
-	busy   bool // the last pass found work on runs of others
-}
 
 // Join registers a new membership and learns the store's time.
 func (n *Local) Join(ctx context.Context) (*Membership, error) {

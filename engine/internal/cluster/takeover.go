@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
@@ -19,33 +18,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
-
-// A takeoverScope says which runs may be taken over, and how.
-type takeoverScope struct {
-	// from reports whether a run with this head may be taken over.
-	from func(h store.Head) bool
-	// passed: the owner is alive, but the runs are overdue.
-	passed bool
-	// owned: runs without an owner are left out.
-	owned bool
-	// due: only runs with something due or with a message.
-	due bool
-	// woken is Woken of the backoff set before the runs were read. take sets it.
-	woken uint64
-}
-
-// A taker takes runs over for one membership.
-type taker struct {
-	n         *Local
-	engine    store.EngineID
-	runs      *owner.Scheduler
-	unstaffed *unstaffed
-	ctx       context.Context // ends with the membership; only its Done and cause are used
-
-	mu     sync.Mutex                 // protects following fields
-	others map[status.RunID]time.Time // runs left to engines that have them in hand, since when
-	again  bool                       // such a run was left: look again soon
-}
 
 // take takes runs over, and returns how many it got. Before it reads any of them, the store
 // knows that this engine has them in hand (store.Hands). Runs without deaths are taken
@@ -86,37 +58,6 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		taken += n
 	}
 	return taken, err
-}
-
-// leaves reports whether this engine leaves a run to another engine that has it in hand. It
-// does so for a lease and a scan. By then the other engine has taken the run over, or was
-// declared dead, or is stuck.
-func (t *taker) leaves(run status.RunID) bool {
-	o := t.n.cfg.Options
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	since, known := t.others[run]
-	switch {
-	case !known:
-		if t.others == nil || len(t.others) >= owner.MaxLeft {
-			t.others = map[status.RunID]time.Time{}
-		}
-		t.others[run] = time.Now()
-	case time.Since(since) > o.Lease+o.MaxScan:
-		delete(t.others, run)
-		return false
-	}
-	t.again = true
-	return true
-}
-
-// looksAgain reports whether a run was left to an engine that has it in hand.
-func (t *taker) looksAgain() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	again := t.again
-	t.again = false
-	return again
 }
 
 // takeTogether takes runs over together, so that they share commits, and waits until

@@ -1,9 +1,7 @@
 package owner
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -45,24 +43,6 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// A costlyDecision is a decision that the pool makes. The pool reads the copy of the
-// state only, so that the shard may read the run's own meanwhile.
-type costlyDecision struct {
-	sh    *shard
-	r     *ownedRun
-	d     *delivery
-	flow  *dsl.Workflow
-	base  *machine.State // the run's own, when the pool got the decision
-	state *machine.State // the copy
-	in    machine.Input
-
-	rec  machine.Record // what was decided, unless err
-	err  error
-	took time.Duration
-
-	full map[string]bool // agents that refused what they had offered, before
-}
-
 // AlertSlow is the kind of the alert that a run's decision took long.
 const AlertSlow = "slow_decision"
 
@@ -87,7 +67,7 @@ type DecisionPool struct {
 	clock  *clock.Clock
 
 	mu      sync.Mutex // protects following fields
-	waiting map[*dsl.Workflow][]*costlyDecision
+	waiting map[*dsl.Workflow][]poolTask
 	turns   []*dsl.Workflow // those for which decisions wait, next one first
 	busy    int             // goroutines
 	hanging int             // of these, past the limit
@@ -96,17 +76,24 @@ type DecisionPool struct {
 
 func newDecisionPool(clock *clock.Clock) *DecisionPool {
 	size := max(1, runtime.GOMAXPROCS(0)/2)
-	return &DecisionPool{size: size, spare: size, limit: DecisionLimit, Decide: machine.Decide, clock: clock, waiting: map[*dsl.Workflow][]*costlyDecision{}}
+	return &DecisionPool{size: size, spare: size, limit: DecisionLimit, Decide: machine.Decide, clock: clock, waiting: map[*dsl.Workflow][]poolTask{}}
 }
 
-// add has a decision made. It does not block.
-func (p *DecisionPool) add(c *costlyDecision) {
+// A poolTask is a decision that waits in the pool.
+type poolTask struct {
+	*costlyDecision
+	to   *taskQueue      // of the shard, which gets the result
+	done <-chan struct{} // closed when the shard's membership has ended
+}
+
+// add has a decision made, and gives the result to a shard's queue. It does not block.
+func (p *DecisionPool) add(c *costlyDecision, to *taskQueue, done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting[c.flow]) == 0 {
 		p.turns = append(p.turns, c.flow)
 	}
-	p.waiting[c.flow] = append(p.waiting[c.flow], c)
+	p.waiting[c.flow] = append(p.waiting[c.flow], poolTask{c, to, done})
 	p.grow()
 }
 
@@ -138,7 +125,7 @@ func (p *DecisionPool) work() {
 		c := p.next()
 		p.mu.Unlock()
 		select {
-		case <-c.sh.s.done: // the engine has ended, or goes on as another member
+		case <-c.done: // the engine has ended, or goes on as another member
 		default:
 			p.make(c)
 		}
@@ -146,7 +133,7 @@ func (p *DecisionPool) work() {
 }
 
 // next takes the next decision. The caller holds mu.
-func (p *DecisionPool) next() *costlyDecision {
+func (p *DecisionPool) next() poolTask {
 	flow := p.turns[0]
 	p.turns = lists.DropFirst(p.turns, 1)
 	list := p.waiting[flow]
@@ -160,9 +147,9 @@ func (p *DecisionPool) next() *costlyDecision {
 	return c
 }
 
-// make decides, and posts the result to the shard: the record, or an error if the limit has
+// make decides, and gives the result to the shard: the record, or an error if the limit has
 // passed. A decision that goes on after the limit is for nothing.
-func (p *DecisionPool) make(c *costlyDecision) {
+func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // protected by mu
 	guardian := time.AfterFunc(p.limit, func() {
@@ -171,13 +158,7 @@ func (p *DecisionPool) make(c *costlyDecision) {
 		p.hanging++
 		p.grow()
 		p.mu.Unlock()
-		c.sh.post(func(ctx context.Context) {
-			if c.r.away == c {
-				given := &costlyDecision{r: c.r, err: &slowDecisionError{p.limit}}
-				c.r.away = given
-				c.sh.offloaded(ctx, given)
-			}
-		})
+		c.to.give(task{back: &costlyDecision{r: c.r, err: &slowDecisionError{p.limit}, instead: c.costlyDecision}})
 	})
 	var rec machine.Record
 	began := time.Now()
@@ -193,16 +174,6 @@ func (p *DecisionPool) make(c *costlyDecision) {
 		p.hanging--
 	}
 	p.mu.Unlock()
-	c.sh.post(func(ctx context.Context) {
-		c.rec, c.err, c.took = rec, err, took
-		c.sh.offloaded(ctx, c)
-	})
-}
-
-// newCostlyDecision returns a decision for the pool to make.
-func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
-	in.Slots = maps.Clone(in.Slots) // the shard fills them again
-	in.Scratch = nil
-	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
-	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
+	c.rec, c.err, c.took = rec, err, took
+	c.to.give(task{back: c.costlyDecision})
 }

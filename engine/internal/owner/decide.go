@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // A decider turns events of runs into rows of their journals. It is the one place where
@@ -39,37 +40,6 @@ type decider struct {
 // events of the run go into one row, however large they are.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
-}
-
-// decide turns waiting events into one transition. Each event is decided on the state
-// that the events before it lead to. So the state in memory is ahead of the journal by
-// the transition in flight. Calls and answers wait until that transition has landed; if
-// it does not land, the state is read again. decide returns nil if nothing has to be
-// written. It returns a costly decision if the pool has to decide the first event.
-func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
-	x := c.begin(r, todo)
-	ok := false
-	defer func() { // also after a panic
-		if !ok {
-			x.f.release(c.capacity)
-		}
-	}()
-	if err := x.all(); err != nil || x.costly != nil {
-		return nil, x.costly, err
-	}
-	if err := x.row(); err != nil {
-		return nil, nil, err
-	}
-	ok = true
-	return x.f, nil, nil
-}
-
-// begin returns the work on the run's next row.
-func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
-	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}
-	x.f.deliveries = todo
-	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
-	return x
 }
 
 // one decides one event, and reserves a slot for every call that the decision starts, so
@@ -145,21 +115,57 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// decidedAt returns the time at which an event is decided. That is now, or the arrival of
-// an answer that came before its complete-by if complete-by has passed since. It is never
-// before the run's last record.
-func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
-	if d.cameInTime(at) {
-		at = d.Arrived
-	}
-	if last := state.Last(); at.Before(last) {
-		at = last
-	}
-	return at
+// spares are what a shard has used and fills again, so that a decision allocates
+// little.
+type spares struct {
+	facts [][]story.Fact   // were told
+	flown []*pendingCommit // have landed and were acted on
 }
 
-// cameInTime reports whether the event is an answer that arrived before its complete-by,
-// which has passed by now.
-func (d *delivery) cameInTime(now time.Time) bool {
-	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
+// blankFacts returns an empty list of facts: those of a transition are made for
+// observers only, and are much larger than all else it needs.
+func (sp *spares) blankFacts() []story.Fact {
+	if n := len(sp.facts); n > 0 {
+		list := sp.facts[n-1]
+		sp.facts = sp.facts[:n-1]
+		return list
+	}
+	return make([]story.Fact, 0, 4)
+}
+
+// toldFacts keeps a list whose facts have been told.
+func (sp *spares) toldFacts(f *pendingCommit) {
+	const most, longest = 256, 16 // what lies idle is bounded
+	list := f.facts
+	f.facts = nil
+	if list == nil || cap(list) > longest || len(sp.facts) == most {
+		return
+	}
+	clear(list)
+	sp.facts = append(sp.facts, list[:0])
+}
+
+// blankCommit returns a pendingCommit with nothing in it.
+func (sp *spares) blankCommit() *pendingCommit {
+	if n := len(sp.flown); n > 0 {
+		f := sp.flown[n-1]
+		sp.flown = sp.flown[:n-1]
+		return f
+	}
+	return &pendingCommit{}
+}
+
+// doneWith keeps a pendingCommit that has landed and was acted on. It has no other
+// user any more: the committer is done with it once it has told the shard.
+func (sp *spares) doneWith(f *pendingCommit) {
+	const most = 256 // what lies idle is bounded
+	if len(sp.flown) == most {
+		return
+	}
+	commands := f.commands
+	if clear(commands); cap(commands) > 16 {
+		commands = nil
+	}
+	*f = pendingCommit{commands: commands[:0]}
+	sp.flown = append(sp.flown, f)
 }

@@ -230,3 +230,34 @@ type rowSizeError struct {
 func (e *rowSizeError) Error() string {
 	return fmt.Sprintf("journal row %d has %d bytes, more than the %d allowed", e.seq, e.size, e.most)
 }
+
+// decide turns waiting events into one transition. Each event is decided on the state
+// that the events before it lead to. So the state in memory is ahead of the journal by
+// the transition in flight. Calls and answers wait until that transition has landed; if
+// it does not land, the state is read again. decide returns nil if nothing has to be
+// written. It returns a costly decision if the pool has to decide the first event.
+func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
+	x := c.begin(r, todo)
+	ok := false
+	defer func() { // also after a panic
+		if !ok {
+			x.f.release(c.capacity)
+		}
+	}()
+	if err := x.all(); err != nil || x.costly != nil {
+		return nil, x.costly, err
+	}
+	if err := x.row(); err != nil {
+		return nil, nil, err
+	}
+	ok = true
+	return x.f, nil, nil
+}
+
+// begin returns the work on the run's next row.
+func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
+	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}
+	x.f.deliveries = todo
+	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
+	return x
+}

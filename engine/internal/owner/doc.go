@@ -10,6 +10,19 @@
 // and nothing is told or done before it has landed. Runs whose agents are missing are
 // decided by the same decider, with a gate that starts no call.
 //
+// The files form layers. A file uses only files of its own line and of earlier lines.
+//
+//	delivery, turn, taskqueue, ownedrun    an event, a task, a run
+//	backoff, slots, ledger, specs, timers  tables of runs and agents
+//	quarantine, followers, record, outbox  tables of runs; rows on their way
+//	costly, shared                         the pool; what the runs of a node share
+//	evident, hands, gate, bound            late answers, runs in hand, slots, next checks
+//	decide, decision                       events become a row
+//	shard, load                            a shard, and what it reads
+//	run                                    one run: decide, commit, act
+//	loop                                   what comes to a shard
+//	scheduler, unstaffedrun                what the cluster and the node call
+//
 // The package reads journals, inboxes and evidence from the store; it changes runs through
 // commits alone. It knows no lease and no other engine: the cluster package tells it which
 // runs to take over.

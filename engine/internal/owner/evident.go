@@ -1,8 +1,17 @@
 package owner
 
 import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -32,4 +41,39 @@ func evident(s *machine.State, d *delivery) bool {
 		}
 	}
 	return true
+}
+
+// lateReply makes the row that keeps a late answer that came as a message.
+func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
+	step := ""
+	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
+		step = story.Node(state, wf, d.Attempt.Node).Name
+	}
+	outcome, code, _ := call.OutcomeOf(d.Event)
+	return store.LateReply{
+		Run: run, Node: int32(d.Attempt.Node), Call: int32(d.Attempt.Call), Step: naming.CleanText(step),
+		At: d.Arrived, Outcome: outcome, Code: naming.CleanText(code), Data: d.data,
+	}
+}
+
+const doingLate = "keep a late answer"
+
+// KeepSurely keeps a late answer, and tries until it is kept or ctx ends.
+func (n *Shared) KeepSurely(ctx context.Context, l store.LateReply) bool {
+	pause := 20 * time.Millisecond
+	for {
+		err := n.cfg.Store.KeepLate(ctx, l)
+		if err == nil || errors.Is(err, store.ErrNotFound) {
+			n.Outage.Worked(doingLate, time.Time{})
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		n.Outage.Failed(doingLate, err, "run", naming.RunName(l.Run))
+		if wait.For(ctx, pause) != nil {
+			return false
+		}
+		pause = min(2*pause, n.cfg.Options.RetryStore)
+	}
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
@@ -17,7 +15,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-const doingLoad = "load a run"
+// What is asked of the store, for people.
+const (
+	doingLoad    = "load a run"
+	doingMail    = "read messages"
+	doingDiscard = "discard messages to a run that has ended"
+)
+
+// A loadedRun is what load brings back to the shard.
+type loadedRun struct {
+	r     *ownedRun
+	story Story
+	err   error
+}
 
 // load reads a run's journal on a goroutine of its own and posts the result to the shard.
 // It asks again until the store answers or this membership ends.
@@ -35,14 +45,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 			story, err := n.loadState(ctx, r.id)
 			if err == nil || journal.Permanent(err) {
 				n.Outage.Worked(doingLoad, time.Time{})
-				sh.post(func(ctx context.Context) {
-					if sh.runs[r.id] != r || r.inHand {
-						sh.s.Hands.LetGo(r.id)
-					} else {
-						r.inHand = true // until the next decision
-					}
-					sh.loaded(ctx, r, story, err)
-				})
+				sh.give(task{back: &loadedRun{r, story, err}})
 				return
 			}
 			if ctx.Err() != nil {
@@ -58,15 +61,6 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// A Story is a run as an engine has read it.
-type Story struct {
-	journal.Run
-	rows     []store.Row
-	notes    notes
-	specs    map[string]invoke.AgentSpec // of its agents
-	specsErr error                       // why specs is nil
-}
-
 // loadState reads a run without its records.
 func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
@@ -79,46 +73,6 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
-}
-
-// loaded continues a run whose journal was read.
-func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error) {
-	if sh.runs[r.id] != r {
-		return
-	}
-	if err != nil {
-		sh.notLoaded(r, err)
-		return
-	}
-	rows, f := story.rows, r.commit
-	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
-	if f != nil && f.started != nil {
-		if !mine {
-			sh.drop(r, store.ErrExists, nil) // another run has this id
-			return
-		}
-		// The run was accepted, although another engine may own it by now.
-		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
-	}
-	sh.fill(r, story)
-	if r.specs == nil {
-		if r.specs = story.specs; story.specsErr != nil {
-			err = &journal.RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
-			sh.drop(r, err, err)
-			return
-		}
-	}
-	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row in flight had landed, and its answer was lost
-			r.facts -= f.told
-			sh.act(ctx, r, f)
-			sh.step(ctx, r)
-			return
-		}
-	} else if f != nil {
-		sh.forget(r, mine)
-	}
-	sh.goOn(ctx, r, story.Head)
 }
 
 // notLoaded forgets a run that could not be read.
@@ -168,45 +122,6 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 	r.inbox.reset()
 }
 
-// goOn continues a run that has no commit in flight.
-func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
-	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
-	switch {
-	case r.owned:
-		for _, a := range r.adopts {
-			a.Done(nil)
-		}
-		r.adopts = nil
-		sh.settle(ctx, r)
-		sh.readInbox(ctx, r)
-		sh.step(ctx, r)
-	case r.state.Status().Final():
-		if r.inbox.wanted {
-			sh.clear(ctx, r)
-		}
-		for _, d := range r.pending {
-			if d.answers() {
-				sh.s.n.keepLate(r, d)
-			}
-		}
-		sh.drop(r, nil, nil)
-	case from >= 0:
-		sh.takeOver(ctx, r, r.adopts[from])
-	case r.inbox.wanted && head.Owner == 0 && sh.s.n.Claims():
-		sh.readInbox(ctx, r)
-	default:
-		n := sh.s.n
-		switch {
-		case !r.inbox.wanted:
-		case head.Owner == 0:
-			n.Backoffs.addForOthers(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
-		default:
-			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
-		}
-		sh.drop(r, call.ErrNotOwner, nil)
-	}
-}
-
 // Fold makes a run's story from its loaded rows. It returns a *RunError if this engine
 // cannot read the run. After any other error that is not known, and Fold may be called again.
 func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
@@ -220,79 +135,167 @@ func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scra
 	return story, err
 }
 
-// takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
-// the former owner held for want of a slot are tried here.
-//
-// Waiting messages are decided first (language.md, Verbs before work): after a person has
-// cancelled or paused a run, no further call may start. So the row that makes this engine
-// the owner also holds the decisions on the messages, and no call starts before the last
-// of them. If the messages of an adoption were not read, they are read first.
-//
-// An answer in the inbox counts if it reached an engine before its attempt's complete-by,
-// although complete-by may have passed since. It is decided before the takeover. The calls
-// that follow from it start after the takeover.
-func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
-	if !a.Read {
-		r.inbox.wanted, r.inbox.first = true, true
-		sh.readInbox(ctx, r)
+// Messages reads and decodes up to limit messages of a run.
+func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]Message, error) {
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	messages, err := s.n.cfg.Store.Messages(ctx, run, 0, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
+	}
+	letters := make([]Message, len(messages))
+	for i, m := range messages {
+		letters[i] = s.n.open(m)
+	}
+	return letters, nil
+}
+
+// open decodes a message.
+func (n *Shared) open(m store.Message) Message {
+	l := Message{Message: m}
+	l.event, l.Err = journal.DecodeMessage(n.cfg.Sealer, m.Run, m.Data)
+	if l.Err != nil {
+		return l
+	}
+	fits := false
+	switch m.Kind {
+	case store.MessageVerb:
+		if _, _, fits = machine.Asked(l.event); fits {
+			l.event = machine.WithAsk(l.event, int64(m.ID))
+		}
+	case store.MessageReply:
+		_, fits = answered(l.event)
+	}
+	if !fits {
+		l.Err = fmt.Errorf("message %d of kind %d holds %T: written by a newer version", m.ID, m.Kind, l.event)
+	}
+	return l
+}
+
+// A readMail is what readInbox brings back to the shard.
+type readMail struct {
+	r       *ownedRun
+	epoch   int // of the inbox when reading began
+	letters []Message
+	more    bool // there may be further messages
+	err     error
+}
+
+// readInbox reads a run's messages on a goroutine of its own, if there may be any.
+func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
+	b, n := &r.inbox, sh.s.n
+	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
 		return
 	}
-	r.suspect, r.deaths = a.Suspect, a.Deaths
-	for _, l := range a.Messages {
-		if l.Err == nil && !r.inbox.held[l.ID] {
-			r.inbox.hold(l.ID)
-			r.pending = append(r.pending, l.delivery())
-		}
+	if !b.first && n.Clock.Now().Before(b.quiet) {
+		return
 	}
-	r.heard, r.unheard = nil, len(a.Messages) >= InboxLimit
-	if !r.unheard {
-		heard := int32(len(a.Messages))
-		r.heard = &heard
+	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.Clock.Now()
+	limit, epoch, first := InboxLimit+len(b.held), b.epoch, b.first
+	var specs map[string]invoke.AgentSpec
+	if !r.owned {
+		specs = r.specs
+	}
+	id, name := r.id, r.name()
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		letters, err := sh.s.Messages(ctx, id, limit)
+		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
+			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
+			letters, err = sh.s.Messages(ctx, id, limit) // nothing is decided before
+		}
+		if err == nil && specs != nil {
+			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
+				err = unable
+			}
+		}
+		sh.give(task{run: r.id, back: &readMail{r, epoch, letters, len(letters) == limit, err}})
+	}()
+}
+
+// inboxFirst reports whether a run's messages are being read before anything is
+// decided. An engine that had the run before may have put an answer there that
+// came in time: without it the attempt would expire.
+func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
+	b := &r.inbox
+	if b.first || r.fence == 0 || !r.owned {
+		return b.first
 	}
 	now := sh.s.n.Clock.Now()
-	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
-	for _, d := range r.pending {
-		r.time(d)
-		switch {
-		case d.message == 0:
-			rest = append(rest, d)
-		case d.cameInTime(now) &&
-			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
-			d.quiet = true
-			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
-		default:
-			mail = append(mail, d)
+	if due, ok := r.state.NextDue(); !ok || due.After(now) {
+		return false
+	}
+	for _, a := range r.state.ExpiredAttempts(r.wf, now) {
+		if b.read.Before(a.CompleteBy) {
+			b.wanted, b.first = true, true
+			sh.readInbox(ctx, r)
+			b.first = b.reading
+			return b.first
 		}
 	}
-	slices.SortStableFunc(mail, earlier)
-	for i, d := range mail {
-		d.quiet = r.unheard || i < len(mail)-1
-	}
-	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
-	r.pending = append(append(inTime, taken), mail...)
-	if !r.unheard {
-		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
-	}
-	r.pending = append(r.pending, rest...)
-	sh.step(ctx, r)
+	return false
 }
 
-// begun returns the event that starts steps which were held during a takeover.
-func begun(now time.Time) *delivery {
-	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
-}
-
-// earlier compares deliveries by their arrival.
-func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
-
-// heardMore continues a takeover that found more messages than one read returns. Once
-// all messages are read, held steps may start.
-func (sh *shard) heardMore(r *ownedRun, more bool) {
-	if more {
-		r.inbox.wanted, r.inbox.first = true, true
+// clear empties the inbox of a run that has ended. Answers are kept as evidence. A
+// person who asked for something finds that the run has ended.
+func (sh *shard) clear(ctx context.Context, r *ownedRun) {
+	n, s := sh.s.n, sh.s
+	if !s.clearing.begin(r.id) {
 		return
 	}
-	r.unheard = false
-	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+	id, wf, state := r.id, r.wf, r.state // it has ended: the state does not change any more
+	s.loads.Add(1)
+	go func() {
+		defer s.loads.Done()
+		defer s.clearing.end(id)
+		for {
+			letters, err := s.Messages(ctx, id, InboxLimit)
+			if err != nil || len(letters) == 0 {
+				if err != nil && ctx.Err() == nil {
+					n.Outage.Failed(doingMail, err, "run", naming.RunName(id))
+				}
+				return
+			}
+			var ids []store.MessageID
+			for _, l := range letters {
+				if l.Err != nil && l.Kind != store.MessageVerb {
+					continue // a newer version may read it
+				}
+				d := l.delivery()
+				if evident(state, d) {
+					if !n.KeepSurely(ctx, lateReply(id, wf, state, d)) {
+						return
+					}
+					n.cfg.Observer.LateReply(id, d.Attempt)
+				}
+				ids = append(ids, l.ID)
+			}
+			if err := n.cfg.Store.Discard(ctx, id, ids); err != nil {
+				n.Outage.Failed(doingDiscard, err, "run", naming.RunName(id))
+				return
+			}
+			n.Outage.Worked(doingDiscard, time.Time{})
+			if len(ids) < len(letters) {
+				n.Backoffs.Add(id, n.Clock.Now(), n.cfg.Options.MaxScan)
+			}
+			if len(ids) < InboxLimit {
+				return
+			}
+		}
+	}()
+}
+
+// decideUnable has the messages of a run without an owner decided, although its agents
+// are missing here.
+func (s *common) decideUnable(ctx context.Context, run status.RunID) {
+	s.loads.Add(1)
+	go func() {
+		defer s.loads.Done()
+		s.unable(ctx, run)
+	}()
 }

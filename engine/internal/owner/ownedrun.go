@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -154,4 +155,91 @@ func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	}
 	held.Add(weight - r.weight)
 	r.weight = weight
+}
+
+// A costlyDecision is a decision that the pool makes. The pool reads the copy of the
+// state only, so that the shard may read the run's own meanwhile.
+type costlyDecision struct {
+	r     *ownedRun
+	d     *delivery
+	flow  *dsl.Workflow
+	base  *machine.State // the run's own, when the pool got the decision
+	state *machine.State // the copy
+	in    machine.Input
+
+	rec  machine.Record // what was decided, unless err
+	err  error
+	took time.Duration
+
+	full map[string]bool // agents that refused what they had offered, before
+
+	instead *costlyDecision // the decision that took too long, if this is its error; nil = none
+}
+
+// newCostlyDecision returns a decision for the pool to make.
+func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
+	in.Slots = maps.Clone(in.Slots) // the shard fills them again
+	in.Scratch = nil
+	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
+	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
+}
+
+// A Story is a run as an engine has read it.
+type Story struct {
+	journal.Run
+	rows     []store.Row
+	notes    notes
+	specs    map[string]invoke.AgentSpec // of its agents
+	specsErr error                       // why specs is nil
+}
+
+// Moves reports whether an engine could go on with a run in this state, had it
+// the agents.
+func Moves(s status.RunState) bool {
+	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
+}
+
+// notes are values that an engine keeps of a run in addition to its state.
+type notes struct {
+	// sensitive are the sensitive strings of its variables and outputs, for
+	// redaction; it only grows.
+	sensitive []string
+	refusals  map[int]int // by node: how often in a row its call was not sent
+}
+
+// note collects the sensitive strings that an event brings, and counts calls
+// that were not sent.
+func (n *notes) note(e machine.Event) {
+	switch e := e.(type) {
+	case machine.Started:
+		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
+	case machine.AttemptOK:
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+	case machine.SettleRequested:
+		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+	case machine.AttemptFailed:
+		n.sensitive = append(n.sensitive, e.Data.SensitiveStrings()...)
+	}
+	n.count(e)
+}
+
+// count counts how often in a row a node's call was not sent.
+func (n *notes) count(e machine.Event) {
+	switch e := e.(type) {
+	case machine.AttemptDeferred:
+		if n.refusals == nil {
+			n.refusals = map[int]int{}
+		}
+		n.refusals[e.Attempt.Node]++
+	case machine.AttemptOK:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptFailed:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptUnknown:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.AttemptNotDone:
+		delete(n.refusals, e.Attempt.Node)
+	case machine.TakenOver: // this engine may have the agents that the former owner lacked
+		n.refusals = nil
+	}
 }

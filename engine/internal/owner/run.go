@@ -2,8 +2,6 @@ package owner
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,67 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // maxEvents bounds how many waiting events become one row.
 const maxEvents = 256
-
-// accept queues an event for its run.
-func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
-	r := sh.runs[id]
-	switch {
-	case r == nil && d.start != nil:
-		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: store.Never}
-		sh.runs[id] = r
-	case r == nil:
-		r = &ownedRun{id: id, phase: phaseLoading}
-		sh.runs[id] = r
-		sh.load(ctx, r)
-	case d.start != nil: // the id is taken: the caller assigns another
-		d.finish(store.ErrExists)
-		return
-	case r.phase == phaseQuarantined:
-		d.finish(r.err)
-		return
-	case r.phase == phaseReady && r.state.Status().Final():
-		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends when its commit lands.
-			// The next run in line must not wait for that.
-			d.finish(nil)
-			return
-		}
-	}
-	r.pending = append(r.pending, d)
-	sh.step(ctx, r)
-}
-
-// adopt makes this engine the owner of a run, if its owner is dead or late.
-func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
-	r := sh.runs[id]
-	switch {
-	case r == nil:
-		r = &ownedRun{id: id, phase: phaseLoading, specs: a.Specs}
-		sh.runs[id] = r
-		r.adopts = append(r.adopts, a)
-		if a.Story != nil {
-			sh.loaded(ctx, r, *a.Story, nil)
-			return
-		}
-		sh.load(ctx, r)
-	case r.phase == phaseQuarantined:
-		a.Done(r.err)
-	case r.phase == phaseReady && r.owned && !r.adopting():
-		a.Done(nil)
-	case r.phase == phaseReady && r.commit == nil && r.away == nil: // its messages are being read
-		r.adopts = append(r.adopts, a)
-		if r.owner == a.From {
-			sh.takeOver(ctx, r, a)
-		}
-	default:
-		r.adopts = append(r.adopts, a)
-	}
-}
 
 // step decides the events that wait for the run, unless a commit of the run is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
@@ -133,56 +74,6 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// answered handles the outcome of a commit.
-func (sh *shard) answered(ctx context.Context, it *commit.Item) {
-	switch of := it.For.(type) {
-	case *pendingCommit:
-		sh.landed(ctx, of.r, of, it.Landing)
-	case func(commit.Landing):
-		of(it.Landing)
-	}
-}
-
-// landed continues a run after its commit was answered.
-func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
-	sh.out.commits--
-	if r.commit != f {
-		return
-	}
-	switch {
-	case l.Err == nil && l.Submitted.Exists && l.Submitted.Run != r.id:
-		f.started.Submitted = l.Submitted
-		sh.drop(r, nil, nil)
-	case l.Err == nil && !l.Submitted.Exists:
-		sh.act(ctx, r, f)
-		sh.decide.spares.doneWith(f)
-		sh.step(ctx, r)
-	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Another engine has appended a row, or this same row had landed and its answer
-		// was lost. The journal says which. The pending commit stays until it is read.
-		r.phase = phaseLoading
-		sh.load(ctx, r)
-	case errors.Is(l.Err, store.ErrExists):
-		sh.drop(r, l.Err, nil)
-	case OverFor(l.Err), ctx.Err() != nil:
-		// This membership is over. The run stays as it is, so that the next membership
-		// knows that this engine owned it. The end of the membership answers the callers.
-	case l.Unsure && f.started == nil:
-		// The store refuses the row now, but an earlier sending may have landed. The
-		// journal says whether it has.
-		r.phase = phaseLoading
-		sh.load(ctx, r)
-	case f.started != nil && l.Unsure: // sending was given up: the run may be stored all the same
-		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
-	case f.started != nil:
-		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
-	default:
-		f.release(sh.s.capacity)
-		r.commit = nil
-		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.Transition.Seq, l.Err))
-	}
-}
-
 // act starts the calls and alerts of a landed transition (commit before act).
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
@@ -227,9 +118,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.Calls.Start(r.callSpec(c, sh.s.capacity))
+			n.Calls.StartCall(r.callSpec(c, sh.s.capacity))
 		case machine.Stop:
-			n.Calls.Stop(r.id, c.Attempt)
+			n.Calls.StopCall(r.id, c.Attempt)
 		case machine.Alert:
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}
@@ -240,19 +131,6 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
-	}
-}
-
-// heard handles the answer to a call.
-func (sh *shard) heard(ctx context.Context, c *call.Call) {
-	a, ok := c.Concluded()
-	switch {
-	case !ok:
-		c.Finish()
-	case c.Flush(): // its earlier progress is decided first
-		c.Report(a)
-	default:
-		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
 	}
 }
 
@@ -297,82 +175,10 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// drop forgets a run that another engine owns or that could not be read, and gives the
-// error to all who wait for it.
-func (sh *shard) drop(r *ownedRun, err, trouble error) {
-	sh.s.Hands.letGoOf(r)
-	r.away, r.decided = nil, nil
-	if r.commit != nil {
-		r.commit.release(sh.s.capacity)
-		for _, d := range r.commit.deliveries {
-			d.finish(err)
-		}
-		r.commit = nil
-	}
-	for _, d := range r.pending {
-		d.finish(err)
-	}
-	r.pending = nil
-	for _, a := range r.adopts {
-		a.Done(err)
-	}
-	r.adopts = nil
-	for _, w := range r.waiters {
-		close(w)
-	}
-	r.waiters = nil
-	if trouble != nil {
-		sh.s.n.Quarantined.Note(r.id, trouble)
-	}
-	sh.s.Timers.set(r.id, time.Time{}, false)
-	delete(sh.runs, r.id)
-	r.weigh(&sh.held, sh.runs[r.id] == r)
-}
-
-// await returns a channel to which the run's final state is sent; nil = this shard does
-// not have the run. The error says why the run is quarantined.
-func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
-	r := sh.runs[run]
-	switch {
-	case r == nil:
-		return nil, nil
-	case r.phase == phaseQuarantined:
-		return nil, r.err
-	}
-	w := make(chan *machine.State, 1)
-	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
-		w <- r.state.Clone()
-		return w, nil
-	}
-	r.waiters = append(r.waiters, w)
-	return w, nil
-}
-
 // offload has the pool decide an event. The run's other events wait.
 func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
-	c.sh, r.away = sh, c
-	sh.s.n.Pool.add(c)
-}
-
-// offloaded goes on with a run for which the pool has decided.
-func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
-	r := c.r
-	if sh.runs[r.id] != r || r.away != c {
-		return
-	}
-	r.away = nil
-	if c.err != nil {
-		sh.quarantine(ctx, r, nil, c.err)
-		return
-	}
-	if r.state == c.base { // else the run was read again meanwhile
-		r.state = c.state // the record is about this copy, which knows more values by now
-		r.decided = c
-	}
-	sh.step(ctx, r)
-	if r.commit == nil && r.away == nil {
-		sh.s.Hands.letGoOf(r)
-	}
+	r.away = c
+	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
 // grasp takes a run in hand before something of it is decided, and goes on with it
@@ -403,72 +209,139 @@ func (sh *shard) grasp(r *ownedRun) {
 	}()
 }
 
-// gotOn notes that a run has got on: what it was suspected of it has outlived. An
-// attempt that starts is no proof, since what its answer leads to may be what ends
-// an engine.
-func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
-	if !r.suspect || !settles(t) {
+// release gives up a run while the engine stops and waits for calls of other runs. The
+// run itself has no call in flight. The row holds no record: it removes the owner and
+// makes the run due at once. Runs that wait for a person, and paused runs, gain nothing
+// by it and stay.
+func (sh *shard) release(ctx context.Context, r *ownedRun) {
+	n := sh.s.n
+	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
+		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
-	r.suspect = false
-	if r.deaths == 0 {
+	at := n.Clock.Now()
+	if last := r.state.Last(); at.Before(last) {
+		at = last
+	}
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, at, nil)
+	if err != nil {
+		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return
 	}
-	r.deaths = 0
-	n, id := sh.s.n, r.id
+	nobody, check := store.EngineID(0), at // any engine may go on with it at once
+	if due, ok := r.state.NextDue(); ok && due.Before(at) {
+		check = due // a bound is never later than what is due
+	}
+	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
+	r.phase = phaseLoading // nothing is decided until the store has answered
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	// If this membership ends meanwhile, it gives up everything at once.
+	sh.out.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil {
+			// Another engine wrote that row, or this membership is over. The journal says which.
+			sh.load(ctx, r)
+			return
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	})
+}
+
+// takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
+// the former owner held for want of a slot are tried here.
+//
+// Waiting messages are decided first (language.md, Verbs before work): after a person has
+// cancelled or paused a run, no further call may start. So the row that makes this engine
+// the owner also holds the decisions on the messages, and no call starts before the last
+// of them. If the messages of an adoption were not read, they are read first.
+//
+// An answer in the inbox counts if it reached an engine before its attempt's complete-by,
+// although complete-by may have passed since. It is decided before the takeover. The calls
+// that follow from it start after the takeover.
+func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
+	if !a.Read {
+		r.inbox.wanted, r.inbox.first = true, true
+		sh.readInbox(ctx, r)
+		return
+	}
+	r.suspect, r.deaths = a.Suspect, a.Deaths
+	for _, l := range a.Messages {
+		if l.Err == nil && !r.inbox.held[l.ID] {
+			r.inbox.hold(l.ID)
+			r.pending = append(r.pending, l.delivery())
+		}
+	}
+	r.heard, r.unheard = nil, len(a.Messages) >= InboxLimit
+	if !r.unheard {
+		heard := int32(len(a.Messages))
+		r.heard = &heard
+	}
+	now := sh.s.n.Clock.Now()
+	var inTime, mail, rest []*delivery
+	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
+	for _, d := range r.pending {
+		r.time(d)
+		switch {
+		case d.message == 0:
+			rest = append(rest, d)
+		case d.cameInTime(now) &&
+			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
+			d.quiet = true
+			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
+		default:
+			mail = append(mail, d)
+		}
+	}
+	slices.SortStableFunc(mail, earlier)
+	for i, d := range mail {
+		d.quiet = r.unheard || i < len(mail)-1
+	}
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
+	r.pending = append(append(inTime, taken), mail...)
+	if !r.unheard {
+		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+	}
+	r.pending = append(r.pending, rest...)
+	sh.step(ctx, r)
+}
+
+// heardMore continues a takeover that found more messages than one read returns. Once
+// all messages are read, held steps may start.
+func (sh *shard) heardMore(r *ownedRun, more bool) {
+	if more {
+		r.inbox.wanted, r.inbox.first = true, true
+		return
+	}
+	r.unheard = false
+	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+}
+
+// keepMessages keeps what came too late to count of what was decided.
+func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit) {
+	for _, d := range f.late {
+		sh.keepMessage(ctx, r, d)
+	}
+	f.late = nil
+}
+
+// keepMessage keeps an answer that came too late to count as evidence and then
+// has its message consumed: it is in one of the two places at any time.
+func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
+	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// It stays suspect: one death more or less is no harm.
-			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
+		if !sh.s.n.KeepSurely(ctx, late) {
+			return // this membership ends, and the message is still there
 		}
+		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
+		sh.post(func(ctx context.Context) {
+			if sh.runs[r.id] != r || !r.inbox.held[d.message] {
+				return
+			}
+			again := *d
+			again.kept = true
+			r.pending = append(r.pending, &again)
+			sh.step(ctx, r)
+		})
 	}()
-}
-
-// quarantine stops working on a run whose deciding or storing went wrong. The journal
-// keeps the run's last state. An alert is written to the store, so that people see it
-// there. Another engine, or a newer version, may continue the run.
-func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
-	n := sh.s.n
-	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
-	if err.Hint == "" {
-		err.Hint = "its state is kept; an engine of another version may be able to go on"
-	}
-	r.away, r.decided = nil, nil
-	n.cfg.Logger.Error("run is quarantined", "run", r.name(), "error", cause)
-	var p *guard.Panic
-	if errors.As(cause, &p) {
-		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.Stack)
-	}
-	for _, d := range todo {
-		d.finish(err)
-	}
-	if !r.owned { // another engine owns the run, or it does not exist yet: this engine may not write
-		var trouble error
-		if r.seq > 0 {
-			trouble = err
-			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
-		}
-		sh.drop(r, err, trouble)
-		return
-	}
-	sh.s.Hands.letGoOf(r)
-	r.phase, r.err = phaseQuarantined, err
-	for _, d := range r.pending {
-		d.finish(err)
-	}
-	r.pending = nil
-	for _, a := range r.adopts {
-		a.Done(err)
-	}
-	r.adopts = nil
-	for _, w := range r.waiters {
-		close(w)
-	}
-	r.waiters = nil
-	n.Quarantined.Note(r.id, err)
-	sh.s.Quarantined.begin(r.id)
-	sh.s.Timers.set(r.id, time.Time{}, false)
-	sh.alert(ctx, r, cause)
 }

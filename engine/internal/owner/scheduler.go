@@ -2,16 +2,11 @@ package owner
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
-	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -24,24 +19,8 @@ import (
 // decided together, into one journal row; row n+1 is not sent before row n is
 // known to have landed.
 type Scheduler struct {
-	n        *Shared
-	engine   store.EngineID
-	done     <-chan struct{} // closed when this membership has ended
-	unable   func(ctx context.Context, run status.RunID)
-	shards   []*shard
-	capacity invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
-	commits  committer
-
-	Timers      *Timers
-	Queue       *SlotQueue
-	Hands       *HandKeeper
-	Quarantined Claimset   // runs that were quarantined
-	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
-
-	handing  atomic.Bool    // the engine stops, and others live: runs without a call are handed back
-	loads    sync.WaitGroup // goroutines that read for shards
-	reads    chan struct{}  // bounds how many inboxes are read at once
-	clearing Claimset       // ended runs whose inbox is being emptied
+	common
+	shards []*shard
 }
 
 // Membership is what a Scheduler needs of the membership for which it works.
@@ -57,13 +36,13 @@ type Membership struct {
 
 // New returns a Scheduler. It starts no goroutine; Start does.
 func New(n *Shared, m Membership) *Scheduler {
-	s := &Scheduler{
+	s := &Scheduler{common: common{
 		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer, capacity: newLedger(n.cfg.Capacity),
 		Timers: newTimers(), Hands: newHandKeeper(n, m.Engine, m.Context), reads: make(chan struct{}, 16),
-	}
+	}}
 	s.Queue = newSlotQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
-		s.shards = append(s.shards, newShard(s))
+		s.shards = append(s.shards, newShard(&s.common))
 	}
 	return s
 }
@@ -71,48 +50,6 @@ func New(n *Shared, m Membership) *Scheduler {
 func (s *Scheduler) shard(run status.RunID) *shard {
 	return s.shards[uint64(run)%uint64(len(s.shards))]
 }
-
-// A delivery is an event on its way to a run.
-type delivery struct {
-	call.Answer
-	done    func(error)     // told once what became of it; nil = not called
-	call    *call.Call      // whose answer it is, told like done; nil = none's
-	decided func()          // called once it was decided, or dropped; nil = not called
-	start   *Start          // the run's first event
-	message store.MessageID // that said it; 0 = none
-	data    []byte          // of the message
-	kept    bool            // it came too late to count and is kept as evidence
-	quiet   bool            // nothing may start because of it
-}
-
-// A Start is what the first transition of a run needs besides its event.
-type Start struct {
-	Workflow  store.WorkflowID
-	Flow      *dsl.Workflow
-	Specs     map[string]invoke.AgentSpec
-	Names     naming.Names
-	Public    string          // the run's name
-	Submitted store.Submitted // set when landed
-}
-
-// finish tells the waiting caller what became of the delivery.
-func (d *delivery) finish(err error) {
-	if d.decided != nil {
-		d.decided()
-		d.decided = nil
-	}
-	if d.done != nil {
-		d.done(err)
-		d.done = nil
-	}
-	if c := d.call; c != nil {
-		d.call = nil
-		c.Reported(d.Answer, err)
-	}
-}
-
-// answers reports whether the event is an agent's answer.
-func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // deliver posts an event to its run. It reports false where this membership has
 // ended.
@@ -211,18 +148,6 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// NotOwner reports whether an error says that the run is not this
-// membership's any more.
-func NotOwner(err error) bool {
-	return errors.Is(err, call.ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
-}
-
-// OverFor reports whether an error says that this membership is over.
-func OverFor(err error) bool {
-	var loss *store.LossError
-	return NotOwner(err) || errors.As(err, &loss)
-}
-
 // Adopt has this engine become the owner of a run, if its owner is gone.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
@@ -283,16 +208,6 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
-// An OpenOutcome says that a submission was sent and given up without an answer of
-// the store: it may be stored or not.
-type OpenOutcome struct{ err error }
-
-// Error returns the text of the store's error.
-func (e *OpenOutcome) Error() string { return e.err.Error() }
-
-// Unwrap returns the store's error.
-func (e *OpenOutcome) Unwrap() error { return e.err }
-
 // Wait waits for a run that is in this membership's memory, and reports
 // whether it was.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
@@ -330,4 +245,63 @@ func (s *Scheduler) Held() int64 {
 		sum += sh.held.Load()
 	}
 	return sum
+}
+
+// Longest returns for how long the slowest task of all shards has been going on,
+// and its run.
+func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
+	for _, sh := range s.shards {
+		if d, about := sh.turn.takes(); d > most {
+			most, run = d, about
+		}
+	}
+	return most, run
+}
+
+// Slowest returns how long the slowest task of all shards took, or has been going on.
+func (s *Scheduler) Slowest() time.Duration {
+	most, _ := s.Longest()
+	for _, sh := range s.shards {
+		most = max(most, time.Duration(sh.turn.most.Load()))
+	}
+	return most
+}
+
+// shardPatience is how long the end of a membership waits for a shard to end its task. A
+// task usually takes microseconds.
+const shardPatience = time.Second
+
+// Stop waits for the shards' goroutines. A shard that does not end in time is abandoned:
+// none of its later transitions can land. Slots that its runs had reserved are given back,
+// and answers that wait for it go to the next owners of their runs.
+func (s *Scheduler) Stop() {
+	late := time.NewTimer(shardPatience)
+	defer late.Stop()
+	for _, sh := range s.shards {
+		select {
+		case <-sh.ended:
+			continue
+		default:
+		}
+		select {
+		case <-sh.ended:
+		case <-late.C:
+			late.Reset(0) // the shards after it get no further time
+			sh.left = true
+			age, run := sh.turn.takes()
+			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}
+			if run != 0 {
+				about = append(about, "run", naming.RunName(run))
+			}
+			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
+			sh.abandon()
+			if l, ok := s.capacity.(*ledger); ok {
+				l.close()
+			}
+			go func() { // ends when the task ends, at the latest with the process
+				<-sh.ended
+				sh.close(nil)
+			}()
+		}
+	}
 }

@@ -2,26 +2,52 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
+
+// A common holds what the shards of one membership share.
+type common struct {
+	n        *Shared
+	engine   store.EngineID
+	done     <-chan struct{} // closed when this membership has ended
+	unable   func(ctx context.Context, run status.RunID)
+	capacity invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
+	commits  committer
+
+	Timers      *Timers
+	Queue       *SlotQueue
+	Hands       *HandKeeper
+	Quarantined Claimset   // runs that were quarantined
+	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
+
+	handing  atomic.Bool    // the engine stops, and others live: runs without a call are handed back
+	loads    sync.WaitGroup // goroutines that read for shards
+	reads    chan struct{}  // bounds how many inboxes are read at once
+	clearing Claimset       // ended runs whose inbox is being emptied
+}
 
 // A shard is one goroutine that owns the cached states of its share of the runs. No other
 // goroutine reads or writes them; others post tasks.
 type shard struct {
 	taskQueue
-	s *Scheduler
+	s *common
 
 	size atomic.Int64 // runs in memory
 	held atomic.Int64 // bytes that the runs take, estimated
@@ -37,62 +63,12 @@ type shard struct {
 	out    outbox
 }
 
-func newShard(s *Scheduler) *shard {
+func newShard(s *common) *shard {
 	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}}
 	sh.gate = &gate{n: s.n, capacity: s.capacity, queue: s.Queue}
 	sh.decide = &decider{n: s.n, engine: s.engine, capacity: s.capacity, starts: sh.gate, ready: sh.gate.ready, most: s.n.cfg.Options.MaxBatchBytes}
 	sh.out = outbox{to: s.commits, back: &sh.taskQueue, turn: &sh.turn}
 	return sh
-}
-
-// do carries out a task.
-func (sh *shard) do(ctx context.Context, t *task) {
-	switch {
-	case t.d != nil:
-		sh.accept(ctx, t.run, t.d)
-	case t.it != nil:
-		sh.answered(ctx, t.it)
-	case t.call != nil:
-		sh.heard(ctx, t.call)
-	default:
-		t.fn(ctx)
-	}
-}
-
-// loop carries out tasks until last is closed, and then the tasks that are left. One of
-// those may be a landed row, whose calls this process must start or report as not sent.
-// After ctx has ended the shard decides nothing new.
-func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
-	defer close(sh.ended)
-	var batch []task
-	for ended := false; ; {
-		batch = sh.take(batch, ended)
-		for i := range batch {
-			sh.turn.start(batch[i].about())
-			sh.do(ctx, &batch[i])
-			batch[i] = task{}
-			if (i+1)%inARow == 0 {
-				sh.out.flush(ctx)
-			}
-		}
-		sh.turn.end()
-		sh.out.flush(ctx)
-		if len(batch) > 0 {
-			sh.size.Store(int64(len(sh.runs)))
-			if sh.empty() {
-				sh.out.rest()
-			}
-			continue
-		}
-		if ended {
-			return
-		}
-		select {
-		case <-sh.hint:
-		case <-last:
-			ended = true
-		}
-	}
 }
 
 // quiet returns a channel that is closed when no commit is in flight and no event waits.
@@ -143,52 +119,6 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	})
 }
 
-// release gives up a run while the engine stops and waits for calls of other runs. The
-// run itself has no call in flight. The row holds no record: it removes the owner and
-// makes the run due at once. Runs that wait for a person, and paused runs, gain nothing
-// by it and stay.
-func (sh *shard) release(ctx context.Context, r *ownedRun) {
-	n := sh.s.n
-	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
-		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
-		return
-	}
-	at := n.Clock.Now()
-	if last := r.state.Last(); at.Before(last) {
-		at = last
-	}
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, at, nil)
-	if err != nil {
-		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
-		return
-	}
-	nobody, check := store.EngineID(0), at // any engine may go on with it at once
-	if due, ok := r.state.NextDue(); ok && due.Before(at) {
-		check = due // a bound is never later than what is due
-	}
-	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
-	r.phase = phaseLoading // nothing is decided until the store has answered
-	sh.s.Timers.set(r.id, time.Time{}, false)
-	// If this membership ends meanwhile, it gives up everything at once.
-	sh.out.commitRow(ctx, t, func(l commit.Landing) {
-		if l.Err != nil {
-			// Another engine wrote that row, or this membership is over. The journal says which.
-			sh.load(ctx, r)
-			return
-		}
-		sh.drop(r, call.ErrNotOwner, nil)
-	})
-}
-
-// A LostRun is a run with which too many engines died, as it stands in the store.
-type LostRun struct {
-	Head   store.Head
-	Seq    int32        // number of its next row
-	Before journal.Link // of its last row
-	At     time.Time
-	Event  machine.EngineLost
-}
-
 // parkLost commits the row that parks a run, and makes this engine its owner. done
 // is told what became of it.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
@@ -219,4 +149,134 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	if !ok { // this membership ends
 		done(call.ErrNotOwner)
 	}
+}
+
+// await returns a channel to which the run's final state is sent; nil = this shard does
+// not have the run. The error says why the run is quarantined.
+func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
+	r := sh.runs[run]
+	switch {
+	case r == nil:
+		return nil, nil
+	case r.phase == phaseQuarantined:
+		return nil, r.err
+	}
+	w := make(chan *machine.State, 1)
+	if r.phase == phaseReady && r.commit == nil && (r.state.Status().Final() || r.state.Status().NeedsHuman()) {
+		w <- r.state.Clone()
+		return w, nil
+	}
+	r.waiters = append(r.waiters, w)
+	return w, nil
+}
+
+// drop forgets a run that another engine owns or that could not be read, and gives the
+// error to all who wait for it.
+func (sh *shard) drop(r *ownedRun, err, trouble error) {
+	sh.s.Hands.letGoOf(r)
+	r.away, r.decided = nil, nil
+	if r.commit != nil {
+		r.commit.release(sh.s.capacity)
+		for _, d := range r.commit.deliveries {
+			d.finish(err)
+		}
+		r.commit = nil
+	}
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, a := range r.adopts {
+		a.Done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	if trouble != nil {
+		sh.s.n.Quarantined.Note(r.id, trouble)
+	}
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	delete(sh.runs, r.id)
+	r.weigh(&sh.held, sh.runs[r.id] == r)
+}
+
+// quarantine stops working on a run whose deciding or storing went wrong. The journal
+// keeps the run's last state. An alert is written to the store, so that people see it
+// there. Another engine, or a newer version, may continue the run.
+func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
+	n := sh.s.n
+	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
+	if err.Hint == "" {
+		err.Hint = "its state is kept; an engine of another version may be able to go on"
+	}
+	r.away, r.decided = nil, nil
+	n.cfg.Logger.Error("run is quarantined", "run", r.name(), "error", cause)
+	var p *guard.Panic
+	if errors.As(cause, &p) {
+		n.cfg.Logger.Debug("stack of the panic", "run", r.name(), "stack", p.Stack)
+	}
+	for _, d := range todo {
+		d.finish(err)
+	}
+	if !r.owned { // another engine owns the run, or it does not exist yet: this engine may not write
+		var trouble error
+		if r.seq > 0 {
+			trouble = err
+			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, err, trouble)
+		return
+	}
+	sh.s.Hands.letGoOf(r)
+	r.phase, r.err = phaseQuarantined, err
+	for _, d := range r.pending {
+		d.finish(err)
+	}
+	r.pending = nil
+	for _, a := range r.adopts {
+		a.Done(err)
+	}
+	r.adopts = nil
+	for _, w := range r.waiters {
+		close(w)
+	}
+	r.waiters = nil
+	n.Quarantined.Note(r.id, err)
+	sh.s.Quarantined.begin(r.id)
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	sh.alert(ctx, r, cause)
+}
+
+// gotOn notes that a run has got on: what it was suspected of it has outlived. An
+// attempt that starts is no proof, since what its answer leads to may be what ends
+// an engine.
+func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
+	if !r.suspect || !settles(t) {
+		return
+	}
+	r.suspect = false
+	if r.deaths == 0 {
+		return
+	}
+	r.deaths = 0
+	n, id := sh.s.n, r.id
+	sh.s.loads.Add(1)
+	go func() {
+		defer sh.s.loads.Done()
+		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
+			// It stays suspect: one death more or less is no harm.
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
+		}
+	}()
+}
+
+// A LostRun is a run with which too many engines died, as it stands in the store.
+type LostRun struct {
+	Head   store.Head
+	Seq    int32        // number of its next row
+	Before journal.Link // of its last row
+	At     time.Time
+	Event  machine.EngineLost
 }

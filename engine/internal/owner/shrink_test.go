@@ -15,7 +15,7 @@ import (
 func TestQueuesShrink(t *testing.T) {
 	const small, burst = 1024, 20 * 1024 // lists keep room for so many items
 	synctest.Test(t, func(t *testing.T) {
-		sh := newShard(&Scheduler{n: &Shared{}})
+		sh := newShard(&common{n: &Shared{}})
 		last, ended := make(chan struct{}), make(chan struct{})
 		for range burst {
 			sh.post(func(context.Context) {})

@@ -18,6 +18,7 @@ type task struct {
 	d    *delivery
 	it   *commit.Item
 	call *call.Call // that was answered
+	back any        // a *loadedRun, *readMail or *costlyDecision: what a goroutine brings that worked for the shard
 	fn   func(context.Context)
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
-	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A turn is the task that a shard works on now. Any goroutine may read it.
@@ -45,63 +44,4 @@ func (t *turn) takes() (time.Duration, status.RunID) {
 		return 0, 0
 	}
 	return time.Since(time.Unix(0, at)), status.RunID(t.run.Load())
-}
-
-// Longest returns for how long the slowest task of all shards has been going on,
-// and its run.
-func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
-	for _, sh := range s.shards {
-		if d, about := sh.turn.takes(); d > most {
-			most, run = d, about
-		}
-	}
-	return most, run
-}
-
-// Slowest returns how long the slowest task of all shards took, or has been going on.
-func (s *Scheduler) Slowest() time.Duration {
-	most, _ := s.Longest()
-	for _, sh := range s.shards {
-		most = max(most, time.Duration(sh.turn.most.Load()))
-	}
-	return most
-}
-
-// shardPatience is how long the end of a membership waits for a shard to end its task. A
-// task usually takes microseconds.
-const shardPatience = time.Second
-
-// Stop waits for the shards' goroutines. A shard that does not end in time is abandoned:
-// none of its later transitions can land. Slots that its runs had reserved are given back,
-// and answers that wait for it go to the next owners of their runs.
-func (s *Scheduler) Stop() {
-	late := time.NewTimer(shardPatience)
-	defer late.Stop()
-	for _, sh := range s.shards {
-		select {
-		case <-sh.ended:
-			continue
-		default:
-		}
-		select {
-		case <-sh.ended:
-		case <-late.C:
-			late.Reset(0) // the shards after it get no further time
-			sh.left = true
-			age, run := sh.turn.takes()
-			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}
-			if run != 0 {
-				about = append(about, "run", naming.RunName(run))
-			}
-			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
-			sh.abandon()
-			if l, ok := s.capacity.(*ledger); ok {
-				l.close()
-			}
-			go func() { // ends when the task ends, at the latest with the process
-				<-sh.ended
-				sh.close(nil)
-			}()
-		}
-	}
 }

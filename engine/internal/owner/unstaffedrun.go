@@ -13,7 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -82,12 +81,6 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 		return overdue
 	}
 	return due
-}
-
-// Moves reports whether an engine could go on with a run in this state, had it
-// the agents.
-func Moves(s status.RunState) bool {
-	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }
 
 // DecideUnstaffed decides what is due of an unstaffed run, or was said to it. spoken: a

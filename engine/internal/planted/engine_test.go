@@ -301,7 +301,7 @@ var engineFaults = []fault{
 	{
 		name: "an engine that has ended makes no decision that still waits",
 		in:   "engine/internal/owner.(*DecisionPool).work",
-		old:  "case <-c.sh.s.done:",
+		old:  "case <-c.done:",
 		new:  "case <-make(chan int):",
 		by:   catches("engine", "^TestEngineEndsDuringCostlyDecision$"),
 	},

@@ -1,0 +1,10 @@
+// Package example holds the workflows that `engine init --example NAME` writes, one
+// directory for each.
+package example
+
+import "embed"
+
+// Files are the examples.
+//
+//go:embed hello
+var Files embed.FS

@@ -1,0 +1,251 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Hook pushes alerts to where people look: at least once, in order, and without
+// delaying runs. Of all engines of a state one at a time pushes. It has a permission for
+// one watch (one minute). When it dies, another engine gets the next permission.
+type Hook struct {
+	hint   chan struct{} // this engine has raised an alert
+	store  hookStore
+	to     pusher
+	log    *slog.Logger
+	counts hookCounts
+	since  time.Time // older alerts are not pushed
+
+	watch       time.Duration // one permission
+	patience    time.Duration // for one push
+	poll        time.Duration // longest pause between two looks; the shortest is a tenth
+	backoff     time.Duration // longest pause after a failure
+	backoffFrom time.Duration // first pause after a failure
+
+	idle     time.Duration // pause before the next look; it outlives a watch
+	failures int           // in a row
+	refusals int           // of the alert that is first now
+	next     time.Time     // nothing is tried before
+}
+
+// hookStore is what a hook needs of a store.
+type hookStore interface {
+	Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error)
+	Delivered(ctx context.Context, ids []int64) error
+	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
+}
+
+// hookCounts counts what a hook does.
+type hookCounts interface {
+	Pushed(ok bool)
+	GivenUp()
+}
+
+// A pusher delivers one alert. nil means that it was taken.
+type pusher interface {
+	push(ctx context.Context, a store.AlertRow, body []byte) error
+	String() string // where to, without secrets
+}
+
+const (
+	hookWatch    = time.Minute
+	hookPatience = 30 * time.Second
+	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
+	hookBatch    = 100
+	hookRefusals = 20 // times, over an hour and more, after which a refused alert no longer stands before the others
+)
+
+// NewHook makes a hook that pushes the alerts of a store to a pusher. Nothing runs
+// before Run is called.
+func NewHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *Hook {
+	return &Hook{
+		hint: make(chan struct{}, 1), store: store, to: to, log: log, counts: counts, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
+		poll: time.Minute, backoff: 5 * time.Minute, backoffFrom: time.Second,
+	}
+}
+
+// alertBody is an alert as it is pushed.
+func alertBody(a store.AlertRow) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{
+		"format_version": cli.FormatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "key": a.Key, "step": a.Step,
+		"code": a.Code, "message": a.Message, "at": a.At.UTC().Format(time.RFC3339Nano),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode alert %d: %w", a.ID, err)
+	}
+	return body, nil
+}
+
+// Run pushes until ctx ends.
+func (h *Hook) Run(ctx context.Context) {
+	h.log.Info("alerts are pushed", "to", h.to.String())
+	for ctx.Err() == nil {
+		asked := time.Now()
+		mine, err := h.store.Pass(ctx, "outbox", h.watch)
+		switch {
+		case err != nil:
+			h.log.Debug("ask to push alerts", "error", err) // the engine itself logs that the store is away
+			rest(ctx, h.poll)
+		case !mine:
+			rest(ctx, h.poll)
+		default:
+			h.stand(ctx, asked.Add(h.watch))
+		}
+	}
+}
+
+// stand is one watch. Until end no other engine pushes, so stand starts no push that
+// may last longer than that.
+func (h *Hook) stand(ctx context.Context, end time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	for ctx.Err() == nil {
+		n, err := h.drain(ctx, end)
+		switch {
+		case n > 0 || h.idle == 0:
+			h.idle = h.poll / 10
+		case err == nil:
+			h.idle = min(2*h.idle, h.poll)
+		}
+		h.doze(ctx, h.idle)
+	}
+}
+
+// Wake makes the hook read the outbox soon. It does not block. On a nil hook it does
+// nothing.
+func (h *Hook) Wake() {
+	if h == nil {
+		return
+	}
+	select {
+	case h.hint <- struct{}{}:
+	default:
+	}
+}
+
+// doze waits for d, for a hint or until ctx ends.
+func (h *Hook) doze(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-h.hint:
+		h.idle = h.poll / 10
+	case <-ctx.Done():
+	}
+}
+
+// drain pushes what waits, in order, and returns how many alerts went.
+func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
+	sent := 0
+	for ctx.Err() == nil {
+		rest(ctx, time.Until(h.next))
+		alerts, err := h.store.Undelivered(ctx, hookBatch)
+		if err != nil {
+			if ctx.Err() == nil {
+				h.log.Debug("look for alerts to push", "error", err)
+			}
+			return sent, err
+		}
+		if len(alerts) == 0 {
+			return sent, nil
+		}
+		for _, a := range alerts {
+			err := h.one(ctx, a, end)
+			if err == nil {
+				sent, h.failures, h.refusals = sent+1, 0, 0
+				continue
+			}
+			if ctx.Err() != nil {
+				return sent, ctx.Err()
+			}
+			h.failures++
+			// An alert that the receiver cannot take now is pushed again for ever. One that
+			// it refuses is given up in the end.
+			if refused := (*refusedError)(nil); errors.As(err, &refused) {
+				h.refusals++
+			}
+			if h.refusals >= hookRefusals {
+				h.log.Error("an alert that the receiver keeps refusing is given up", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind, "error", err)
+				if err := h.store.Delivered(ctx, []int64{a.ID}); err == nil {
+					h.counts.GivenUp()
+					h.failures, h.refusals = 0, 0
+					continue
+				}
+			}
+			wait := h.wait(h.failures)
+			h.next = time.Now().Add(wait)
+			h.log.Warn("alert could not be pushed; trying again", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind,
+				"error", err, "in", wait.String())
+			break // it is first again: order is kept
+		}
+	}
+	return sent, ctx.Err()
+}
+
+// wait is the pause after so many failures in a row.
+func (h *Hook) wait(failures int) time.Duration {
+	d := h.backoffFrom
+	for ; failures > 1 && d < h.backoff; failures-- {
+		d *= 2
+	}
+	return min(d, h.backoff)
+}
+
+// one pushes an alert and records that. If the engine dies between the two, the alert
+// is pushed again.
+func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
+	if a.At.Before(h.since) {
+		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
+	} else if err := h.push(ctx, a, end); err != nil {
+		return err
+	}
+	if err := h.store.Delivered(context.WithoutCancel(ctx), []int64{a.ID}); err != nil {
+		return fmt.Errorf("note that it was pushed: %w", err)
+	}
+	return nil
+}
+
+func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
+	if least := h.patience / 3; time.Until(end) < least {
+		<-ctx.Done() // too little time may be left: the next watch begins with this alert
+		return ctx.Err()
+	}
+	body, err := alertBody(a)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	err = h.to.push(ctx, a, body)
+	h.counts.Pushed(err == nil)
+	return err
+}
+
+// rest waits for d or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// A refusedError says that the receiver does not want this alert, however often
+// it is sent.
+type refusedError struct{ error }
+
+// Unwrap returns the answer.
+func (e *refusedError) Unwrap() error { return e.error }

@@ -1,0 +1,169 @@
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// webhookPatience is how long an alert's receiver may take.
+const webhookPatience = 10 * time.Second
+
+// To makes the pusher of --on-alert, or of --alert-webhook if onAlert is "".
+func To(onAlert, url string, environ []string) pusher {
+	if onAlert != "" {
+		return program{path: onAlert, env: withoutSecrets(environ)}
+	}
+	return webhook{url: url, client: &http.Client{
+		Timeout: webhookPatience,
+		// No redirect is followed: the alert would go to an address that is not in the flags.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// A webhook POSTs alerts.
+type webhook struct {
+	url    string
+	client *http.Client
+}
+
+// String tells the host only: paths of webhooks are secrets.
+func (w webhook) String() string { return hostOf(w.url) }
+
+func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("--alert-webhook is not a URL that can be called")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "engine/"+cli.Version)
+	req.Header.Set("Idempotency-Key", "alert-"+strconv.FormatInt(a.ID, 10))
+	res, err := w.client.Do(req)
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err // the text of the other one holds the URL
+	}
+	if err != nil {
+		return fmt.Errorf("call the webhook: %w", err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
+		switch {
+		case res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooEarly, res.StatusCode == http.StatusTooManyRequests:
+		case res.StatusCode >= 400 && res.StatusCode < 500:
+			return &refusedError{err}
+		}
+		return err
+	}
+	return nil
+}
+
+// A program is run for every alert.
+type program struct {
+	path string
+	env  []string
+}
+
+// String names the program.
+func (p program) String() string { return p.path }
+
+// programRefuses is the exit code by which a program says that it does not want
+// an alert, however often it is asked (EX_DATAERR). After any other it is asked
+// again.
+const programRefuses = 65
+
+// programGrace is how long a program's output is read once it was killed.
+const programGrace = time.Second
+
+func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error {
+	cmd := exec.CommandContext(ctx, p.path)
+	cmd.Dir = filepath.Dir(p.path)
+	cmd.Env = append(slices.Clone(p.env),
+		"ENGINE_ALERT_ID="+strconv.FormatInt(a.ID, 10), "ENGINE_ALERT_KIND="+plain(a.Kind), "ENGINE_ALERT_RUN="+plain(a.Name),
+		"ENGINE_ALERT_WORKFLOW="+plain(a.Workflow), "ENGINE_ALERT_KEY="+plain(a.Key), "ENGINE_ALERT_STEP="+plain(a.Step), "ENGINE_ALERT_CODE="+plain(a.Code),
+	)
+	cmd.Stdin = bytes.NewReader(append(body, '\n'))
+	said := &tail{most: 2 << 10}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = ownGroup()
+	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.WaitDelay = programGrace
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
+		return nil // it ended well; a child of it kept the output open
+	case ctx.Err() != nil:
+		return fmt.Errorf("run %s: it took too long and was ended%s", filepath.Base(p.path), said.text())
+	}
+	failure := fmt.Errorf("run %s: %w%s", filepath.Base(p.path), err, said.text())
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == programRefuses {
+		return &refusedError{failure}
+	}
+	return failure
+}
+
+// plain is text as an environment variable can hold it.
+func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+
+// withoutSecrets returns an environment without the variables that open the state.
+func withoutSecrets(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return dsl.ReservedEnv(name)
+	})
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	most int
+	kept []byte
+}
+
+// Write keeps the end.
+func (t *tail) Write(b []byte) (int, error) {
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - t.most; over > 0 {
+		t.kept = slices.Delete(t.kept, 0, over)
+	}
+	return len(b), nil
+}
+
+// text gives what was kept as the end of a sentence.
+func (t *tail) text() string {
+	s := strings.TrimSpace(string(t.kept))
+	if s == "" {
+		return ""
+	}
+	return ": " + render.Clean(s)
+}
+
+// hostOf is the part of a URL that may be shown: paths and queries hold tokens.
+func hostOf(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	host, _, _ = strings.Cut(host, "?")
+	if _, after, ok := strings.Cut(host, "@"); ok {
+		host = after
+	}
+	return fmt.Sprintf("%s://%s", scheme, host)
+}

@@ -1,0 +1,66 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
+)
+
+// checkAgents starts every agent that a run would call, so that an agent that cannot
+// be called is found before the run begins. It calls say with the agents that it waits
+// for.
+func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
+	specs, err := engine.AgentSpecs(wf, vars)
+	if err != nil || len(specs) == 0 {
+		return err
+	}
+	say(startingText(words.Sorted(specs)))
+	return startAgents(ctx, pool, specs)
+}
+
+// startAgents starts agents at the same time: each is a process, and starting one
+// takes a tenth of a second or more.
+func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invoke.AgentSpec) error {
+	names := words.Sorted(specs)
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { errs[i] = pool.Check(ctx, specs[name]) })
+	}
+	all.Wait()
+	var found diag.Diagnostics
+	for i, name := range names {
+		switch {
+		case errs[i] == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			summary, detail := module.ExplainAgent(module.UsedAgent{AgentUse: dsl.AgentUse{Name: name, Plugin: specs[name].Plugin}, Err: errs[i]})
+			found = append(found, diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail})
+		}
+	}
+	if len(found) > 0 {
+		return cli.Problems(found)
+	}
+	return nil
+}
+
+// startingText says which agents are starting.
+func startingText(names []string) string {
+	const most = 8
+	shown := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("Starting %s: %s.", render.Count(len(names), "agent"), shown)
+}

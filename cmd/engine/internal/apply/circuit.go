@@ -1,0 +1,27 @@
+package apply
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+// circuitObserver tells the loop about circuit breakers.
+type circuitObserver struct{ to chan<- render.Circuit }
+
+var _ agents.Observer = circuitObserver{}
+
+// CircuitChanged passes the change on, unless nobody listens.
+func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
+	select {
+	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:
+	default:
+	}
+}
+
+// ProcessStarted does nothing.
+func (circuitObserver) ProcessStarted(agents.ProcessInfo) {}
+
+// ProcessEnded does nothing.
+func (circuitObserver) ProcessEnded(agents.ProcessInfo, error) {}

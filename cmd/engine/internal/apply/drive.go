@@ -1,0 +1,227 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/follow"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// adoptEvery is the pause between two attempts to get a run whose owner is gone.
+const adoptEvery = 2 * time.Second
+
+// run works until the run has ended, needs a human, or the user stops it. If
+// another process holds the embedded state and already works on the run, it
+// looks on, and takes the state over when that process goes.
+func (w *work) run(ctx context.Context) (follow.Outcome, error) {
+	for {
+		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
+		var locked *sqlite.LockedError
+		if errors.As(err, &locked) {
+			end, done, err := lookOn(ctx, w, locked)
+			if err != nil || done {
+				return end, err
+			}
+			continue
+		}
+		if err != nil {
+			return follow.Outcome{}, err
+		}
+		if !w.begun {
+			session.NotePlace(w.a, s)
+		}
+		end, err := w.with(ctx, s)
+		s.Close()
+		return end, err
+	}
+}
+
+// with works on an open store.
+func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, error) {
+	logs := engine.NewLogKeeper(s.Store, w.a.Logger())
+	pool := engines.NewPool(w.a, w.r.Catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.Ceilings)
+	defer pool.Close()
+	defer engines.KeepLogs(ctx, logs)()
+	err := interruptible(ctx, w, func(ctx context.Context) error { return checkAgents(ctx, pool, w.r.Workflow, w.r.Vars, w.starting) })
+	if err != nil {
+		return follow.Outcome{}, err
+	}
+	node, err := engines.NewNode(w.a, s, pool, engines.Parts{
+		Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, Alone: w.o.Only}),
+	})
+	if err != nil {
+		return follow.Outcome{}, err
+	}
+	nodeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(nodeCtx) }()
+	e := &engineRun{node: node, stop: stop, ended: ended}
+	defer leave(ctx, w, s, e)
+	select {
+	case <-node.Ready():
+	case err := <-ended:
+		close(ended)
+		return follow.Outcome{}, s.Wrap("start", err)
+	}
+	return w.drive(ctx, s, e)
+}
+
+// drive submits the run and follows it.
+func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (follow.Outcome, error) {
+	var run store.RunRow
+	err := interruptible(ctx, w, func(ctx context.Context) (err error) {
+		run, err = w.submit(ctx, s, e.node)
+		return err
+	})
+	if err != nil {
+		return follow.Outcome{}, err
+	}
+	followCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan follow.Followed, 1)
+	go func() { ends <- w.follow(followCtx, s, e.node, run.Run) }()
+	adopts := make(chan error, 1)
+	var adopting bool
+	ticker := time.NewTicker(follow.TickEvery)
+	defer ticker.Stop()
+	timeout, stopTimer := w.timeout()
+	defer stopTimer()
+	nextAdopt := w.a.Now()
+	for {
+		select {
+		case fn := <-w.Updates:
+			fn()
+		case c := <-w.circuits:
+			w.View.Circuit(c)
+		case f := <-ends:
+			if f.Err != nil && f.State == nil {
+				return follow.Outcome{}, f.Err
+			}
+			return follow.Outcome{Run: run.Name, State: f.State}, nil
+		case err := <-e.ended: // stopped, and everything in flight has ended
+			close(e.ended)
+			if err != nil && !e.stopped {
+				return follow.Outcome{}, s.Wrap("run the engine", err)
+			}
+			return w.last(ctx, s, run)
+		case <-w.stops:
+			interrupt(w, e)
+		case <-timeout:
+			w.timedOut()
+			if !e.stopped {
+				interrupt(w, e)
+			}
+		case err := <-adopts:
+			adopting = false
+			if err != nil && !errors.Is(err, engine.ErrNotOwner) && permanent(err) {
+				return follow.Outcome{}, err
+			}
+		case <-ticker.C:
+			now := w.a.Now()
+			w.View.Tick(now)
+			w.tellTaken(ctx, s, w.own)
+			if err := e.node.Quarantined()[run.Run]; err != nil {
+				return follow.Outcome{}, err
+			}
+			if !adopting && !e.stopped && !run.State.NeedsHuman() && !now.Before(nextAdopt) {
+				adopting, nextAdopt = true, now.Add(adoptEvery)
+				go func() { adopts <- adopt(followCtx, s, e.node, run) }()
+			}
+		}
+	}
+}
+
+// follow shows the run's facts until it has ended or needs a human. A store
+// that does not answer is asked again.
+func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
+	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
+		return node.Follow(ctx, run, from, fn, o)
+	})
+}
+
+// adopt makes the node the owner of a run whose owner is gone. A look at its
+// row comes first: it costs less than reading the run.
+func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store.RunRow) error {
+	row, err := s.Store.Find(ctx, run.Name)
+	if err != nil {
+		return s.Wrap("look at the run", err)
+	}
+	if row.State.Final() || row.OwnerAlive {
+		return nil
+	}
+	return node.Adopt(ctx, run.Run)
+}
+
+// submit takes over the open runs that no engine owns, and then starts the run, or
+// finds the one that exists.
+func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node) (store.RunRow, error) {
+	if err := inTime(ctx, w, s); err != nil {
+		return store.RunRow{}, err
+	}
+	if !w.o.Only {
+		if _, err := node.TakeOver(ctx); err != nil {
+			return store.RunRow{}, s.Wrap("take over open runs", err)
+		}
+	}
+	sub, err := node.Submit(ctx, engine.Submission{
+		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
+	})
+	if err != nil && sub.Run != 0 {
+		sub, err = reread(ctx, w, s, sub, err)
+		if err != nil {
+			return store.RunRow{}, err
+		}
+	}
+	if err != nil {
+		return store.RunRow{}, s.Wrap("start the run", err)
+	}
+	row, err := findAgain(ctx, s, sub.Name)
+	if err != nil {
+		return store.RunRow{}, unsure(w, s, sub.Name, err)
+	}
+	if sub.Exists {
+		if err := attach(ctx, w, s, row); err != nil {
+			return store.RunRow{}, err
+		}
+	}
+	w.own = row.Run
+	w.begin(row, sub.Exists)
+	w.tellTaken(ctx, s, w.own)
+	return row, nil
+}
+
+// findAgain finds a run that is known to be there. A store that does not answer
+// is asked again until ctx ends.
+func findAgain(ctx context.Context, s *session.Session, name string) (store.RunRow, error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		row, err := s.Store.Find(ctx, name)
+		if err == nil || permanent(err) || ctx.Err() != nil {
+			return row, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// permanent reports whether asking the store again would bring the same error.
+func permanent(err error) bool {
+	var run *journal.RunError
+	var key *crypt.KeyError
+	return errors.As(err, &run) || errors.As(err, &key) || errors.Is(err, store.ErrNotFound)
+}

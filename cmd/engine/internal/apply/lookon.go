@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/follow"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store/sqlite"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// errFree ends looking on: the process that held the state has gone.
+var errFree = errors.New("the state is free")
+
+// lookOn follows the run while another process holds the embedded state and works on
+// it. done is false if that process has ended before the run. lookOn returns locked if
+// the run does not exist yet.
+func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
+	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
+	if err != nil {
+		return follow.Outcome{}, false, locked
+	}
+	defer s.Close()
+	row, err := earlierRun(ctx, w, s)
+	if err != nil {
+		return follow.Outcome{}, false, err
+	}
+	if row == nil {
+		return follow.Outcome{}, false, locked
+	}
+	if err := attach(ctx, w, s, *row); err != nil {
+		return follow.Outcome{}, false, err
+	}
+	w.begin(*row, true)
+	followCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go awaitFree(followCtx, w, cancel)
+	ends := make(chan follow.Followed, 1)
+	go func() {
+		ends <- w.Following(followCtx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
+			o.Poll = 500 * time.Millisecond
+			return journal.Follow(ctx, s.Store, s.Sealer, s.Defs, row.Run, from, fn, o)
+		})
+	}()
+	ticker := time.NewTicker(follow.TickEvery)
+	defer ticker.Stop()
+	timeout, stopTimer := w.timeout()
+	defer stopTimer()
+	for {
+		select {
+		case fn := <-w.Updates:
+			fn()
+		case f := <-ends:
+			switch {
+			case f.Err == nil:
+				return follow.Outcome{Run: row.Name, State: f.State}, true, nil
+			case errors.Is(context.Cause(followCtx), errFree):
+				return follow.Outcome{}, false, nil
+			}
+			return follow.Outcome{}, false, f.Err
+		case <-w.stops: // no attempt of this process is running: leave
+			end, err := w.last(ctx, s, *row)
+			return end, true, err
+		case <-timeout:
+			w.timedOut()
+			end, err := w.last(ctx, s, *row)
+			return end, true, err
+		case <-ticker.C:
+			w.View.Tick(w.a.Now())
+		}
+	}
+}
+
+// awaitFree tries the lock of the embedded state until it is free.
+func awaitFree(ctx context.Context, w *work, free context.CancelCauseFunc) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
+			if err == nil {
+				s.Close()
+				free(errFree)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package apply
+
+import (
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// applyLease is how long an apply counts as alive after its last sign of life.
+// It is shorter than that of serve: a person probably watches, and starts the command
+// again when it was killed.
+const applyLease = 10 * time.Second
+
+// Options are the flags of apply.
+type Options struct {
+	Workflow string
+	Values   []module.Value
+	RunID    string
+	Confirm  bool
+	Only     bool
+	Detach   bool
+	Wait     time.Duration // 0 = until the run has ended
+	Agents   module.AgentFlags
+	Ceilings engines.Ceilings
+}
+
+// check refuses flags that cannot be meant.
+func (o *Options) check(a *cli.App) error {
+	switch {
+	case a.JSON && o.Confirm:
+		return cli.Failed("Invalid flag", "--confirm cannot be combined with --json.")
+	case o.Wait < 0:
+		return cli.Failed("Invalid flag", "--wait-timeout must be above zero.")
+	case o.Detach && (o.Wait > 0 || o.Only):
+		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
+	}
+	if _, given := naming.ParseRunName(o.RunID); given {
+		return nil // the id of an existing run is a valid --run-id
+	}
+	if err := (naming.Names{Name: o.RunID}).Validate(); err != nil {
+		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
+	}
+	return nil
+}

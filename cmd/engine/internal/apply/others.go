@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// others is what an apply knows of the runs that it works on in addition to its own:
+// runs that it has taken over and not yet named to the user, and their calls in flight.
+type others struct {
+	engine.NoObserver
+
+	mu    sync.Mutex // protects following fields
+	taken []status.RunID
+	calls map[otherCall]time.Time // complete-by
+}
+
+// An otherCall is a call in flight of another run.
+type otherCall struct {
+	run          status.RunID
+	step, action string
+	undo         bool
+}
+
+func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
+
+// FactKinds lists the kinds of facts that it needs.
+func (o *others) FactKinds() story.FactKinds {
+	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
+}
+
+// Facts notes what was taken over and what is called.
+func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range facts {
+		f := &facts[i]
+		call := otherCall{run: run, step: f.Step, action: f.Action, undo: f.Undo}
+		switch f.Kind {
+		case story.FactRunTakenOver:
+			o.taken = append(o.taken, run)
+		case story.FactAttemptStarted:
+			o.calls[call] = f.CompleteBy
+		case story.FactAttemptFinished:
+			delete(o.calls, call)
+		}
+	}
+}
+
+// fresh returns the runs that were taken over since the last time, without the
+// command's own.
+func (o *others) fresh(own status.RunID) []status.RunID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	runs := slices.DeleteFunc(o.taken, func(run status.RunID) bool { return run == own })
+	o.taken = nil
+	return runs
+}
+
+// out returns the calls in flight of runs other than the command's own, and when the
+// last of them must have ended. The call that may last longest comes first.
+func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for c, by := range o.calls {
+		if c.run != own {
+			calls = append(calls, c)
+			until = latest(until, by)
+		}
+	}
+	slices.SortFunc(calls, func(a, b otherCall) int {
+		return cmp.Or(o.calls[b].Compare(o.calls[a]), cmp.Compare(a.run, b.run), strings.Compare(a.step, b.step))
+	})
+	return calls, until
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// mostNamed is how many runs, or calls, are named one by one.
+const mostNamed = 8
+
+// tellTaken names the runs that were taken over since the last time, each with the
+// step at which it stood. own is the command's run; 0 = not known yet.
+func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
+	runs := w.others.fresh(own)
+	for _, run := range runs[:min(len(runs), mostNamed)] {
+		w.View.Note("Going on with " + w.takenText(ctx, s, run))
+	}
+	if more := len(runs) - mostNamed; more > 0 {
+		w.View.Note(fmt.Sprintf("Going on with %s more that no engine owned. `engine list --status open` names them.", render.Count(more, "open run")))
+	}
+}
+
+// takenText names a run that was taken over. What cannot be read is left out: the
+// run goes on all the same.
+func (w *work) takenText(ctx context.Context, s *session.Session, run status.RunID) string {
+	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(run), 10))
+	if err != nil {
+		w.a.Logger().Debug("look up the name of a run", "run", naming.RunName(run), "error", err)
+		return fmt.Sprintf("run %s, which no engine owned.", naming.RunName(run))
+	}
+	w.a.Runs.Name(row)
+	key := ""
+	if row.Key != "" {
+		key = ", key " + render.Clean(row.Key)
+	}
+	text := fmt.Sprintf("run %s of workflow %s%s, which no engine owned", render.Clean(row.Name), render.Clean(row.WorkflowName), key)
+	steps, err := s.Store.StepRows(ctx, run)
+	if err != nil {
+		w.a.Logger().Debug("look up the steps of a run", "run", row.Name, "error", err)
+		return text + "."
+	}
+	if at := standsAt(steps); at != "" {
+		text += "; it stood at " + at
+	}
+	return text + ". --only leaves such runs alone."
+}
+
+// standsAt names the steps that a run is at: those that have begun and not ended,
+// or else the first that has not begun.
+func standsAt(steps []store.StepView) string {
+	var begun []string
+	next := ""
+	for _, s := range steps {
+		switch s.State {
+		case status.StepPending:
+			next = cmp.Or(next, s.Name)
+		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing: // a for_each step only waits for its instances
+			begun = append(begun, render.Clean(s.Name)+" ("+s.State.String()+")")
+		}
+	}
+	switch {
+	case len(begun) > mostNamed:
+		return fmt.Sprintf("%s and %d more", strings.Join(begun[:mostNamed], ", "), len(begun)-mostNamed)
+	case len(begun) > 0:
+		return strings.Join(begun, ", ")
+	case next != "":
+		return render.Clean(next) + " (not begun)"
+	}
+	return ""
+}
+
+// waitingFor says for which calls of other runs the command still waits, and for
+// how long at most; "" = for none.
+func (w *work) waitingFor(own status.RunID) string {
+	calls, until := w.others.out(own)
+	if len(calls) == 0 {
+		return ""
+	}
+	var names []string
+	for _, c := range calls[:min(len(calls), mostNamed)] {
+		what := c.step
+		if c.undo {
+			what = "the undo of " + c.step
+		}
+		names = append(names, fmt.Sprintf("%s (%s) of run %s", render.Clean(what), render.Clean(c.action), w.a.Runs.NameOf(c.run)))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(calls) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("Nothing more is started. Waiting for %s, until %s at the latest; then what is open is handed back. Ctrl-C leaves now.",
+		text, render.Clock(until, w.a.Now()))
+}

@@ -1,0 +1,57 @@
+package apply
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// rereadPatience is how long a run that was sent and not answered is looked for.
+const rereadPatience = 5 * time.Second
+
+// recordRun leaves the run in the state. A signal ends it also while the state does
+// not answer. Whether the run has landed is then not known, and the error says so.
+func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // from now on a signal ends the process
+	all, err := engine.EnqueueAll(ctx, engines.Visitor(w.a, s, w.o.Ceilings.To(engine.Options{Lease: applyLease})), []engine.Submission{{
+		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
+	}})
+	sub := all[0]
+	switch {
+	case sub.Err == nil:
+		if err != nil { // the run is recorded all the same
+			w.a.Logger().Debug("end the membership", "error", err)
+		}
+		return sub.Submitted, nil
+	case sub.Run == 0:
+		return store.Submitted{}, s.Wrap("record the run", sub.Err)
+	}
+	return reread(ctx, w, s, sub.Submitted, sub.Err)
+}
+
+// reread asks once more for a run that was sent and not answered, also after a
+// signal.
+func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitted, why error) (store.Submitted, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
+	defer cancel()
+	row, err := s.Store.Find(ctx, sub.Name)
+	if err == nil && row.Run == sub.Run {
+		return sub, nil
+	}
+	return store.Submitted{}, unsure(w, s, sub.Name, why)
+}
+
+// unsure is the error of a run that may have been accepted: the state did not answer.
+func unsure(w *work, s *session.Session, run string, why error) error {
+	return &cli.UnsureError{Run: run, Show: w.lookCommand("show", run), Safe: w.o.RunID != "" || w.r.Workflow.UniqueKey != nil, Place: s.Shown, Err: why}
+}

@@ -1,0 +1,80 @@
+package apply
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/follow"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// finish prints the result and turns it into the exit code.
+func (w *work) finish(end follow.Outcome) error {
+	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
+	if !w.a.JSON {
+		if err := w.a.PrintOutputs(story.Outputs(end.State)); err != nil {
+			return err
+		}
+	}
+	name := render.Clean(end.Run)
+	switch code {
+	case exit.Open:
+		w.remark("Run %s is open and kept. Go on with: %s", name, w.again(end.Run))
+	case exit.Human:
+		w.remark("%s", follow.HumanNote(name, end.State, w.explainCommand(end.Run)))
+	}
+	if code == exit.OK {
+		return nil
+	}
+	return exit.Code(code)
+}
+
+// remark writes a line after the view has ended.
+func (w *work) remark(format string, args ...any) {
+	if j, ok := w.View.(*render.JSON); ok {
+		j.Note(fmt.Sprintf(format, args...))
+		return
+	}
+	w.a.Note(format, args...)
+}
+
+// again is the command that goes on with a run.
+func (w *work) again(run string) string {
+	cmd := "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
+	if len(w.r.Given) > 0 {
+		cmd += " with the same variables"
+	}
+	return cmd
+}
+
+// explainCommand is the command that says what to do about a run.
+func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
+
+// lookCommand is a command that looks at a run of this state.
+func (w *work) lookCommand(name, run string) string {
+	cmd := "engine" + w.globals()
+	if w.a.DSN == "" && w.r.Shown != "." {
+		cmd = "engine --chdir " + words.Quote(w.a.Path(w.r.Shown))
+	}
+	return cmd + " " + name + " " + words.Quote(run)
+}
+
+// globals are the global flags that a suggested command needs. A DSN of PostgreSQL may
+// hold a password, so it is shown as an ellipsis.
+func (w *work) globals() string {
+	s := ""
+	if w.a.Chdir != "" {
+		s += " --chdir " + words.Quote(w.a.Chdir)
+	}
+	if w.a.DSN != "" && w.a.Env("ENGINE_DSN") == "" {
+		t, err := session.Resolve(w.a, ".", ".")
+		if err == nil && t.Postgres == "" {
+			return s + " --dsn " + words.Quote("sqlite:"+t.Shown)
+		}
+		s += " --dsn …"
+	}
+	return s
+}

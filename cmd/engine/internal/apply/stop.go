@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine"
+)
+
+// An engineRun is a node and how to stop it.
+type engineRun struct {
+	node    *engine.Node
+	stop    context.CancelFunc
+	ended   chan error
+	stopped bool
+}
+
+// interruptible calls fn and cancels its context on a signal. The run is not followed
+// yet, so there is nothing to stop in order.
+func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- fn(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-w.stops:
+		cancel()
+		err := <-ended
+		var unsure *cli.UnsureError
+		switch {
+		case err == nil:
+			return cli.Failed("Interrupted", "The run was accepted and is kept; apply goes on with it.")
+		case errors.As(err, &unsure):
+			return err
+		}
+		return cli.Failed("Interrupted", "Nothing was started, as far as is known; applying again is safe where the run has a name or a unique key.")
+	}
+}
+
+// leave stops the node and waits for its end: runs that others may go on with are
+// handed back. Calls of theirs that are out may still end; a signal leaves at
+// once.
+func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
+	e.stop()
+	told := tellWaiting(w, "")
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.ended:
+			w.tellTaken(ctx, s, w.own)
+			return
+		case <-ticker.C:
+			told = tellWaiting(w, told)
+		case <-w.stops:
+			e.node.StopNow()
+		}
+	}
+}
+
+// tellWaiting shows for which calls of other runs the command still waits, unless told
+// is the same text. It returns the text.
+func tellWaiting(w *work, told string) string {
+	calls := w.waitingFor(w.own)
+	if calls != "" && calls != told {
+		w.View.Note(calls)
+	}
+	return calls
+}
+
+// interrupt stops the node: first in order, then at once.
+func interrupt(w *work, e *engineRun) {
+	if e.stopped {
+		e.node.StopNow()
+		return
+	}
+	e.stopped = true
+	w.View.Note("Stopping: nothing more is started, running attempts may still end. Ctrl-C again leaves now; state is kept.")
+	e.stop()
+}

@@ -1,0 +1,80 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/follow"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// work is one apply at work. Its loop runs in one goroutine, which alone calls
+// the view; others send it functions.
+type work struct {
+	*follow.Feed
+	a        *cli.App
+	r        *module.Request
+	o        Options
+	path     string
+	stops    <-chan os.Signal
+	circuits chan render.Circuit
+
+	begun bool // the view knows the run
+
+	own    status.RunID // the command's run; 0 = not known yet
+	others *others      // what else this process works on
+}
+
+// starting shows text while agents start: that takes tenths of a second.
+func (w *work) starting(text string) {
+	if !w.a.JSON {
+		w.View.Note(text)
+	}
+}
+
+// timeout fires when --wait-timeout is over.
+func (w *work) timeout() (<-chan time.Time, func()) {
+	if w.o.Wait == 0 {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(w.o.Wait)
+	return timer.C, func() { timer.Stop() }
+}
+
+// timedOut says that --wait-timeout is over.
+func (w *work) timedOut() {
+	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
+}
+
+// last shows the facts that were recorded while the node stopped, and returns the
+// run's state.
+func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
+	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
+	if err != nil {
+		return follow.Outcome{}, s.Wrap("read the run", err)
+	}
+	if facts := history.Facts(told.Flow, told.Records); len(facts) > w.Seen {
+		w.View.Facts(w.Seen+1, facts[w.Seen:])
+		w.Seen = len(facts)
+	}
+	return follow.Outcome{Run: run.Name, State: told.State}, nil
+}
+
+// begin tells the view of the run, once.
+func (w *work) begin(row store.RunRow, attached bool) {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	w.a.Runs.Follow(row)
+	w.View.Begin(follow.StoryOf(w.r.Workflow, row, attached))
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/regular"
+	"github.com/saga-engine/engine/dsl/diag"
+)
+
+// Version is the version of the engine. A module's required_version is compared with it.
+const Version = "0.1.0"
+
+// KeyVariable holds the key that encrypts sensitive values.
+const KeyVariable = "ENGINE_ENCRYPTION_KEY"
+
+// An App is one invocation of the command.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Lookup         func(string) (string, bool) // an environment variable; false = it is not set
+	Environ        func() []string
+	Now            func() time.Time
+	Exit           func(code int) // ends the process at once
+
+	Private []string // files that open the state, which no secret may name
+
+	Chdir    string
+	DSN      string
+	NoColor  bool
+	JSON     bool
+	LogLevel string
+
+	slog *slog.Logger // see Logger; nil = not made yet
+	Runs *runNames    // which runs log lines are about; made with slog
+	Sink *sink        // where log lines go; made with slog
+
+	// Stream is set by a command whose JSON output is a stream. Failures are written
+	// to it.
+	Stream interface{ Diagnostics(diag.Diagnostics) }
+}
+
+// UserName is who started the command, for people.
+func UserName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+// Finish reports what went wrong, once, and returns the exit code.
+func (a *App) Finish(err error) int {
+	if err == nil {
+		return exit.OK
+	}
+	var code exit.Code
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	a.report(Diagnose(err))
+	var unsure *UnsureError
+	if errors.As(err, &unsure) {
+		return exit.Unsure
+	}
+	return exit.Failed
+}
+
+// Env returns an environment variable; "" = it is not set.
+func (a *App) Env(name string) string {
+	v, _ := a.Lookup(name)
+	return v
+}
+
+// Prepare fills in what the environment says where no flag does, and checks
+// the global flags.
+func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
+	a.fromEnv(cmd, "dsn", "ENGINE_DSN", &a.DSN)
+	a.fromEnv(cmd, "log", "ENGINE_LOG", &a.LogLevel)
+	if _, err := logLevel(a.LogLevel); err != nil {
+		return err
+	}
+	if a.Chdir != "" && !regular.IsDir(a.Chdir) {
+		return Failed("No such directory", "--chdir %s is not a directory.", a.Chdir)
+	}
+	return nil
+}
+
+func (a *App) fromEnv(cmd *cobra.Command, flag, name string, to *string) {
+	if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+		return
+	}
+	if v, ok := a.Lookup(name); ok {
+		*to = v
+	}
+}
+
+// Path resolves a path of the command line against --chdir.
+func (a *App) Path(p string) string {
+	if a.Chdir == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(a.Chdir, p)
+}
+
+// Group runs a command that only has subcommands: it shows help, or says that
+// there is no such subcommand.
+func (a *App) Group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return Failed("Unknown command", "%s has no command %q.%s Run `%s --help` for the list.",
+		cmd.CommandPath(), args[0], diag.DidYouMean(args[0], names), cmd.CommandPath())
+}

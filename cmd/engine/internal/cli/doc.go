@@ -1,0 +1,8 @@
+// Package cli is one invocation of the command: App has its streams, its global flags, its
+// environment and its logger. In: flags and errors. Out: text or JSON on stdout, findings
+// and notes on stderr, and the exit code. It touches the streams and the signals of the
+// process, and opens neither files nor states.
+//
+// All output goes through App, so that --json, --no-color and the rule about escapes hold
+// in every command. An error is reported once, by App.Finish.
+package cli

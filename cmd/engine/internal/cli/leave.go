@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+)
+
+// leaveWithin is the longest time for which a process goes on after a second
+// signal. A state that does not answer, an agent that does not end, or an
+// evaluation that does not return cannot make it longer.
+const leaveWithin = 3 * time.Second
+
+// EndOnSecondSignal makes a second signal end the process, also where the command
+// hangs and does not read the signal. The command has leaveWithin to end in order.
+// A third signal ends the process at once. The returned function undoes this.
+func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
+	over := make(chan struct{})
+	go leave(signals, over, time.After, a.Exit)
+	return func() {
+		signal.Stop(signals)
+		close(over)
+	}
+}
+
+// leave ends the process after the second signal, unless over is closed first.
+func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
+	var late <-chan time.Time
+	for n := 1; ; n++ {
+		select {
+		case <-signals:
+		case <-late:
+			end(exit.Open)
+			return
+		case <-over:
+			return
+		}
+		switch n {
+		case 1:
+		case 2:
+			late = after(leaveWithin)
+		default:
+			end(exit.Open)
+			return
+		}
+	}
+}

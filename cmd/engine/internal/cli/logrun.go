@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// runNames keeps, for log lines, the public names of runs, and which run a view shows.
+// The view shows the alerts of that run itself, so the log leaves them out. Until it is
+// known which run that is, alerts wait.
+type runNames struct {
+	mu      sync.Mutex // protects following fields
+	names   map[status.RunID]string
+	shown   string // public name; "" = none
+	waiting bool   // a view is about to show a run
+	alerts  []func()
+}
+
+// Expect makes alerts wait until Follow or Release is called.
+func (s *runNames) Expect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = true
+}
+
+// Follow says which run the view shows.
+func (s *runNames) Follow(row store.RunRow) {
+	s.Name(row)
+	s.mu.Lock()
+	s.shown = row.Name
+	s.mu.Unlock()
+	s.flush()
+}
+
+// Release says that no view shows anything any more.
+func (s *runNames) Release() {
+	s.mu.Lock()
+	s.shown = ""
+	s.mu.Unlock()
+	s.flush()
+}
+
+// flush writes the alerts that have waited, except those of the run that is shown.
+func (s *runNames) flush() {
+	s.mu.Lock()
+	alerts := s.alerts
+	s.alerts, s.waiting = nil, false
+	s.mu.Unlock()
+	for _, write := range alerts {
+		write()
+	}
+}
+
+// Name notes the public names of runs.
+func (s *runNames) Name(rows ...store.RunRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rows {
+		s.names[r.Run] = r.Name
+	}
+}
+
+// NameOf is the public name of a run, or its id if the name is not known. Commands
+// accept both.
+func (s *runNames) NameOf(run status.RunID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[run]; ok {
+		return render.Clean(name)
+	}
+	return naming.RunName(run)
+}
+
+// public replaces an internal run id by the public name if it is known. `engine show`
+// accepts both.
+func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
+	id, ok := a.Value.Any().(status.RunID)
+	if !ok {
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[id]; ok {
+		a.Value = slog.StringValue(name)
+	}
+	return a
+}
+
+// keep reports whether an alert must not be written now: either the view shows it, or
+// keep has stored write, and flush calls it later.
+func (s *runNames) keep(run slog.Value, write func()) bool {
+	const most = 1000
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting && len(s.alerts) < most {
+		s.alerts = append(s.alerts, write)
+		return true
+	}
+	name := run.String()
+	if id, ok := run.Any().(status.RunID); ok {
+		name = s.names[id]
+	}
+	return !s.waiting && s.shown != "" && s.shown == name
+}
+
+// A runHandler leaves out alerts that a view shows.
+type runHandler struct {
+	slog.Handler
+	runs *runNames
+}
+
+// Handle writes the record unless it is an alert that the view shows.
+func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "alert" {
+		var run slog.Value
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "run" {
+				run = a.Value
+			}
+			return true
+		})
+		again := r.Clone()
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // there is no other place to report it
+			return nil
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs keeps the handler around the new one.
+func (h runHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return runHandler{h.Handler.WithAttrs(attrs), h.runs}
+}
+
+// WithGroup keeps the handler around the new one.
+func (h runHandler) WithGroup(name string) slog.Handler {
+	return runHandler{h.Handler.WithGroup(name), h.runs}
+}

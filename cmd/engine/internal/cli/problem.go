@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl/diag"
+)
+
+// A Problem is diagnostics as an error. Unlike *diag.DiagnosticsError it may
+// carry warnings in addition to the errors.
+type Problem struct{ Diags diag.Diagnostics }
+
+// Error returns the diagnostics, one a line.
+func (p *Problem) Error() string {
+	lines := make([]string, len(p.Diags))
+	for i, d := range p.Diags {
+		lines[i] = d.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Problems returns diagnostics as an error.
+func Problems(diags diag.Diagnostics) error { return &Problem{diags} }
+
+// Failed returns an error of one diagnostic.
+func Failed(summary, format string, args ...any) error {
+	return &Problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
+}
+
+// A StoreError is an error of the store, with what was done.
+type StoreError struct {
+	Doing string
+	Shown string // the store, as messages call it
+	Err   error
+}
+
+// Error names the store.
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("%s (%s): %v", e.Doing, e.Shown, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// An UnsureError says that a run was sent to the state, and the state did not answer.
+// The run may have been accepted.
+type UnsureError struct {
+	Run   string
+	Show  string // the command that tells
+	Safe  bool   // applying again cannot make a second run
+	Place string // where the state is
+	Err   error
+}
+
+// Error says what is not known.
+func (e *UnsureError) Error() string {
+	return fmt.Sprintf("run %s may have been accepted: %v", e.Run, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnsureError) Unwrap() error { return e.Err }
+
+func (e *UnsureError) explain() (summary, detail string) {
+	again := "Applying again is safe: it finds the run if it is there."
+	if !e.Safe {
+		again = "Look before you apply again: without a unique key or --run-id that would make a second run."
+	}
+	return "Run may have been accepted", fmt.Sprintf("%s did not answer when run %s was recorded there (%s). `%s` tells whether it was. %s",
+		e.Place, render.Clean(e.Run), strings.TrimSuffix(render.Clean(e.Err.Error()), "."), e.Show, again)
+}

@@ -1,0 +1,60 @@
+package runs
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// completePatience is how long a shell waits for the names of runs. Without
+	// them it completes nothing.
+	completePatience = 2 * time.Second
+	// maxCompleted is how many runs are offered, the newest.
+	maxCompleted = 200
+)
+
+// completeRuns offers the names of runs to a command whose first argument is RUN.
+// A state that is not there or does not answer offers none, without a word: a
+// message would appear in the middle of what the user types.
+func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || a.Prepare(cmd, nil) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.Stderr = io.Discard
+	ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
+	defer cancel()
+	s, err := session.OpenReader(ctx, a, ".", ".")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer s.Close()
+	rows, err := s.Store.Runs(ctx, store.RunFilter{Limit: maxCompleted})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, r := range rows {
+		if name := render.Clean(r.Name); strings.HasPrefix(name, typed) {
+			names = append(names, name+"\t"+words.Join(" ", r.WorkflowName, r.State.String(), render.Clean(r.Key)))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// takesRun gives the command the completion of its argument RUN.
+func takesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return completeRuns(a, cmd, args, typed)
+	}
+	return cmd
+}

@@ -1,0 +1,139 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+type listOptions struct {
+	status        []string
+	workflow, key string
+	since         string
+	limit         int
+	alerts        bool
+}
+
+// List is `engine list`: lists runs or alerts.
+func List(a *cli.App) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, newest first",
+		Long: `Lists runs, newest first. --status takes what a run's status may be, and two words that mean
+several: open = whatever has not ended; attention = whatever needs a person: runs
+that are parked, whose undo failed, that are past their deadline, or that no living
+engine has the agents of.
+
+--alerts lists what an operator was told instead, newest first: parked,
+compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
+		Args: cli.Wants(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.alerts {
+				return listAlerts(cmd.Context(), a, o)
+			}
+			return list(cmd.Context(), a, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.status, "status", nil, "only runs of this status, such as running,parked; also open, attention")
+	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
+	f.StringVar(&o.key, "key", "", "only runs with this unique key")
+	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 2026-03-14T10:00:00Z")
+	f.IntVar(&o.limit, "limit", 100, "at most this many")
+	f.BoolVar(&o.alerts, "alerts", false, "list alerts instead of runs")
+	return cmd
+}
+
+func list(ctx context.Context, a *cli.App, o listOptions) error {
+	filter, err := runFilter(a, o)
+	if err != nil {
+		return err
+	}
+	s, err := session.OpenReader(ctx, a, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	runs, err := s.Store.Runs(ctx, filter)
+	if err != nil {
+		return s.Wrap("list runs", err)
+	}
+	if slices.Contains(o.status, history.Attention) {
+		if runs, err = history.WithOverdue(ctx, s, filter, runs); err != nil {
+			return err
+		}
+	}
+	if a.JSON {
+		out := make([]map[string]any, len(runs))
+		for i, r := range runs {
+			out[i] = history.RowJSON(r)
+		}
+		return a.PrintJSON(map[string]any{"runs": out})
+	}
+	if len(runs) == 0 {
+		a.Note("No runs.")
+		return nil
+	}
+	table := render.Table{Head: []string{"RUN", "WORKFLOW", "STATUS", "KEY", "CREATED", "TOOK"}}
+	for _, r := range runs {
+		took := ""
+		if !r.FinishedAt.IsZero() {
+			took = render.Took(r.FinishedAt.Sub(r.CreatedAt))
+		}
+		table.Add(r.Name, r.WorkflowName, history.StatusText(r), r.Key, words.Stamp(r.CreatedAt), took)
+	}
+	return table.Write(a.Stdout)
+}
+
+func runFilter(a *cli.App, o listOptions) (store.RunFilter, error) {
+	f := store.RunFilter{Workflow: o.workflow, Key: o.key, Limit: o.limit}
+	if o.limit < 1 || o.limit > 10000 {
+		return f, cli.Failed("Invalid flag", "--limit must be between 1 and 10000, not %d.", o.limit)
+	}
+	for _, name := range o.status {
+		if name == "open" {
+			f.States = append(f.States, history.OpenStates()...)
+			continue
+		}
+		if name == history.Attention {
+			f.States = append(f.States, history.AttentionStates()...)
+			continue
+		}
+		s, ok := status.ParseRunState(name)
+		if !ok {
+			return f, cli.Failed("Invalid flag", "--status %q is no status of a run.%s They are: open, attention, %s.",
+				name, diag.DidYouMean(name, append(history.StateNames(), "open", history.Attention)), strings.Join(history.StateNames(), ", "))
+		}
+		f.States = append(f.States, s)
+	}
+	var err error
+	f.Since, err = sinceFlag(a, o.since)
+	return f, err
+}
+
+// sinceFlag reads --since; zero = it is not given.
+func sinceFlag(a *cli.App, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return a.Now().Add(-d), nil
+	}
+	return time.Time{}, cli.Failed("Invalid flag", "--since must be a duration such as 24h or a time such as 2026-03-14T10:00:00Z, not %q.", text)
+}

@@ -1,0 +1,170 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
+)
+
+type logsOptions struct {
+	step   string
+	follow bool
+}
+
+// Logs is `engine logs`: shows what agents logged for a run.
+func Logs(a *cli.App) *cobra.Command {
+	var o logsOptions
+	cmd := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "Show what agents logged while they worked on a run",
+		Long: fmt.Sprintf(`Shows the lines that agents logged while they worked on a run's calls, without
+secrets and sensitive values, and what they printed meanwhile, such as a panic.
+The last %d lines of a run are kept.
+
+--follow goes on until the run has ended or needs a human; Ctrl-C ends it with
+exit code 6.`, storekit.MaxLogLines),
+		Args: cli.Wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error { return agentLogs(cmd.Context(), a, args[0], o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.step, "step", "", "only of this step, or of this instance of one")
+	f.BoolVar(&o.follow, "follow", false, "go on as lines come")
+	return takesRun(a, cmd)
+}
+
+const (
+	logPage  = 500
+	logPause = 500 * time.Millisecond // between two looks
+)
+
+// logLag is how many looks in a row must find nothing new when a run is over:
+// lines are stored about a second after they were logged.
+const logLag = 4
+
+func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
+	if o.follow && a.JSON {
+		return cli.Failed("Invalid flag", "--follow cannot be combined with --json.")
+	}
+	s, err := session.OpenReader(ctx, a, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	row, err := history.Find(ctx, a, s, name)
+	if err != nil {
+		return err
+	}
+	if o.step != "" {
+		r, err := history.Read(ctx, s, row)
+		if err != nil {
+			return err
+		}
+		if err := r.Knows(o.step); err != nil {
+			return err
+		}
+	}
+	if o.follow {
+		return followLogs(ctx, a, s, row, o.step)
+	}
+	if a.JSON {
+		list := []map[string]any{}
+		_, err := logs(ctx, s, row, o.step, 0, func(l store.LogLine) error {
+			list = append(list, map[string]any{
+				"at": l.At.UTC(), "step": l.Step, "attempt": l.Attempt, "level": l.Level, "message": l.Message,
+			})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return a.PrintJSON(map[string]any{"run": row.Name, "logs": list})
+	}
+	last, err := logs(ctx, s, row, o.step, 0, func(l store.LogLine) error { return printLog(a, l) })
+	if err == nil && last == 0 {
+		a.Note("No agent has logged anything for run %s.", row.Name)
+	}
+	return err
+}
+
+// logs calls fn for the log lines of a run after the one with that number, and
+// returns the number of the last line there is.
+func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
+	for {
+		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)
+		if err != nil {
+			return after, s.Wrap("read the logs", err)
+		}
+		for _, l := range lines {
+			after = l.ID
+			if step != "" && l.Step != step && !strings.HasPrefix(l.Step, step+"[") {
+				continue
+			}
+			if err := fn(l); err != nil {
+				return after, err
+			}
+		}
+		if len(lines) < logPage {
+			return after, nil
+		}
+	}
+}
+
+// followLogs prints lines as they come, until nothing more can come.
+func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, step string) error {
+	stops := make(chan os.Signal, 1)
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(stops)
+	defer a.EndOnSecondSignal(syscall.SIGHUP)()
+	ticker := time.NewTicker(logPause)
+	defer ticker.Stop()
+	after, over := int64(0), 0
+	for {
+		last, err := logs(ctx, s, row, step, after, func(l store.LogLine) error { return printLog(a, l) })
+		if err != nil {
+			return err
+		}
+		if over > 0 && last == after {
+			if over++; over > logLag {
+				return nil
+			}
+		}
+		after = last
+		if row, err = s.Store.Find(ctx, row.Name); err != nil {
+			return s.Wrap("find the run", err)
+		}
+		if over == 0 && (row.State.Final() || row.State.NeedsHuman()) {
+			over = 1
+		}
+		select {
+		case <-stops:
+			return exit.Code(exit.Open)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// printLog prints one line; what could steer a terminal is taken out.
+func printLog(a *cli.App, l store.LogLine) error {
+	call := ""
+	if l.Step != "" { // else it may be about several calls
+		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)
+	}
+	return a.Print("%s %s\n", l.At.UTC().Format("2006-01-02 15:04:05.000Z"),
+		render.Clean(fmt.Sprintf("%-5s %s%s", l.Level, call, l.Message)))
+}

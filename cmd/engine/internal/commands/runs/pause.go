@@ -1,0 +1,37 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Pause is `engine pause`: keeps a run from starting steps.
+func Pause(a *cli.App) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause RUN",
+		Short: "Start nothing more of a run until it is resumed",
+		Long: `Holds a run: attempts in flight may end, nothing new is started, neither work nor
+undo. Deadlines go on; one that passes turns the run to its undo, which starts
+when the run is resumed.`,
+		Args: cli.Wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := verbs.CheckReason(reason, ""); err != nil {
+				return err
+			}
+			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "pause", Run: args[0],
+				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
+					return machine.PauseRequested{By: by, Reason: reason}, nil
+				}})
+		},
+	}
+	verbs.ReasonFlag(cmd, &reason)
+	return takesRun(a, cmd)
+}

@@ -1,0 +1,48 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Retry is `engine retry`: repeats what failed.
+func Retry(a *cli.App) *cobra.Command {
+	var step, reason string
+	var newKey bool
+	var extend verbs.Span
+	cmd := &cobra.Command{
+		Use:   "retry RUN",
+		Short: "Go on with a parked run from its failed step",
+		Long: `Gives the failed steps of a parked run, or the one that --step names, a fresh
+round of attempts and a fresh deadline. Steps that have finished are never run
+again. The idempotency key stays the same, so that the far side sees the same
+call; --new-key changes it, which is refused while the step may have taken
+effect.
+
+If the run's own deadline has passed, --extend says by how much from now.`,
+		Args: cli.Wants("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := verbs.CheckReason(reason, ""); err != nil {
+				return err
+			}
+			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "retry", Run: args[0], Step: step,
+				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
+					return machine.RetryRequested{Step: step, NewKey: newKey, Extend: time.Duration(extend), By: by, Reason: reason}, nil
+				}})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&step, "step", "", "only this step, or this instance of one: charge, 'seat[\"B7\"]'")
+	f.BoolVar(&newKey, "new-key", false, "call under another idempotency key")
+	verbs.ExtendFlag(cmd, &extend)
+	verbs.ReasonFlag(cmd, &reason)
+	return takesRun(a, cmd)
+}

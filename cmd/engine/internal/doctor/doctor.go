@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+)
+
+// Run makes a checkup of the state, its engines and its open runs, and prints the
+// findings. An error among them makes the exit code 1.
+func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
+	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
+	s, err := session.OpenReader(ctx, a, ".", ".")
+	if err != nil {
+		for _, d := range cli.Diagnose(err) {
+			c.say("state", health.Error, "", "%s. %s", d.Summary, d.Detail)
+		}
+		return c.report()
+	}
+	defer s.Close()
+	c.s = s
+	c.say("state", health.OK, "", "%s answers.", s.Shown)
+	for _, check := range []func(context.Context) error{
+		c.settings, c.key, c.engines, c.leases, c.runs, c.histories, c.definitions, c.redundancy,
+		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
+	} {
+		if err := check(ctx); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			for _, d := range cli.Diagnose(err) {
+				c.say("state", health.Error, "", "%s. %s", d.Summary, d.Detail)
+			}
+		}
+	}
+	return c.report()
+}
+
+// settings adds what the store finds wrong with its own settings.
+func (c *checkup) settings(ctx context.Context) error {
+	e, ok := c.s.Store.Store.(health.Examiner)
+	if !ok {
+		return nil
+	}
+	found, err := e.Examine(ctx)
+	if err != nil {
+		return c.s.Wrap("examine the state", err)
+	}
+	c.found = append(c.found, found...)
+	return nil
+}
+
+// key checks that this machine can decrypt the state.
+func (c *checkup) key(ctx context.Context) error {
+	err := c.s.RightKey(ctx)
+	var p *cli.Problem
+	if errors.As(err, &p) {
+		c.say("key", health.Error, "", "%s", p.Diags[0].Detail)
+		return nil
+	}
+	if err == nil && c.s.Sealer != nil {
+		c.say("key", health.OK, "", "The encryption key is the one of the state.")
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/memory"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// S45 (T7): whether an engine renews its lease is judged by the store's clock,
+// however far off this machine's is.
+func TestDoctorGoesByTheStoresClock(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"here it is an hour later": time.Hour, "here it is an hour earlier": -time.Hour, "the same": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem := memory.New(memory.Options{Now: func() time.Time { return time.Now().Add(-skew) }})
+			if _, err := mem.Join(t.Context(), "frozen", 2*leaseLook, 1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := mem.Join(t.Context(), "fine", time.Hour, 1); err != nil {
+				t.Fatal(err)
+			}
+			live, err := store.Complete(mem).Live(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &checkup{a: &cli.App{}, s: &session.Session{Store: store.Complete(mem)}, live: live}
+			if err := c.leases(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.found) != 1 || c.found[0].Name != "lease" || !strings.Contains(c.found[0].Message, "1 at frozen does not renew its lease") {
+				t.Errorf("found %+v, want the frozen engine only", c.found)
+			}
+		})
+	}
+}
+
+// Runs that took long to decide are named.
+func TestDoctorNamesSlowDecisions(t *testing.T) {
+	db := memory.New(memory.Options{})
+	c := &checkup{a: &cli.App{Now: time.Now}, s: &session.Session{Store: store.Complete(db)}}
+	look := func() health.Finding {
+		t.Helper()
+		c.found = nil
+		if err := c.alerts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return c.found[0]
+	}
+	if f := look(); f.Name != "decisions" || f.Level != health.OK {
+		t.Errorf("without alerts: %+v", f)
+	}
+	self, err := db.Join(t.Context(), "here", time.Hour, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.OpenWriter(t.Context(), self, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := db.PutDefinition(t.Context(), store.Definition{Digest: "d", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: "order"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []string{"parked", engine.AlertSlow, "late_reply"} {
+		name := []string{"one", "two", "three"}[i]
+		out, err := w.Commit(t.Context(), []store.Transition{{
+			Run: status.RunID(i + 1), At: time.Now(), Workflow: ids["order"], Owner: &self, Names: &naming.Names{Name: name, Workflow: "order"}, Data: []byte{1},
+			State: status.RunRunning, NextCheck: store.Never, Alerts: []store.Alert{{Kind: kind, Message: "it took 3s"}},
+		}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	f := look()
+	if f.Level != health.Warning || !strings.Contains(f.Message, "1 run took long to decide, the last one two of workflow order") || !strings.Contains(f.Message, "it took 3s") {
+		t.Errorf("found %+v", f)
+	}
+}

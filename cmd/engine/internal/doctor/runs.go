@@ -1,0 +1,316 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
+)
+
+const (
+	// maxOpenLooked is how many open runs are looked at.
+	maxOpenLooked = 10000
+	// maxVerified is how many of the open runs have their history checked, the newest
+	// first: it reads all of their rows.
+	maxVerified = 320
+	// leaseAlarm is how near its end a lease must be to be looked at again.
+	leaseAlarm = 3 * time.Second
+	// leaseLook is the pause before that second look.
+	leaseLook = time.Second
+	// staleAlert is how long an alert may wait to be pushed.
+	staleAlert = 10 * time.Minute
+)
+
+// engines reports which engines are alive, and warns where too few are.
+func (c *checkup) engines(ctx context.Context) error {
+	var err error
+	if c.live, err = c.s.Store.Live(ctx); err != nil {
+		return c.s.Wrap("list engines", err)
+	}
+	if c.open, err = c.s.Store.Runs(ctx, store.RunFilter{States: history.OpenStates(), Limit: maxOpenLooked}); err != nil {
+		return c.s.Wrap("list open runs", err)
+	}
+	moving := 0
+	for _, r := range c.open {
+		if !r.State.NeedsHuman() {
+			moving++
+		}
+	}
+	switch {
+	case len(c.live) == 0 && moving > 0:
+		c.say("engines", health.Error, "Start one with `engine serve`.", "No engine is alive, and %s.", waits(moving))
+	case len(c.live) == 0:
+		c.say("engines", health.OK, "", "No engine is alive, and no run waits for one.")
+	case len(c.live) == 1 && c.s.Postgres == "":
+		c.say("engines", health.OK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", history.MemberText(c.live[0]))
+	case len(c.live) == 1 && moving > 0: // S84
+		c.say("engines", health.Warning, "Run `engine serve` on another machine too.",
+			"A single engine, %s, carries %s: until it is replaced nothing moves.", history.MemberText(c.live[0]), render.Count(moving, "open run"))
+	default:
+		var names []string
+		for _, m := range c.live {
+			names = append(names, history.MemberText(m))
+		}
+		c.say("engines", health.OK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 open run waits"
+	}
+	return fmt.Sprintf("%d open runs wait", n)
+}
+
+// leases looks again at engines whose lease is about to end: one that works
+// renews it long before.
+func (c *checkup) leases(ctx context.Context) error {
+	near := map[store.EngineID]store.Member{}
+	for _, m := range c.live {
+		if m.Left < leaseAlarm { // by the store's clock, because this machine's may be wrong
+			near[m.Engine] = m
+		}
+	}
+	if len(near) == 0 {
+		return nil
+	}
+	timer := time.NewTimer(leaseLook)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	live, err := c.s.Store.Live(ctx)
+	if err != nil {
+		return c.s.Wrap("list engines", err)
+	}
+	for _, m := range live {
+		if was, ok := near[m.Engine]; ok && m.LeaseUntil.Equal(was.LeaseUntil) {
+			c.say("lease", health.Warning, "Look at its log: it may be frozen, overloaded, or cut off from the database.",
+				"Engine %s does not renew its lease, which ends at %s; others then take its runs over.", history.MemberText(m), words.Stamp(m.LeaseUntil))
+		}
+	}
+	return nil
+}
+
+// runs looks for runs that need attention: those that `list --status attention`
+// lists.
+func (c *checkup) runs(ctx context.Context) error {
+	filter := store.RunFilter{States: history.AttentionStates(), Limit: maxOpenLooked}
+	found, err := c.s.Store.Runs(ctx, filter)
+	if err != nil {
+		return c.s.Wrap("list runs that need attention", err)
+	}
+	if found, err = history.WithOverdue(ctx, c.s, filter, found); err != nil {
+		return err
+	}
+	if n := len(found); n > 0 { // the newest comes first
+		need, them := fmt.Sprintf("%d runs need attention; the oldest", n), "them"
+		if n == 1 {
+			need, them = "1 run needs attention; it", "it"
+		}
+		c.say("runs", health.Warning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
+			"%s is %s old.", need, render.Span(c.a.Now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))
+	} else {
+		c.say("runs", health.OK, "", "No run needs attention.")
+	}
+	if len(c.open) == maxOpenLooked {
+		c.say("runs", health.OK, "", "Only the newest %d open runs were looked at.", maxOpenLooked)
+	}
+	return nil
+}
+
+// histories checks the history of open runs.
+func (c *checkup) histories(ctx context.Context) error {
+	if err := c.s.RightKey(ctx); err != nil {
+		return nil // key has reported it: without the key nothing can be checked
+	}
+	var v history.Verification
+	runs := c.open[:min(len(c.open), maxVerified)]
+	for page := range slices.Chunk(runs, history.VerifyPage) {
+		if err := history.Verify(ctx, c.s, &v, page); err != nil {
+			return err
+		}
+	}
+	for _, r := range v.Bad {
+		var broken *journal.HistoryError
+		if errors.As(r.Err, &broken) {
+			_, what := history.ProblemOf(r)
+			c.say("history", health.Error, "`engine db verify` checks all runs. "+history.VerifyNext, "The history of run %s does not verify. %s", r.Head.Name, what)
+		}
+	}
+	if len(v.Bad) == 0 && v.Runs > 0 {
+		c.say("history", health.OK, "", "The history of %s verifies; `engine db verify` checks all runs.", render.Count(v.Runs, "open run"))
+	}
+	return nil
+}
+
+// definitions reads the workflows that have open runs.
+func (c *checkup) definitions(ctx context.Context) error {
+	for _, r := range c.open {
+		use := c.flow[r.Workflow]
+		if use == nil {
+			use = &flowUse{}
+			c.flow[r.Workflow] = use
+			flow, err := c.s.Defs.Workflow(ctx, r.Workflow)
+			if err != nil {
+				c.say("definition", health.Error, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
+					r.WorkflowName, words.Short(r.Digest), r.Name, strings.TrimSuffix(err.Error(), "."))
+			} else {
+				use.flow = flow
+			}
+		}
+		use.runs++
+	}
+	return nil
+}
+
+// redundancy looks for agents with a single instance behind a workflow. When that
+// instance dies, its replacement takes a while (S84).
+func (c *checkup) redundancy(context.Context) error {
+	single := map[string][]string{} // workflows by agent
+	for _, use := range c.flow {
+		if use.flow == nil {
+			continue
+		}
+		for name, agent := range use.flow.Agents {
+			if agent.Instances*max(1, len(c.live)) < 2 && !slices.Contains(single[name], use.flow.Name) {
+				single[name] = append(single[name], use.flow.Name)
+			}
+		}
+	}
+	for _, name := range words.Sorted(single) {
+		slices.Sort(single[name])
+		hint := fmt.Sprintf("Give it `instances = 2` in agent %q, or run a second engine.", name)
+		if c.s.Postgres == "" {
+			hint = fmt.Sprintf("Give it `instances = 2` in agent %q.", name)
+		}
+		c.say("agent "+name, health.Warning, hint, "A single instance carries %s.", workflows(single[name]))
+	}
+	return nil
+}
+
+func workflows(names []string) string {
+	if len(names) == 1 {
+		return "workflow " + names[0]
+	}
+	return "workflows " + strings.Join(names, ", ")
+}
+
+// plugins looks for the binaries that open runs are pinned to.
+func (c *checkup) plugins(ctx context.Context, f module.AgentFlags) error {
+	catalog, err := module.Catalog(c.a, c.a.Path("."), nil, f)
+	if err != nil {
+		return err
+	}
+	type pin struct{ plugin, version, checksum string }
+	runs := map[pin]int{}
+	var order []pin
+	for _, use := range c.flow {
+		if use.flow == nil {
+			continue
+		}
+		for _, agent := range use.flow.Agents {
+			p := pin{agent.Plugin, agent.Version, agent.Checksum}
+			if runs[p] == 0 {
+				order = append(order, p)
+			}
+			runs[p] += use.runs
+		}
+	}
+	slices.SortFunc(order, func(x, y pin) int {
+		return strings.Compare(x.plugin+"\x00"+x.version+"\x00"+x.checksum, y.plugin+"\x00"+y.version+"\x00"+y.checksum)
+	})
+	level, where := health.Error, ""
+	if c.s.Postgres != "" && len(c.live) > 0 {
+		level, where = health.Warning, " on this machine; other engines may have it"
+	}
+	for _, p := range order {
+		name := "agent " + p.plugin
+		if err := catalog.Present(ctx, p.plugin, p.version, p.checksum); err != nil {
+			var changed *agents.ChecksumError
+			what := "is missing"
+			if errors.As(err, &changed) {
+				what = "has changed"
+			}
+			c.say(name, level, strings.TrimSpace(module.Hint(err)), "%s, to which %s pinned, %s%s: %s.",
+				strings.TrimSpace("Version "+orAny(p.version)), pinnedRuns(runs[p]), what, where, strings.TrimSuffix(err.Error(), "."))
+			continue
+		}
+		c.say(name, health.OK, "", "Version %s is here, for %s.", orAny(p.version), render.Count(runs[p], "open run"))
+	}
+	return nil
+}
+
+func pinnedRuns(n int) string {
+	if n == 1 {
+		return "1 open run is"
+	}
+	return fmt.Sprintf("%d open runs are", n)
+}
+
+func orAny(version string) string {
+	if version == "" {
+		return "any"
+	}
+	return version
+}
+
+// alerts looks for alerts that were not pushed to where people look.
+func (c *checkup) alerts(ctx context.Context) error {
+	const many = 1000
+	if err := c.decisions(ctx, many); err != nil {
+		return err
+	}
+	waiting, err := c.s.Store.Undelivered(ctx, many)
+	if err != nil {
+		return c.s.Wrap("list alerts that were not pushed", err)
+	}
+	if len(waiting) == 0 {
+		c.say("alerts", health.OK, "", "Every alert was pushed.")
+		return nil
+	}
+	age := c.a.Now().Sub(waiting[0].At)
+	level := health.OK
+	if age > staleAlert {
+		level = health.Warning
+	}
+	count := render.Count(len(waiting), "alert")
+	if len(waiting) == many {
+		count = fmt.Sprintf("%d alerts or more", many)
+	}
+	c.say("alerts", level, "`engine serve --on-alert PROGRAM` or `--alert-webhook URL` pushes them, and its log says why that fails; `engine list --alerts` shows them.",
+		"%s not pushed, the oldest of %s.", count, words.Stamp(waiting[0].At))
+	return nil
+}
+
+// decisions looks whether a run took long to decide, in the newest alerts.
+func (c *checkup) decisions(ctx context.Context, many int) error {
+	alerts, err := c.s.Store.Alerts(ctx, 0, many)
+	if err != nil {
+		return c.s.Wrap("list alerts", err)
+	}
+	slow := slices.DeleteFunc(alerts, func(a store.AlertRow) bool { return a.Kind != engine.AlertSlow })
+	if len(slow) == 0 {
+		c.say("decisions", health.OK, "", "No run took long to decide.")
+		return nil
+	}
+	last := slow[0]
+	c.say("decisions", health.Warning, "Such runs wait for each other; other runs go on. `engine explain "+last.Name+"` shows the run.",
+		"%s took long to decide, the last one %s of workflow %s at %s: %s.", render.Count(len(slow), "run"), last.Name, last.Workflow, words.Stamp(last.At), last.Message)
+	return nil
+}

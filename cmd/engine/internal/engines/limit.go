@@ -1,0 +1,97 @@
+package engines
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// A callLimit bounds the calls in flight of all agents together, as --concurrency
+// asks for.
+type callLimit struct {
+	inner invoke.Capacity
+	most  int // 0 = no bound
+
+	mu      sync.Mutex // protects following fields
+	used    int
+	refused map[string]bool // keys of agents for which there was no room
+	onFree  []func(key string)
+}
+
+var _ invoke.Capacity = (*callLimit)(nil)
+
+// LimitCalls bounds the calls that inner allows by most; 0 = no bound.
+func LimitCalls(inner invoke.Capacity, most int) *callLimit {
+	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
+}
+
+// Slot returns what the agent can take, within the bound.
+func (l *callLimit) Slot(spec invoke.AgentSpec) machine.Slot {
+	s := l.inner.Slot(spec)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.most == 0 || s.Free <= l.most-l.used {
+		return s
+	}
+	s.Free = max(0, l.most-l.used)
+	if s.Free == 0 {
+		l.refused[spec.Key] = true
+		s.Why = fmt.Sprintf("%d calls are in flight, as many as --concurrency allows", l.used)
+	}
+	return s
+}
+
+// Reserve takes n slots, all or none.
+func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
+	l.mu.Lock()
+	if l.most > 0 && l.used+n > l.most {
+		l.refused[spec.Key] = true
+		l.mu.Unlock()
+		return false
+	}
+	l.used += n
+	l.mu.Unlock()
+	if l.inner.Reserve(spec, n) {
+		return true
+	}
+	l.back(n)
+	return false
+}
+
+// Release gives n slots back.
+func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
+	l.mu.Lock()
+	l.used -= n // before inner: a listener that inner notifies must find the slot free
+	l.mu.Unlock()
+	l.inner.Release(spec, n)
+	l.back(0)
+}
+
+// back gives n slots back to the bound, and notifies the listeners of agents that
+// were refused a slot before.
+func (l *callLimit) back(n int) {
+	l.mu.Lock()
+	l.used -= n
+	if len(l.refused) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	keys, fns := l.refused, l.onFree
+	l.refused = map[string]bool{}
+	l.mu.Unlock()
+	for key := range keys {
+		for _, fn := range fns {
+			fn(key)
+		}
+	}
+}
+
+// OnFree registers fn. It is called with an agent's key when a slot may have become free.
+func (l *callLimit) OnFree(fn func(key string)) {
+	l.mu.Lock()
+	l.onFree = append(l.onFree, fn)
+	l.mu.Unlock()
+	l.inner.OnFree(fn)
+}

@@ -1,0 +1,85 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/regular"
+	"github.com/saga-engine/engine/dsl"
+)
+
+// maxSecret is the largest secret that a file may hold.
+const maxSecret = 64 << 10
+
+// secret resolves a reference of secret(): "env:NAME", or "file:PATH" relative
+// to the working directory, without the line break at its end. Errors say what to
+// do, and never contain a value or the reference.
+func secret(a *cli.App, ref string) (string, error) {
+	kind, name, _ := strings.Cut(ref, ":")
+	switch {
+	case kind == "env" && dsl.ReservedEnv(name):
+		return "", fmt.Errorf("the variable is reserved. %s", dsl.ReservedEnvRule)
+	case kind == "env" && name != "":
+		if v, ok := a.Lookup(name); ok {
+			return v, nil
+		}
+		return "", fmt.Errorf("the environment variable is not set; set %s where the engine runs", name)
+	case kind == "file" && name != "":
+		return secretFile(a, name)
+	}
+	return "", errors.New("a reference is env:NAME or file:PATH")
+}
+
+// secrets returns secret as a function, as engines and agents take it.
+func secrets(a *cli.App) func(ref string) (string, error) {
+	return func(ref string) (string, error) { return secret(a, ref) }
+}
+
+func secretFile(a *cli.App, name string) (string, error) {
+	f, err := regular.Open(a.Path(name))
+	if err != nil {
+		return "", err // it names the file
+	}
+	if err := mayRead(a, f); err != nil {
+		return "", errors.Join(err, f.Close())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("read the file: %w", err)
+	}
+	if len(data) > maxSecret {
+		return "", fmt.Errorf("the file is larger than %d bytes", maxSecret)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+}
+
+// mayRead refuses the files that open the state: the embedded state, its key, and
+// the environment of a process. It compares files, not names, so a link to one of
+// them is refused too.
+func mayRead(a *cli.App, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	for _, own := range a.Private {
+		if other, err := os.Stat(own); err == nil && os.SameFile(info, other) {
+			return errors.New("the engine's state and its key are not for workflows; use another file")
+		}
+	}
+	real, err := filepath.EvalSymlinks(f.Name())
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(real, "/proc/") {
+		return errors.New("what /proc shows of processes is not for workflows; use another file")
+	}
+	return nil
+}

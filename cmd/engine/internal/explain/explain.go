@@ -1,0 +1,259 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// Run explains the run that name means, and prints that.
+func Run(ctx context.Context, a *cli.App, name string) error {
+	s, err := session.OpenReader(ctx, a, ".", ".")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	row, err := history.Find(ctx, a, s, name)
+	if err != nil {
+		return err
+	}
+	x := &explained{row: row}
+	if x.live, err = s.Store.Live(ctx); err != nil {
+		return s.Wrap("list engines", err)
+	}
+	x.live = slices.DeleteFunc(x.live, func(m store.Member) bool { return history.Vanished(m.Address) })
+	if x.owner, err = history.OwnerOf(ctx, s, row); err != nil {
+		return err
+	}
+	if x.alerts, err = s.Store.Alerts(ctx, row.Run, 20); err != nil {
+		return s.Wrap("read alerts", err)
+	}
+	if x.inbox, err = s.Store.Messages(ctx, row.Run, 0, history.MaxInboxShown); err != nil {
+		return s.Wrap("read the inbox", err)
+	}
+	r, err := history.Read(ctx, s, row)
+	var unreadable *journal.RunError
+	switch {
+	case errors.As(err, &unreadable):
+		x.quarantined(unreadable)
+	case err != nil:
+		return err
+	default:
+		x.Explanation = story.Explain(r.State, r.Flow, a.Now())
+		if err := x.lateAnswers(ctx, a, s, r); err != nil {
+			return err
+		}
+	}
+	x.engines()
+	if r != nil && x.lacks() {
+		x.unable(ctx, s)
+	}
+	if r != nil && !row.State.Final() {
+		if err := x.agents(ctx, a, r); err != nil {
+			return err
+		}
+	}
+	return x.print(a)
+}
+
+// An explained is what the run says of itself and what only the store knows.
+type explained struct {
+	story.Explanation
+	row    store.RunRow
+	live   []store.Member
+	owner  *store.Member // nil = no known owner; it may be dead
+	alerts []store.AlertRow
+	inbox  []store.Message
+}
+
+func (x *explained) say(format string, args ...any) {
+	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
+}
+
+// quarantined explains a run that cannot be read here.
+func (x *explained) quarantined(err *journal.RunError) {
+	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
+	if journal.Newer(err) {
+		x.say("A newer engine wrote it; engines of this version leave it alone.")
+	}
+	if err.Hint != "" {
+		x.say("%s.", words.UpperFirst(strings.TrimSuffix(err.Hint, ".")))
+	}
+	x.NeedsHuman = x.row.State.NeedsHuman()
+}
+
+// engines tells who works on the run, and what waits for them.
+func (x *explained) engines() {
+	if x.row.State.Final() {
+		return
+	}
+	owner := slices.IndexFunc(x.live, func(m store.Member) bool { return m.Engine == x.row.Owner })
+	rests := x.row.State.NeedsHuman()
+	switch {
+	case owner >= 0 && rests:
+	case owner >= 0:
+		m := x.live[owner]
+		x.say("Engine %d at %s works on it.", m.Engine, m.Address)
+	case len(x.live) == 0 && rests:
+		x.say("No engine is alive: what you decide is recorded and acted on when one is.")
+	case len(x.live) == 0:
+		x.say("No engine is alive, so nothing moves it: start one with `engine serve`, or `engine apply PATH` with its workflow.")
+		x.Remedies = append(x.Remedies, "engine serve")
+	case rests:
+	case x.row.Owner == 0:
+		x.say("No engine has taken it yet; %s.", x.next())
+	default:
+		x.say("Engine %d, which worked on it, is %s; %s.", x.row.Owner, history.GoneText(x.owner), x.next())
+	}
+	if al, ok := history.Missing(x.alerts, x.row); ok {
+		x.say("An alert of %s says: %s.", words.Stamp(al.At), strings.TrimSuffix(al.Message, "."))
+	}
+	switch n := len(x.inbox); {
+	case n == 1:
+		x.say("1 message waits for its owner: %s.", history.MessageText(x.inbox[0]))
+	case n > 1:
+		x.say("%d messages wait for its owner, the oldest: %s.", n, history.MessageText(x.inbox[0]))
+	}
+}
+
+// lacks reports whether the engines that are alive were found to lack agents of
+// the run.
+func (x *explained) lacks() bool {
+	_, lacks := history.Missing(x.alerts, x.row)
+	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()
+}
+
+// unable adds what a person can do about a run whose agents no engine has.
+func (x *explained) unable(ctx context.Context, s *session.Session) {
+	x.say("Start an engine where its agents are installed, or cancel the run.")
+	x.Remedies = append(x.Remedies, "engine serve")
+	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	if op.Try(ctx, x.row.Run, machine.CancelRequested{}) == nil {
+		x.Remedies = append(x.Remedies, fmt.Sprintf("engine cancel %s", words.Quote(x.row.Name)))
+	}
+}
+
+// next says who will take the run.
+func (x *explained) next() string {
+	if x.lacks() {
+		return "no engine that is alive could take it when it was last tried"
+	}
+	if len(x.live) == 1 {
+		return fmt.Sprintf("engine %d at %s, the only one alive, takes it at its next pass if it has the agents", x.live[0].Engine, x.live[0].Address)
+	}
+	const most = 8
+	var seen []string
+	for i, m := range x.live {
+		if i == most {
+			seen = append(seen, fmt.Sprintf("%d more", len(x.live)-i))
+			break
+		}
+		seen = append(seen, history.MemberText(m))
+	}
+	return fmt.Sprintf("one of the %d engines alive (%s) takes it at its next pass if it has the agents", len(x.live), strings.Join(seen, ", "))
+}
+
+// agents tells which agents of the run this machine does not have.
+func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) error {
+	if r.Row.OwnerAlive {
+		return nil // the owner has them
+	}
+	catalog, err := module.Catalog(a, a.Path("."), nil, module.AgentFlags{})
+	if err != nil {
+		return err
+	}
+	for _, name := range words.Sorted(r.Flow.Agents) {
+		agent := r.Flow.Agents[name]
+		if err := catalog.Present(ctx, agent.Plugin, agent.Version, agent.Checksum); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			x.say("On this machine agent %s cannot be used: %s; an engine that has it can go on with the run.%s",
+				agent.Plugin, strings.TrimSuffix(err.Error(), "."), module.Hint(err))
+		}
+	}
+	return nil
+}
+
+// lateAnswers adds what late answers would settle.
+func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Session, r *history.Run) error {
+	if !x.NeedsHuman {
+		return nil
+	}
+	all, err := history.LateReplies(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	seen := map[string]bool{}
+	for _, l := range all {
+		step := story.Node(r.State, r.Flow, int(l.Node)).Name
+		if step == "" || seen[step] {
+			continue
+		}
+		seen[step] = true
+		found, err := verbs.LateSettlement(ctx, s, r, step)
+		if err != nil {
+			continue // it settles nothing; show lists it
+		}
+		if op.Try(ctx, r.Row.Run, machine.SettleRequested{Step: step, As: found.As, Output: found.Output, Reason: "?"}) != nil {
+			continue // nothing is in doubt
+		}
+		x.say("A late answer about %s is known: %s.", step, l.OutcomeText())
+		x.Remedies = append([]string{fmt.Sprintf("engine settle %s --step %s --from-late-reply --reason TEXT", words.Quote(r.Row.Name), words.Quote(step))}, x.Remedies...)
+	}
+	return nil
+}
+
+func (x *explained) print(a *cli.App) error {
+	if a.JSON {
+		m := map[string]any{
+			"run": x.row.Name, "status": x.row.State.String(), "text": x.String(), "sentences": x.Sentences,
+			"needs_human": x.NeedsHuman, "remedies": append([]string{}, x.Remedies...),
+			"engines_alive": len(x.live), "messages_waiting": len(x.inbox),
+		}
+		alive := slices.ContainsFunc(x.live, func(m store.Member) bool { return m.Engine == x.row.Owner })
+		owner := map[string]any{"engine": int32(x.row.Owner), "alive": alive}
+		if !alive && x.owner != nil && x.owner.Left <= 0 {
+			owner["gone_since"] = x.owner.LeaseUntil.UTC()
+		}
+		m["owner"] = owner
+		if al, ok := history.Missing(x.alerts, x.row); ok && !alive {
+			m["agents_missing"] = history.AlertJSON(al)
+		}
+		if !x.Next.IsZero() {
+			m["next"] = x.Next.In(time.UTC)
+		}
+		return a.PrintJSON(m)
+	}
+	if err := a.Print("%s\n", render.Clean(x.String())); err != nil {
+		return err
+	}
+	for i, r := range x.Remedies {
+		if i == 0 {
+			if err := a.Print("\n"); err != nil {
+				return err
+			}
+		}
+		if err := a.Print("  %s\n", render.Clean(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

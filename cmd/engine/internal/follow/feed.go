@@ -1,0 +1,65 @@
+package follow
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// TickEvery is how often a view's clock moves.
+const TickEvery = 250 * time.Millisecond
+
+// A Feed gives a view the facts of a run. One goroutine alone, which reads updates,
+// calls the view: others send it functions.
+type Feed struct {
+	View    render.View
+	Updates chan func()
+	Seen    int // number of the last fact shown
+}
+
+// NewFeed makes a feed for a view that has seen the first facts, as many as seen says.
+func NewFeed(view render.View, seen int) *Feed {
+	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
+}
+
+// Following shows the facts that fn finds after those already seen. It returns when fn
+// returns.
+func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
+	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
+		w.Do(ctx, func() {
+			w.View.Facts(first, facts)
+			w.Seen = first + len(facts) - 1
+		})
+	}, journal.FollowOptions{Unanswered: func(err error) {
+		w.Do(ctx, func() {
+			w.View.Note("The state does not answer; trying again. The run is kept. " + s.Wrap("read", err).Error())
+		})
+	}})
+	return Followed{state, err}
+}
+
+// A followFunc calls fn for the facts of a run from the one with the number from on.
+// It returns the state of the run when that has ended, or needs a human.
+type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
+
+// Followed is how following a run ended.
+type Followed struct {
+	State *machine.State
+	Err   error
+}
+
+// Do sends fn to the goroutine that reads Updates, and waits until it has called fn,
+// or ctx has ended.
+func (w *Feed) Do(ctx context.Context, fn func()) {
+	done := make(chan struct{})
+	select {
+	case w.Updates <- func() { fn(); close(done) }:
+		<-done
+	case <-ctx.Done():
+	}
+}

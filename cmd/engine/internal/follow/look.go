@@ -1,0 +1,155 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/graph"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// An Outcome is how the command's run stands when the command ends.
+type Outcome struct {
+	Run   string
+	State *machine.State
+}
+
+// Look shows a run from its from-th event on, until it has ended or needs a human, and
+// returns the run's exit code as an error. It calls first before it follows, if first
+// is not nil.
+func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
+	wf, err := s.Defs.Workflow(ctx, row.Workflow)
+	if err != nil {
+		return s.Wrap("read the definition", err)
+	}
+	view := NewView(a)
+	a.Runs.Follow(row)
+	told := StoryOf(wf, row, true)
+	told.Past = from == 1
+	view.Begin(told)
+	if live, err := s.Store.Live(ctx); err == nil && len(live) == 0 && !row.State.Final() && !row.State.NeedsHuman() {
+		view.Note("No engine is alive to go on with this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
+	}
+	end, err := Follow(ctx, a, s, row, view, from, first)
+	view.End()
+	RestoreLog(a)
+	if err != nil {
+		return err
+	}
+	return ended(a, row, end.State)
+}
+
+// StoryOf is what a view is told before a run's facts.
+func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
+	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
+	if attached {
+		s.Status, s.Past = row.State.String(), !row.State.Final()
+		if row.State.Final() {
+			s.Ended = row.FinishedAt
+		}
+	}
+	for _, step := range wf.Steps {
+		info := render.StepInfo{Name: step.Name, Action: graph.ActionName(step.Do), Undo: graph.UndoneBy(wf, step)}
+		for _, i := range step.After {
+			info.After = append(info.After, wf.Steps[i].Name)
+		}
+		s.Steps = append(s.Steps, info)
+	}
+	return s
+}
+
+// Follow follows a run until it has ended, needs a human, or a signal comes.
+func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE) // a closed pipe must not end the process
+	defer signal.Stop(pipes)
+	stops := make(chan os.Signal, 1)
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(stops)
+	defer a.EndOnSecondSignal(syscall.SIGHUP)()
+	w := NewFeed(view, from-1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan Followed, 1)
+	go func() {
+		if first != nil {
+			if err := first(ctx); err != nil {
+				ends <- Followed{Err: err}
+				return
+			}
+		}
+		ends <- w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
+			o.Poll = 500 * time.Millisecond
+			return journal.Follow(ctx, s.Store, s.Sealer, s.Defs, row.Run, from, fn, o)
+		})
+	}()
+	ticker := time.NewTicker(TickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case fn := <-w.Updates:
+			fn()
+		case f := <-ends:
+			if f.Err != nil {
+				return Outcome{}, f.Err
+			}
+			return Outcome{Run: row.Name, State: f.State}, nil
+		case <-stops:
+			r, err := history.Read(ctx, s, row)
+			if err != nil {
+				return Outcome{}, errors.Join(exit.Code(exit.Open), err)
+			}
+			return Outcome{Run: row.Name, State: r.State}, nil
+		case <-ticker.C:
+			view.Tick(a.Now())
+		}
+	}
+}
+
+// ended prints the outputs of a run and returns its exit code as an error.
+func ended(a *cli.App, row store.RunRow, state *machine.State) error {
+	name := render.Clean(row.Name)
+	if !a.JSON {
+		if err := a.PrintOutputs(story.Outputs(state)); err != nil {
+			return err
+		}
+		switch exit.OfRun(state.Status(), int(state.Run().Left)) {
+		case exit.Open:
+			a.Note("Run %s is %s; it goes on without this command.", name, state.Status())
+		case exit.Human:
+			a.Note("%s", HumanNote(name, state, "engine explain "+words.Quote(name)))
+		}
+	}
+	return AsExit(state)
+}
+
+// AsExit is the exit code of a run as an error; nil = 0.
+func AsExit(state *machine.State) error {
+	if code := exit.OfRun(state.Status(), int(state.Run().Left)); code != exit.OK {
+		return exit.Code(code)
+	}
+	return nil
+}
+
+// HumanNote says why a run's exit code is exit.Human.
+func HumanNote(name string, state *machine.State, explain string) string {
+	if state.Status().Final() {
+		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))
+	}
+	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
+}

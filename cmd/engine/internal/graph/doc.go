@@ -1,0 +1,3 @@
+// Package graph draws the steps of a workflow. In: a dsl.Workflow. Out: nodes and edges, as
+// Graphviz or Mermaid. It touches nothing.
+package graph

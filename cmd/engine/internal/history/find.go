@@ -1,0 +1,104 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// Find finds the run that a command means by RUN: the one of that name, else
+// the newest one of that unique key.
+func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (store.RunRow, error) {
+	row, err := s.Store.Find(ctx, name)
+	if err == nil {
+		return row, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return row, s.Wrap("find the run", err)
+	}
+	if name == "" {
+		return row, unknownRun(ctx, s, name)
+	}
+	rows, err := s.Store.Runs(ctx, store.RunFilter{Key: name, Limit: 10000})
+	if err != nil {
+		return row, s.Wrap("find the run by its key", err)
+	}
+	if len(rows) == 0 {
+		return row, unknownRun(ctx, s, name)
+	}
+	var newest []string // run of each workflow
+	var seen []string
+	for _, r := range rows {
+		if !slices.Contains(seen, r.WorkflowName) {
+			seen = append(seen, r.WorkflowName)
+			newest = append(newest, render.Clean(r.Name)+" of workflow "+r.WorkflowName)
+		}
+	}
+	if len(seen) > 1 {
+		return row, cli.Failed("Key of several workflows", "%q is the unique key of runs of %d workflows. Name one of the runs: %s.",
+			name, len(seen), strings.Join(newest, ", "))
+	}
+	if !a.JSON {
+		which := "the run"
+		if len(rows) > 1 {
+			which = "the newest of " + render.Count(len(rows), "run")
+		}
+		a.Note("%s is %s with the unique key %s.", rows[0].Name, which, name)
+	}
+	return rows[0], nil
+}
+
+// unknownRun says that there is no such run, and which one may have been meant
+// among the newest.
+func unknownRun(ctx context.Context, s *session.Session, name string) error {
+	const among = 1000
+	rows, err := s.Store.Runs(ctx, store.RunFilter{Limit: among})
+	if err != nil {
+		return s.Wrap("find the run", err)
+	}
+	var names []string
+	for _, r := range rows {
+		names = append(names, render.Clean(r.Name))
+		if r.Key != "" {
+			names = append(names, render.Clean(r.Key))
+		}
+	}
+	return cli.Failed("Unknown run", "There is no run %q in %s, and none with that unique key.%s `engine list` shows the runs.",
+		name, s.Shown, diag.DidYouMean(name, names))
+}
+
+// Holder returns the run that holds a unique key: one that is open, needs a
+// human or has succeeded; nil if the key is free.
+func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
+	holds := append(OpenStates(), status.RunSucceeded)
+	rows, err := s.Store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
+	if err != nil {
+		return nil, s.Wrap("look up the key", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}
+
+// Arg is a run's name as an argument of a command.
+func Arg(row store.RunRow) string { return words.Quote(render.Clean(row.Name)) }
+
+// EndedText says how a run ended.
+func EndedText(row store.RunRow) string {
+	s := fmt.Sprintf("Run %s has ended: %s", render.Clean(row.Name), row.State)
+	if !row.FinishedAt.IsZero() {
+		s += " at " + words.Stamp(row.FinishedAt)
+	}
+	return s + "."
+}

@@ -1,0 +1,66 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// OwnerOf returns the engine that owns an open run, or did until it died; nil if
+// there is none, or nothing is known of it any more.
+func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.Member, error) {
+	if row.Owner == 0 || row.State.Final() {
+		return nil, nil
+	}
+	m, err := s.Store.Member(ctx, row.Owner)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, s.Wrap("look for the run's engine", err)
+	}
+	return &m, nil
+}
+
+// MemberText names an engine: its id and its address.
+func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
+
+// GoneText says since when an engine is gone; nil = the state no longer knows the engine.
+func GoneText(m *store.Member) string {
+	switch {
+	case m == nil:
+		return "gone"
+	case m.Left > 0: // see Vanished
+		return fmt.Sprintf("gone: process %s has ended", m.Address)
+	}
+	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
+}
+
+// Missing returns the newest alert which says that no engine has the agents of an
+// open run. It reports false if there is none, or if a living engine owns the run.
+func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
+	if row.State.Final() || row.OwnerAlive {
+		return store.AlertRow{}, false
+	}
+	for _, al := range alerts { // newest first
+		if al.Code == engine.AlertAgentMissing {
+			return al, true
+		}
+	}
+	return store.AlertRow{}, false
+}
+
+// MessageText is one line about a message that waits in the inbox.
+func MessageText(m store.Message) string {
+	if m.Kind == store.MessageReply {
+		return words.Stamp(m.At) + " an agent's answer"
+	}
+	return words.Stamp(m.At) + " a request of " + m.By
+}

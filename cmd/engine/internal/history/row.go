@@ -1,0 +1,33 @@
+package history
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// StatusText is a run's state, and whether an engine works on it.
+func StatusText(r store.RunRow) string {
+	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
+		return r.State.String() + " (no engine)"
+	}
+	return r.State.String()
+}
+
+// RowJSON is the row of a run as programs see it.
+func RowJSON(r store.RunRow) map[string]any {
+	m := map[string]any{
+		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
+		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive,
+	}
+	if !r.FinishedAt.IsZero() {
+		m["finished_at"] = r.FinishedAt.UTC()
+	}
+	return m
+}
+
+// AlertJSON is an alert as programs see it.
+func AlertJSON(al store.AlertRow) map[string]any {
+	return map[string]any{"at": al.At.In(time.UTC), "kind": al.Kind, "step": al.Step, "code": al.Code, "message": al.Message}
+}

@@ -1,0 +1,95 @@
+package history
+
+import (
+	"context"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// A Run is what the state holds of one run. Read fills in the row, the workflow, the
+// state and the records; Load fills in the rest.
+type Run struct {
+	Row     store.RunRow
+	Flow    *dsl.Workflow
+	State   *machine.State
+	Records []machine.Record
+	Facts   []story.Fact
+	Alerts  []store.AlertRow
+	Late    []Late
+	Inbox   []store.Message
+	Owner   *store.Member     // nil = no known owner; it may be dead
+	Source  map[string][]byte // with --definition
+}
+
+// Read reads a run and folds its journal, no more.
+func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
+	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
+	if err != nil {
+		return nil, s.Wrap("read the run", err)
+	}
+	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
+}
+
+// Load reads a run and folds its journal.
+func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
+	r, err := Read(ctx, s, row)
+	if err != nil {
+		return nil, err
+	}
+	r.Facts = Facts(r.Flow, r.Records)
+	if r.Alerts, err = s.Store.Alerts(ctx, row.Run, 20); err != nil {
+		return nil, s.Wrap("read alerts", err)
+	}
+	if r.Late, err = LateReplies(ctx, s, r); err != nil {
+		return nil, err
+	}
+	if r.Inbox, err = s.Store.Messages(ctx, row.Run, 0, MaxInboxShown); err != nil {
+		return nil, s.Wrap("read the inbox", err)
+	}
+	r.Owner, err = OwnerOf(ctx, s, row)
+	return r, err
+}
+
+// Facts tells the whole story of a run.
+func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
+	var facts []story.Fact
+	fold := machine.NewState()
+	for _, rec := range records {
+		facts = append(facts, story.Facts(wf, fold, rec)...)
+		fold.Apply(rec)
+	}
+	return facts
+}
+
+// MaxInboxShown is how many waiting messages are counted.
+const MaxInboxShown = 1000
+
+// Knows refuses a step that the run does not have.
+func (r *Run) Knows(step string) error {
+	if step == "" {
+		return nil
+	}
+	var names []string
+	for n := range story.Nodes(r.State, r.Flow) {
+		names = append(names, n.Name)
+		if n.Name == step || n.Step < len(r.Flow.Steps) && r.Flow.Steps[n.Step].Name == step {
+			return nil
+		}
+	}
+	const most = 12
+	list := ""
+	if len(names) <= most {
+		list = " It has: " + strings.Join(names, ", ") + "."
+	}
+	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
+		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
+}

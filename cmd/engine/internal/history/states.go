@@ -1,0 +1,44 @@
+package history
+
+import (
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// Attention is the value of --status that selects runs which need a person.
+const Attention = "attention"
+
+// AttentionStates are the states that need a person; WithOverdue adds the rest.
+func AttentionStates() []status.RunState {
+	return []status.RunState{status.RunParked, status.RunCompensationFailed}
+}
+
+// states lists every state of a run in order.
+func states() []status.RunState {
+	var out []status.RunState
+	for i := status.RunQueued; i <= status.RunCancelled; i++ {
+		if _, ok := status.ParseRunState(i.String()); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// StateNames lists the names of all states of a run.
+func StateNames() []string {
+	var out []string
+	for _, s := range states() {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// OpenStates lists the states of runs that have not ended.
+func OpenStates() []status.RunState {
+	var out []status.RunState
+	for _, s := range states() {
+		if !s.Final() {
+			out = append(out, s)
+		}
+	}
+	return out
+}

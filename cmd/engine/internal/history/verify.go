@@ -1,0 +1,64 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// VerifyPage is how many runs are read at once: all rows of each are in memory.
+const VerifyPage = 32
+
+// A Verification is the result for all histories that were checked.
+type Verification struct {
+	Runs, Rows, Tagged, Summed int
+	Bad                        []journal.Verified
+}
+
+// add counts a run.
+func (v *Verification) add(runs []journal.Verified) {
+	for _, r := range runs {
+		v.Runs, v.Rows, v.Tagged, v.Summed = v.Runs+1, v.Rows+r.Rows, v.Tagged+r.Tagged, v.Summed+r.Summed
+		if r.Err != nil {
+			v.Bad = append(v.Bad, r)
+		}
+	}
+}
+
+// Verify checks the runs of a page.
+func Verify(ctx context.Context, s *session.Session, v *Verification, page []store.RunRow) error {
+	var ids []status.RunID
+	for _, r := range page {
+		ids = append(ids, r.Run)
+	}
+	slices.Sort(ids)
+	runs, err := journal.Verify(ctx, s.Store, s.Sealer, s.Defs, ids)
+	if err != nil {
+		return s.Wrap("verify runs", err)
+	}
+	v.add(runs)
+	return nil
+}
+
+// ProblemOf says which row of a run is wrong and why; row < 0 if it is not known.
+func ProblemOf(r journal.Verified) (row int, what string) {
+	var history *journal.HistoryError
+	if errors.As(r.Err, &history) {
+		return int(history.Seq), "Row " + strconv.Itoa(int(history.Seq)) + " " + history.Reason + "."
+	}
+	var alone *journal.RunError
+	if errors.As(r.Err, &alone) {
+		return -1, words.UpperFirst(alone.Err.Error()) + "."
+	}
+	return -1, words.UpperFirst(r.Err.Error()) + "."
+}
+
+// VerifyNext is what to do about a run whose history does not verify.
+const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."

@@ -1,0 +1,37 @@
+package module
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+// AgentFlags say where agents are looked for.
+type AgentFlags struct {
+	pluginDirs []string
+	Modules    []string // directories of further modules whose own agents are searched
+}
+
+// Add adds --plugin-dir to a command.
+func (f *AgentFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
+}
+
+// Catalog returns the catalogue of agents for a module's directory and its lock
+// file. dir may be "": then no project is searched. lock may be nil.
+func Catalog(a *cli.App, dir string, lock *dsl.Lock, f AgentFlags) (*agents.Catalog, error) {
+	search, diags := agents.DefaultSearch(a.Env)
+	if diags.HasErrors() {
+		return nil, cli.Problems(diags)
+	}
+	search.Modules = f.Modules
+	if dir != "" {
+		search.Modules = append([]string{dir}, f.Modules...)
+	}
+	for _, d := range f.pluginDirs {
+		search.PluginDirs = append(search.PluginDirs, a.Path(d))
+	}
+	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: lock, CacheDir: agents.CacheDir(a.Env), Logger: a.Logger()}), nil
+}

@@ -1,0 +1,84 @@
+package module
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/regular"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+// Lock chooses the binary of every plugin the module uses, and reports every
+// plugin that has none.
+func (l *Linked) Lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
+	var lock dsl.Lock
+	var found diag.Diagnostics
+	uses := map[string][]agents.Use{}
+	for _, use := range l.parsed.Agents() {
+		if len(uses[use.Plugin]) == 0 {
+			l.Used = append(l.Used, UsedAgent{AgentUse: use})
+		}
+		uses[use.Plugin] = append(uses[use.Plugin], agents.Use{Name: use.Plugin, Constraint: use.Constraint})
+	}
+	for i := range l.Used {
+		u := &l.Used[i]
+		part, err := l.Catalog.Lock(ctx, uses[u.Plugin], old, upgrade)
+		if err == nil {
+			lock.Agents = append(lock.Agents, part.Agents...)
+			u.Binary, err = l.Catalog.Resolve(ctx, agents.Use{Name: u.Plugin}, &part)
+		}
+		if u.Err = err; err != nil {
+			summary, detail := ExplainAgent(*u)
+			d := diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
+			found = append(found, l.Named(diag.Diagnostics{d})...)
+		}
+	}
+	if found.HasErrors() {
+		return dsl.Lock{}, cli.Problems(found)
+	}
+	return lock, ctx.Err()
+}
+
+// WriteLock writes the lock file if it changes.
+func (l *Linked) WriteLock(old, lock dsl.Lock, readonly bool) error {
+	before, after := dsl.FormatLock(old), dsl.FormatLock(lock)
+	if bytes.Equal(before, after) && (len(lock.Agents) > 0 || len(old.Agents) == 0) {
+		return nil
+	}
+	if readonly {
+		return cli.Failed("Lock file would change", "%s does not fit the module and its agents. "+
+			"Run `engine init` without --lockfile=readonly and commit the result.", dsl.LockFile)
+	}
+	if err := regular.Replace(filepath.Join(l.Dir, dsl.LockFile), after); err != nil {
+		return fmt.Errorf("write the lock file: %w", err)
+	}
+	return nil
+}
+
+// ReadLock reads the lock file next to the module; nil = there is none.
+func (m *Module) ReadLock() (*dsl.Lock, error) { return ReadLock(m.Dir, m.Shown) }
+
+// ReadLock reads the lock file in dir, which messages call shown; nil = there is
+// none.
+func ReadLock(dir, shown string) (*dsl.Lock, error) {
+	src, err := regular.Read(filepath.Join(dir, dsl.LockFile), regular.MaxSource)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the lock file: %w", err)
+	}
+	lock, diags := dsl.ReadLock(src, path.Join(shown, dsl.LockFile))
+	if diags.HasErrors() {
+		return nil, cli.Problems(diags)
+	}
+	return &lock, nil
+}

@@ -1,0 +1,117 @@
+package module
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/regular"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+)
+
+// A Module is a parsed directory or file.
+type Module struct {
+	Dir    string // directory of its files, resolved against --chdir
+	Shown  string // the same as the user wrote it, for messages; "." = not shown
+	file   string // the one file, if PATH was a file
+	parsed *dsl.Module
+	Diags  diag.Diagnostics // of parsing, with names of files as shown
+}
+
+// Locate finds the directory, and perhaps the file, that PATH names.
+func Locate(a *cli.App, given string) (*Module, error) {
+	full := a.Path(given)
+	info, err := os.Stat(full)
+	if err != nil {
+		return nil, cli.Failed("No such file or directory", "%s does not exist.", given)
+	}
+	if info.IsDir() {
+		return &Module{Dir: full, Shown: filepath.ToSlash(filepath.Clean(given))}, nil
+	}
+	if !info.Mode().IsRegular() {
+		return nil, cli.Failed("Not a workflow", "%s is neither a file nor a directory.", given)
+	}
+	return &Module{
+		Dir: filepath.Dir(full), Shown: filepath.ToSlash(filepath.Dir(filepath.Clean(given))), file: filepath.Base(full),
+	}, nil
+}
+
+// Parse reads the module at PATH. It returns an error if the module cannot be read;
+// Diags holds the findings in its text.
+func Parse(a *cli.App, given string) (*Module, error) {
+	m, err := Locate(a, given)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(m.Dir) // links cannot lead out of it
+	if err != nil {
+		return nil, fmt.Errorf("open module: %w", err)
+	}
+	defer root.Close()
+	files, err := regular.NewFS(root)
+	if err != nil {
+		return nil, fmt.Errorf("open module: %w", err)
+	}
+	called := given
+	if abs, err := filepath.Abs(m.Dir); err == nil && m.Shown == "." {
+		called = abs // "." would not name the module in messages
+	}
+	parsed, diags := dsl.Parse(files, dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version})
+	m.parsed = parsed
+	m.Diags = m.Named(diags)
+	return m, nil
+}
+
+// Named gives the files in diagnostics the names that the user can open from
+// where the command was given.
+func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
+	if m.Shown == "." || m.parsed == nil {
+		return diags
+	}
+	out := make(diag.Diagnostics, len(diags))
+	for i, d := range diags {
+		if _, own := m.parsed.Sources()[d.Range.File]; own {
+			d.Range.File = path.Join(m.Shown, d.Range.File)
+		}
+		out[i] = d
+	}
+	return out
+}
+
+// Label is how messages call the module: its file, or its directory.
+func (m *Module) Label() string {
+	if m.file != "" {
+		return path.Join(m.Shown, m.file)
+	}
+	names := make([]string, 0, 1)
+	for name := range m.parsed.Sources() {
+		if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return path.Join(m.Shown, names[0])
+	}
+	return m.Shown
+}
+
+// Choose picks the workflow of a definition: the named one, or the only one.
+func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
+	names := def.Names()
+	switch {
+	case name != "":
+		if wf := def.Workflow(name); wf != nil {
+			return wf, nil
+		}
+		return nil, cli.Failed("Unknown workflow", "There is no workflow %q.%s", name, diag.DidYouMean(name, names))
+	case len(names) == 1:
+		return def.Workflow(names[0]), nil
+	case len(names) == 0:
+		return nil, cli.Failed("No workflow found", "The module declares no workflow.")
+	}
+	return nil, cli.Failed("Which workflow?", "The module declares several workflows; choose one with --workflow: %s.", strings.Join(names, ", "))
+}

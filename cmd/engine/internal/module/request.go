@@ -1,0 +1,41 @@
+package module
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/dsl"
+)
+
+// A Request is what a run is made of.
+type Request struct {
+	*Linked
+	Workflow *dsl.Workflow
+	Vars     dsl.Value
+	Given    map[string]bool // variables that were given a value
+}
+
+// NewRequest links the module at PATH and binds values to its variables.
+func NewRequest(ctx context.Context, a *cli.App, path, workflow string, values []Value, f AgentFlags) (*Request, error) {
+	l, err := Link(ctx, a, path, f)
+	if err != nil {
+		return nil, err
+	}
+	wf, err := Choose(l.Def, workflow)
+	if err != nil {
+		return nil, err
+	}
+	assigned, err := assignments(a, l.Module, values)
+	if err != nil {
+		return nil, err
+	}
+	vars, diags := wf.Bind(assigned)
+	if diags.HasErrors() {
+		return nil, cli.Problems(l.Named(diags))
+	}
+	r := &Request{Linked: l, Workflow: wf, Vars: vars, Given: map[string]bool{}}
+	for _, v := range assigned {
+		r.Given[v.Name] = true
+	}
+	return r, nil
+}

@@ -1,0 +1,89 @@
+package module
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/regular"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+)
+
+// envPrefix starts the names of environment variables that give values.
+const envPrefix = "ENGINE_VAR_"
+
+// A Value is one --var or --var-file as given.
+type Value struct {
+	text string
+	file bool
+}
+
+// A valueFlag collects --var and --var-file in the order in which they stand
+// on the command line: later ones win over earlier ones of either kind.
+type valueFlag struct {
+	to   *[]Value
+	file bool
+}
+
+// String returns the default, which is none.
+func (f valueFlag) String() string { return "" }
+
+// Type is what help shows for the flag's value.
+func (f valueFlag) Type() string {
+	if f.file {
+		return "FILE"
+	}
+	return "NAME=VALUE"
+}
+
+// Set appends one value.
+func (f valueFlag) Set(s string) error {
+	if !f.file && !strings.Contains(s, "=") {
+		return fmt.Errorf("%q is not NAME=VALUE", s)
+	}
+	*f.to = append(*f.to, Value{s, f.file})
+	return nil
+}
+
+// ValueFlags adds --var and --var-file to a command.
+func ValueFlags(cmd *cobra.Command, to *[]Value) {
+	cmd.Flags().Var(valueFlag{to: to}, "var", "value of a variable; may be repeated")
+	cmd.Flags().Var(valueFlag{to: to, file: true}, "var-file", "file of values; may be repeated")
+}
+
+// assignments gathers values in order of precedence, the weakest first:
+// ENGINE_VAR_x, *.auto.vars.hcl, then --var and --var-file as given.
+func assignments(a *cli.App, m *Module, given []Value) ([]dsl.Assignment, error) {
+	var out []dsl.Assignment
+	env := a.Environ()
+	sort.Strings(env)
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if v, ok := strings.CutPrefix(name, envPrefix); ok && v != "" {
+			out = append(out, dsl.Assignment{Name: v, Text: value, Source: name})
+		}
+	}
+	out = append(out, m.parsed.AutoVars()...)
+	var diags diag.Diagnostics
+	for _, g := range given {
+		if !g.file {
+			name, value, _ := strings.Cut(g.text, "=")
+			out = append(out, dsl.Assignment{Name: strings.TrimSpace(name), Text: value, Source: "--var"})
+			continue
+		}
+		src, err := regular.Read(a.Path(g.text), regular.MaxSource)
+		if err != nil {
+			return nil, cli.Failed("Cannot read values", "--var-file: %s.", err)
+		}
+		more, d := dsl.ParseVars(g.text, src)
+		out, diags = append(out, more...), append(diags, d...)
+	}
+	if diags.HasErrors() {
+		return nil, cli.Problems(diags)
+	}
+	return out, nil
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// times says how long a run may take.
+type times struct {
+	typical   time.Duration
+	known     bool // some action has an estimate
+	worst     time.Duration
+	unbounded bool
+	passed    bool // the deadline is a point in time that has passed already
+	runtime   bool // some limits are known only when they are evaluated
+	deadline  dsl.Limit
+	// compensation is the deadline of all undo work; zero = known at run time.
+	compensation dsl.Limit
+}
+
+// estimate adds up the slowest path through the graph.
+func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
+	var t times
+	typical, worst := make([]time.Duration, len(wf.Steps)), make([]time.Duration, len(wf.Steps))
+	for _, p := range steps { // in order of waves, so dependencies come first
+		var before, beforeWorst time.Duration
+		for _, i := range p.step.After {
+			before, beforeWorst = max(before, typical[i]), max(beforeWorst, worst[i])
+		}
+		rounds := time.Duration(p.rounds())
+		typical[p.step.Index] = before + p.step.Do.Typical*rounds
+		t.known = t.known || p.step.Do.Typical > 0
+		w, bounded := p.worst()
+		t.unbounded = t.unbounded || !bounded
+		t.runtime = t.runtime || p.settings == nil || p.each < 0
+		worst[p.step.Index] = beforeWorst + w
+		t.typical, t.worst = max(t.typical, typical[p.step.Index]), max(t.worst, worst[p.step.Index])
+	}
+	if wf.Deadline != nil {
+		if l, err := wf.Deadline(scope); err == nil {
+			t.deadline = l
+			t.passed = !l.At.IsZero() && !l.At.After(scope.Run.StartedAt)
+		}
+	}
+	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
+	if wf.CompensationDeadline != nil {
+		t.compensation, _ = wf.CompensationDeadline(scope) // it may need what only a run knows
+	}
+	return t
+}
+
+// rounds is how many instances run one after another.
+func (p *step) rounds() int {
+	if !p.forEach || p.each < 0 || p.settings == nil || p.settings.MaxParallel <= 0 {
+		return min(1, max(p.each, -p.each))
+	}
+	return (p.each + p.settings.MaxParallel - 1) / p.settings.MaxParallel
+}
+
+// worst is the longest a step can take; false = without bound.
+func (p *step) worst() (time.Duration, bool) {
+	s := p.settings
+	if s == nil {
+		return 0, true // said separately
+	}
+	limit := s.Deadline.After
+	if s.Retry.MaxAttempts == dsl.Unbounded {
+		return limit, limit > 0
+	}
+	round := time.Duration(s.Retry.MaxAttempts) * s.Timeout
+	for n := 1; n < s.Retry.MaxAttempts; n++ {
+		round += pause(s.Retry, n)
+	}
+	total := round
+	if s.Retry.OnExhausted == dsl.ExhaustedCoolDown {
+		total += time.Duration(s.Retry.CoolDowns) * (s.Retry.CoolDown + round)
+	}
+	total *= time.Duration(p.rounds())
+	if limit > 0 && total > limit {
+		return limit, true
+	}
+	return total, true
+}
+
+// pause is the longest pause after the n-th attempt.
+func pause(r dsl.Retry, n int) time.Duration {
+	d := float64(r.InitialInterval)
+	switch r.Strategy {
+	case dsl.Linear:
+		d *= float64(n)
+	case dsl.Exponential:
+		for range n - 1 {
+			if d *= r.Multiplier; d > float64(r.MaxInterval) {
+				break
+			}
+		}
+	}
+	if r.MaxInterval > 0 && d > float64(r.MaxInterval) {
+		return r.MaxInterval
+	}
+	return time.Duration(d)
+}
+
+func (t times) text() string {
+	s := "Time: "
+	if t.known {
+		s += "typical " + render.Span(t.typical.Round(100*time.Millisecond)) + " (agents' estimates), "
+	}
+	switch {
+	case t.unbounded:
+		s += "worst unbounded"
+	case t.runtime:
+		s += "worst known at run time"
+	default:
+		s += "worst " + render.Span(t.worst.Round(time.Second))
+	}
+	switch {
+	case t.deadline.After > 0:
+		s += ", deadline " + render.Span(t.deadline.After)
+	case t.passed:
+		s += ", deadline " + words.Stamp(t.deadline.At) + " has passed"
+	case !t.deadline.At.IsZero():
+		s += ", deadline " + words.Stamp(t.deadline.At)
+	default:
+		s += ", no deadline"
+	}
+	return s + "."
+}
+
+func (t times) json() map[string]any {
+	m := map[string]any{}
+	if t.known {
+		m["typical_s"] = t.typical.Seconds()
+	}
+	if !t.unbounded && !t.runtime {
+		m["worst_s"] = t.worst.Seconds()
+	}
+	switch {
+	case t.compensation.After > 0:
+		m["compensation_deadline_s"] = t.compensation.After.Seconds()
+	case !t.compensation.At.IsZero():
+		m["compensation_deadline"] = t.compensation.At.UTC()
+	}
+	switch {
+	case t.deadline.After > 0:
+		m["deadline_s"] = t.deadline.After.Seconds()
+	case !t.deadline.At.IsZero():
+		m["deadline"] = t.deadline.At.UTC()
+	}
+	return m
+}

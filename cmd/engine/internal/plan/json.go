@@ -1,0 +1,24 @@
+package plan
+
+import (
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+)
+
+// JSON is the plan as programs see it.
+func (p *Plan) JSON() map[string]any {
+	steps := make([]map[string]any, len(p.steps))
+	for i, s := range p.steps {
+		steps[i] = s.json(p.flow.CompensationMode)
+	}
+	m := map[string]any{
+		"workflow": p.flow.Name, "definition": p.flow.Digest, "steps": steps, "time": p.times.json(), "work": p.HasWork(),
+		"open_runs": map[string]any{"same_definition": p.sameOpen, "other_definitions": p.others},
+	}
+	if p.flow.UniqueKey != nil {
+		m["key"] = p.key
+	}
+	if p.earlier != nil {
+		m["earlier_run"] = history.RowJSON(*p.earlier)
+	}
+	return m
+}

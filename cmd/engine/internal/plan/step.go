@@ -1,0 +1,247 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/graph"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+)
+
+// A step is one line of a plan.
+type step struct {
+	wf       *dsl.Workflow
+	step     *dsl.Step
+	wave     int
+	first    bool // of its wave
+	each     int  // instances; -1 = known only when it runs, 0 with forEach = none
+	forEach  bool
+	action   string
+	undo     string
+	notes    []string
+	settings *dsl.Settings // nil = known only when it runs
+	// undoSettings are those of the undo; nil = there is none, or they are
+	// known only when it runs.
+	undoSettings *dsl.Settings
+}
+
+func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
+	waves := map[int]int{}
+	byWave := map[int][]*dsl.Step{}
+	last := 0
+	for _, i := range wf.Order {
+		wave := 1
+		for _, before := range wf.Steps[i].After {
+			wave = max(wave, waves[before]+1)
+		}
+		waves[i], last = wave, max(last, wave)
+		byWave[wave] = append(byWave[wave], wf.Steps[i])
+	}
+	var out []step
+	for wave := 1; wave <= last; wave++ {
+		for n, s := range byWave[wave] {
+			p := step{wf: wf, step: s, wave: wave, first: n == 0, action: graph.ActionName(s.Do)}
+			p.count(scope)
+			if settings, err := s.Settings(scope); err == nil {
+				p.settings = settings
+			}
+			p.undo = undoText(wf, s)
+			if s.Undo != nil && s.Undo.Settings != nil && !graph.AfterPivot(wf, s) {
+				if settings, err := s.Undo.Settings(scope); err == nil {
+					p.undoSettings = settings
+				}
+			}
+			p.notes = p.describe()
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// count finds out how many instances a for_each has. Where that depends on
+// other steps it is not known yet.
+func (p *step) count(scope *dsl.Scope) {
+	p.each, p.forEach = 1, p.step.ForEach != nil
+	if !p.forEach {
+		return
+	}
+	p.each = -1
+	if dependsOnSteps(p.step, scope) {
+		return
+	}
+	if each, err := p.step.ForEach(scope); err == nil {
+		p.each = len(each.Keys)
+	}
+}
+
+// dependsOnSteps reports whether for_each asks for the result of a step.
+func dependsOnSteps(s *dsl.Step, scope *dsl.Scope) bool {
+	asked := false
+	probe := *scope
+	probe.Memo = nil
+	probe.Step = func(int) dsl.StepResult {
+		asked = true
+		return dsl.StepResult{}
+	}
+	_, err := s.ForEach(&probe)
+	return asked || err != nil
+}
+
+func undoText(wf *dsl.Workflow, s *dsl.Step) string {
+	switch {
+	case s.Do.ReadOnly:
+		return "undo: none (read only)"
+	case graph.AfterPivot(wf, s):
+		if s.Pivot {
+			return "undo: none (pivot)"
+		}
+		return "undo: none (after the pivot)"
+	case s.Undo != nil && s.Undo.Declared:
+		return "undo: " + s.Undo.Do.Name + " (declared by agent)"
+	case s.Undo != nil:
+		return "undo: " + graph.ActionName(s.Undo.Do)
+	}
+	return "undo: none (stated)"
+}
+
+func (p *step) describe() []string {
+	var notes []string
+	if p.step.When != nil || p.step.WhenEach != nil {
+		notes = append(notes, "conditional")
+	}
+	if s := p.settings; s == nil {
+		notes = append(notes, "limits known at run time")
+	} else {
+		notes = append(notes, p.triesText(s.Retry.MaxAttempts))
+		if then := exhaustedText(s.Retry); then != "" {
+			notes = append(notes, then)
+		}
+		switch {
+		case s.Deadline.After > 0:
+			notes = append(notes, "≤"+render.Span(s.Deadline.After))
+		case !s.Deadline.At.IsZero():
+			notes = append(notes, "until "+words.Stamp(s.Deadline.At))
+		}
+		if s.MaxParallel > 0 && p.forEach {
+			notes = append(notes, fmt.Sprintf("%d at a time", s.MaxParallel))
+		}
+	}
+	if u := p.undoSettings; u != nil {
+		if u.Retry.MaxAttempts != dsl.Unbounded {
+			notes = append(notes, "undo "+boundText(u.Retry.MaxAttempts))
+		}
+		switch {
+		case u.Deadline.After > 0:
+			notes = append(notes, "undo ≤"+render.Span(u.Deadline.After))
+		case !u.Deadline.At.IsZero():
+			notes = append(notes, "undo until "+words.Stamp(u.Deadline.At))
+		}
+	}
+	if p.step.Catch != nil {
+		notes = append(notes, "errors caught")
+	}
+	if text := rungsText(p.afterUnknown()); text != "" {
+		notes = append(notes, "unknown: "+text)
+	}
+	return notes
+}
+
+func (p *step) afterUnknown() []dsl.Rung { return afterUnknown(p.wf, p.step, p.settings) }
+
+func (p *step) triesText(n int) string {
+	switch {
+	case n != 1 && (p.step.Do.Idempotent || p.step.Do.ReadOnly || p.step.OnRerun == dsl.RerunUndoFirst):
+		return boundText(n)
+	case n != 1:
+		return boundText(n) + " (while surely nothing was done)"
+	case p.step.Do.Idempotent || p.step.Do.ReadOnly:
+		return "1 try"
+	}
+	return "1 try (not idempotent)"
+}
+
+func boundText(n int) string {
+	switch n {
+	case dsl.Unbounded:
+		return "unbounded tries"
+	case 1:
+		return "1 try"
+	}
+	return fmt.Sprintf("≤%d tries", n)
+}
+
+// exhaustedText says what follows when the tries are used up, where that was
+// chosen for the step.
+func exhaustedText(r dsl.Retry) string {
+	switch r.OnExhausted {
+	case dsl.ExhaustedCompensate:
+		return "then undo"
+	case dsl.ExhaustedPark:
+		return "then park"
+	case dsl.ExhaustedCoolDown:
+		return fmt.Sprintf("then cool down %s, %s", render.Span(r.CoolDown), render.Count(r.CoolDowns, "time"))
+	}
+	return ""
+}
+
+// onExhausted is the same for programs; mode is what holds if the step does
+// not choose.
+func onExhausted(r dsl.Retry, mode dsl.Mode) string {
+	switch {
+	case r.OnExhausted == dsl.ExhaustedCoolDown:
+		return "cool_down"
+	case r.OnExhausted == dsl.ExhaustedPark, r.OnExhausted == dsl.ExhaustedMode && mode == dsl.ModeManual:
+		return "park"
+	}
+	return "compensate"
+}
+
+func (p *step) waveText() string {
+	if !p.first {
+		return ""
+	}
+	return fmt.Sprintf("wave %d", p.wave)
+}
+
+func (p *step) title() string {
+	switch {
+	case !p.forEach:
+		return p.step.Name
+	case p.each < 0:
+		return p.step.Name + " × ?"
+	}
+	return fmt.Sprintf("%s × %d", p.step.Name, p.each)
+}
+
+func (p *step) json(mode dsl.Mode) map[string]any {
+	m := map[string]any{"name": p.step.Name, "wave": p.wave, "action": p.action, "undo": p.undo[len("undo: "):], "pivot": p.step.Pivot}
+	if p.forEach {
+		m["for_each"] = true
+		if p.each >= 0 {
+			m["instances"] = p.each
+		}
+	}
+	if rungs := p.afterUnknown(); len(rungs) > 0 {
+		m["after_unknown"] = rungs
+	}
+	if s := p.settings; s != nil {
+		m["max_attempts"] = render.Attempts(s.Retry.MaxAttempts)
+		m["on_exhausted"] = onExhausted(s.Retry, mode)
+		if s.Retry.OnExhausted == dsl.ExhaustedCoolDown {
+			m["cool_down_s"], m["cool_downs"] = s.Retry.CoolDown.Seconds(), s.Retry.CoolDowns
+		}
+		m["timeout_s"] = s.Timeout.Seconds()
+		if s.Deadline.After > 0 {
+			m["deadline_s"] = s.Deadline.After.Seconds()
+		}
+	}
+	if u := p.undoSettings; u != nil {
+		m["undo_max_attempts"] = render.Attempts(u.Retry.MaxAttempts)
+		m["undo_timeout_s"] = u.Timeout.Seconds()
+		if u.Deadline.After > 0 {
+			m["undo_deadline_s"] = u.Deadline.After.Seconds()
+		}
+	}
+	return m
+}

@@ -1,0 +1,4 @@
+package regular
+
+// dontWait has no meaning here: names of pipes are not names of files.
+const dontWait = 0

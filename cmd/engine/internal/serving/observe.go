@@ -1,0 +1,124 @@
+package serving
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/alerts"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// observers tells several what happens.
+type observers []engine.Observer
+
+var _ engine.Observer = observers{}
+
+// FactKinds lists what one of them needs.
+func (all observers) FactKinds() story.FactKinds {
+	var kinds story.FactKinds
+	for _, o := range all {
+		c, ok := o.(engine.FactChooser)
+		if !ok {
+			return story.AllFactKinds()
+		}
+		kinds = kinds.With(c.FactKinds())
+	}
+	return kinds
+}
+
+// Facts passes a run's new facts on.
+func (all observers) Facts(run status.RunID, first int, facts []story.Fact) {
+	for _, o := range all {
+		o.Facts(run, first, facts)
+	}
+}
+
+// LateReply passes a late answer on.
+func (all observers) LateReply(run status.RunID, attempt machine.AttemptID) {
+	for _, o := range all {
+		o.LateReply(run, attempt)
+	}
+}
+
+// Pass passes on what a pass of the Supervisor found.
+func (all observers) Pass(p engine.PassStats) {
+	for _, o := range all {
+		o.Pass(p)
+	}
+}
+
+// Retained passes on what retention removed.
+func (all observers) Retained(s store.RetainStats) {
+	for _, o := range all {
+		if r, ok := o.(engine.RetentionObserver); ok {
+			r.Retained(s)
+		}
+	}
+}
+
+// Fenced passes on that the engine lost its lease.
+func (all observers) Fenced() {
+	for _, o := range all {
+		o.Fenced()
+	}
+}
+
+// An alertWatch has a hook look at once when this engine has raised an alert.
+// It finds alerts of other engines in the store, a little later.
+type alertWatch struct {
+	engine.NoObserver
+	hook *alerts.Hook // nil = alerts are not pushed
+}
+
+// FactKinds lists the kinds of facts that raise alerts.
+func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
+
+// Facts looks for what raises alerts.
+func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
+	for i := range facts {
+		if facts[i].Kind == story.FactRunParked {
+			w.hook.Wake()
+			return
+		}
+	}
+}
+
+// LateReply raises an alert.
+func (w alertWatch) LateReply(status.RunID, machine.AttemptID) { w.hook.Wake() }
+
+// agentEvents tells the log what happens to agents.
+type agentEvents struct {
+	log      *slog.Logger
+	stopping *atomic.Bool // their end is wanted
+}
+
+var _ agents.Observer = agentEvents{}
+
+// CircuitChanged tells of a breaker.
+func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
+	if c.To == agents.CircuitOpen {
+		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", words.Stamp(c.Until))
+		return
+	}
+	e.log.Info("circuit "+string(c.To), "agent", c.Agent)
+}
+
+// ProcessStarted tells of a process that is ready.
+func (e agentEvents) ProcessStarted(p agents.ProcessInfo) {
+	e.log.Info("agent started", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
+}
+
+// ProcessEnded tells of a process that has ended.
+func (e agentEvents) ProcessEnded(p agents.ProcessInfo, err error) {
+	if err != nil && !e.stopping.Load() {
+		e.log.Warn("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid, "error", err)
+		return
+	}
+	e.log.Info("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
+}

@@ -1,0 +1,175 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// A runLog writes a log line when a run is accepted, taken over, turns to its
+// undo, needs a person or ends. It never makes the engine wait: a run's name is
+// looked up beside, and lines that come too fast are left out and counted.
+type runLog struct {
+	store store.Full
+	log   *slog.Logger
+	lines chan runLine
+	lost  atomic.Int64
+	names map[status.RunID]string // of runs on which a line was written; only in run
+}
+
+type runLine struct {
+	run  status.RunID
+	fact story.Fact
+}
+
+const (
+	runLogLines  = 4096            // that may wait
+	runLogNames  = 10000           // that are remembered
+	runLogRush   = 100             // waiting lines above which no names are looked up
+	findPatience = 2 * time.Second // to look a name up
+)
+
+var _ engine.Observer = (*runLog)(nil)
+
+func newRunLog(store store.Full, log *slog.Logger) *runLog {
+	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[status.RunID]string{}}
+}
+
+// runLogFacts are worth a line.
+var runLogFacts = []story.FactKind{
+	story.FactRunCreated, story.FactRunTakenOver, story.FactRunTurned, story.FactRunParked, story.FactRunFinished, story.FactVerb,
+}
+
+// FactKinds lists those that are worth a line.
+func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
+
+// Facts keeps those that are worth a line.
+func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
+	for i := range facts {
+		if !slices.Contains(runLogFacts, facts[i].Kind) {
+			continue // others are told too
+		}
+		select {
+		case l.lines <- runLine{run, facts[i]}:
+		default:
+			l.lost.Add(1)
+		}
+	}
+}
+
+// LateReply tells of an answer that came too late to count.
+func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
+	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
+}
+
+// Pass tells of runs that were taken over or claimed.
+func (l *runLog) Pass(p engine.PassStats) {
+	if p.Taken > 0 {
+		l.log.Info("took over runs that no engine owned", "runs", p.Taken)
+	}
+}
+
+// Fenced does nothing: the engine says so itself.
+func (l *runLog) Fenced() {}
+
+// run writes lines until ctx ends, and then what still waits.
+func (l *runLog) run(ctx context.Context) {
+	for {
+		select {
+		case line := <-l.lines:
+			l.write(ctx, line)
+		case <-ctx.Done():
+			for {
+				select {
+				case line := <-l.lines:
+					l.write(context.WithoutCancel(ctx), line)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *runLog) write(ctx context.Context, line runLine) {
+	if n := l.lost.Swap(0); n > 0 {
+		l.log.Warn("lines about runs were left out", "lines", n)
+	}
+	f := line.fact
+	attrs := []any{"run", l.name(ctx, line)}
+	add := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, name, value)
+		}
+	}
+	switch f.Kind {
+	case story.FactRunCreated:
+		add("key", f.Key)
+		l.log.Info("run accepted", attrs...)
+	case story.FactRunTakenOver:
+		if f.Unowned {
+			l.log.Info("run claimed", attrs...)
+			return
+		}
+		l.log.Info("run taken over", attrs...)
+	case story.FactRunTurned:
+		add("step", f.Step)
+		add("code", f.Code)
+		l.log.Info("run is being undone", attrs...)
+	case story.FactVerb:
+		add("verb", f.Code)
+		add("status", f.Status)
+		add("step", f.Step)
+		add("by", f.By)
+		add("reason", f.Message)
+		l.log.Info("operator", attrs...)
+	case story.FactRunParked:
+		add("status", f.Status)
+		add("code", f.Code)
+		l.log.Warn("run needs a person", attrs...)
+	case story.FactRunFinished:
+		add("status", f.Status)
+		add("code", f.Code)
+		delete(l.names, line.run)
+		l.log.Info("run ended", attrs...)
+	}
+}
+
+// name is a run's public name. Where the store does not tell it now, the one
+// that stands for its number does: commands know both.
+func (l *runLog) name(ctx context.Context, line runLine) string {
+	if len(l.names) > runLogNames {
+		clear(l.names)
+	}
+	if line.fact.Run != "" {
+		l.names[line.run] = line.fact.Run
+	}
+	if name, ok := l.names[line.run]; ok {
+		return name
+	}
+	if len(l.lines) > runLogRush {
+		return naming.RunName(line.run)
+	}
+	ctx, cancel := context.WithTimeout(ctx, findPatience)
+	defer cancel()
+	row, err := l.store.Find(ctx, strconv.FormatInt(int64(line.run), 10))
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			l.log.Debug("look up the name of a run", "run", naming.RunName(line.run), "error", err)
+		}
+		return naming.RunName(line.run)
+	}
+	l.names[line.run] = row.Name
+	return row.Name
+}

@@ -1,0 +1,190 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/alerts"
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/telemetry"
+)
+
+// A server is one `engine serve` at work.
+type server struct {
+	o    Options
+	s    *session.Session
+	log  *slog.Logger
+	node *engine.Node
+	pool *agents.Pool
+	runs *runLog
+	logs *engine.LogKeeper
+	web  *webServer   // nil = --http off
+	hook *alerts.Hook // nil = alerts go nowhere
+
+	stopping atomic.Bool
+}
+
+// stopOnSignals sends the signals that stop a server to stops. A terminal that
+// hangs up and a reader that goes away do not stop it.
+func stopOnSignals(stops chan<- os.Signal) {
+	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
+	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit that
+	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
+}
+
+func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
+
+// newServer puts the parts together; nothing runs yet, but --http listens.
+func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) (*server, error) {
+	if o.Address == "" {
+		o.Address = engines.ProcessName()
+	}
+	v := &server{o: o, s: s, log: a.Logger()}
+	v.logs = engine.NewLogKeeper(s.Store, v.log)
+	v.pool = engines.NewPool(a, catalog, agentEvents{v.log, &v.stopping}, v.logs.Keep, &o.Ceilings)
+	meters := telemetry.New(v.snapshot)
+	v.runs = newRunLog(s.Store, v.log)
+	if o.pushes() {
+		v.hook = alerts.NewHook(s.Store, alerts.To(o.OnAlert, o.Webhook, a.Environ()), v.log, meters)
+	}
+	var err error
+	v.node, err = engines.NewNode(a, s, v.pool, engines.Parts{
+		Capacity: engines.LimitCalls(v.pool, o.Concurrency), Observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, Options: o.node(),
+	})
+	if err == nil && o.HTTP != "off" {
+		v.web, err = listenWeb(o.HTTP, meters.Handler(), v.ready)
+	}
+	if err != nil {
+		v.pool.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// close ends what newServer began.
+func (v *server) close() {
+	v.pool.Close()
+	if v.web != nil {
+		v.web.close(context.Background())
+	}
+}
+
+// run works until a signal stops it in order, or at once, or the state refuses
+// this engine for good.
+func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
+	var beside sync.WaitGroup
+	besideCtx, cancel := context.WithCancel(ctx)
+	defer beside.Wait()
+	defer cancel()
+	nodeCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- v.node.Run(nodeCtx) }()
+
+	defer engines.KeepLogs(ctx, v.logs)()
+	beside.Go(func() { v.runs.run(besideCtx) })
+	if v.web != nil {
+		beside.Go(func() { v.web.run(v.log) })
+		defer v.web.close(besideCtx)
+	}
+	if v.hook != nil {
+		beside.Go(func() { v.hook.Run(besideCtx) })
+	}
+	ready := v.node.Ready()
+	signals := 0
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			v.log.Info("serving", "engine", v.node.Engine(), "address", v.o.Address, "state", v.s.Shown,
+				"lease", v.o.Lease.String(), "version", cli.Version)
+			if v.web != nil {
+				v.log.Info("listening", "http", v.web.address())
+			}
+		case sig := <-stops:
+			signals++
+			v.stopping.Store(true)
+			if signals == 1 {
+				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
+					"signal", sig.String(), "in_flight", v.node.Status().Calls)
+				stop()
+				continue
+			}
+			v.log.Warn("leaving at once: other engines go on when the lease has run out", "signal", sig.String())
+			v.node.StopNow()
+		case err := <-ended:
+			return v.ended(err, signals)
+		}
+	}
+}
+
+// ended turns the node's end into that of the command.
+func (v *server) ended(err error, signals int) error {
+	switch {
+	case errors.Is(err, engine.ErrStopping) && signals > 1:
+		return exit.Code(exit.Open)
+	case err != nil:
+		return v.s.Wrap("serve", err)
+	}
+	v.log.Info("stopped: everything is handed over")
+	return nil
+}
+
+// ready tells why the engine is not ready for work.
+func (v *server) ready() error {
+	switch now := v.node.Status(); {
+	case v.stopping.Load():
+		return errors.New("stopping")
+	case now.Engine == 0:
+		return errors.New("not joined to the state")
+	case now.Lease == 0:
+		return errors.New("the lease has run out: the state does not answer")
+	}
+	return nil
+}
+
+// snapshot is what the metrics show of this moment.
+func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
+	now := v.node.Status()
+	s := telemetry.Snapshot{
+		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
+		Queued: now.Queued, Behind: now.Behind.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
+	}
+	if v.hook != nil {
+		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {
+			s.Undelivered = len(alerts)
+		}
+	}
+	for _, a := range v.pool.Status() {
+		shown := telemetry.AgentSnapshot{Agent: a.Agent, InFlight: a.InFlight, Circuit: circuitNumber(a.Circuit)}
+		for _, i := range a.Instances {
+			if i.Healthy {
+				shown.Instances++
+			}
+		}
+		s.Agents = append(s.Agents, shown)
+	}
+	return s
+}
+
+// circuitNumber is a breaker's state as metrics show it.
+func circuitNumber(c agents.Circuit) int {
+	switch c {
+	case agents.CircuitHalfOpen:
+		return 1
+	case agents.CircuitOpen:
+		return 2
+	}
+	return 0
+}

@@ -1,0 +1,116 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	onceLease  = 30 * time.Second // also how overdue the run of a living engine must be
+	oncePeriod = time.Second      // pause between its scans during the pass
+)
+
+// SuperviseOptions are the flags of supervise.
+type SuperviseOptions struct {
+	Once  bool
+	Every time.Duration
+}
+
+// Supervise makes one pass of the Supervisor, or one after another until a signal.
+func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions) error {
+	switch {
+	case o.Once && o.Every != 0:
+		return cli.Failed("Invalid flags", "--once and --every cannot be combined.")
+	case o.Every != 0 && o.Every < oncePeriod:
+		return cli.Failed("Invalid flag", "--every must be at least %s, not %s.", oncePeriod, o.Every)
+	case !o.Once && o.Every == 0:
+		return cli.Failed("Missing flag", "`engine supervise` needs --once for one pass, or --every D for one after another. What works on runs too is `engine serve`.")
+	}
+	m, err := module.Locate(a, path)
+	if err != nil {
+		return err
+	}
+	t, err := session.Resolve(a, m.Dir, m.Shown)
+	if err != nil {
+		return err
+	}
+	if t.Postgres == "" && o.Every != 0 {
+		return cli.Failed("Invalid flag", "--every is for a PostgreSQL database: an embedded state is held by one process at a time, and looked after by it. Use --once.")
+	}
+	if t.Postgres == "" {
+		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
+			return session.NoState(t)
+		}
+	}
+	s, err := session.Open(ctx, a, t, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if o.Every != 0 {
+		return superviseEvery(ctx, a, s, o.Every)
+	}
+	p, err := engine.SuperviseOnce(ctx, engines.Visitor(a, s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
+	if err != nil {
+		return s.Wrap("supervise", err)
+	}
+	return supervised(a, p)
+}
+
+// superviseEvery makes passes until a signal: a Supervisor in a process of its own
+// (S68). It logs a pass that fails and makes the next one. It ends if the state has lost
+// committed work.
+func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // from now on a signal ends the process
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		p, err := engine.SuperviseOnce(ctx, engines.Visitor(a, s, engine.Options{Lease: onceLease, MaxScan: oncePeriod}))
+		var loss *store.LossError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &loss):
+			return s.Wrap("supervise", err)
+		case err != nil:
+			a.Logger().Warn("supervise", "error", err)
+		case p.Taken > 0 || a.JSON:
+			if err := supervised(a, p); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// supervised prints what a pass found.
+func supervised(a *cli.App, p engine.PassStats) error {
+	switch {
+	case a.JSON:
+		return a.PrintJSON(map[string]any{
+			"passed": p.Foreign, "due": p.Due, "taken_over": p.Taken, "lag_ms": p.Lag.Milliseconds(), "took_ms": p.Took.Milliseconds(),
+		})
+	case p.Due == 0 && p.Taken == 0:
+		return a.Print("Nothing is due. Took %s.\n", render.Span(p.Took))
+	}
+	return a.Print("%s moved on: time had passed for what no engine worked on. Took %s.\n", render.Count(max(p.Due, p.Taken), "run"), render.Span(p.Took))
+}

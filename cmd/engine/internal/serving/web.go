@@ -1,0 +1,72 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+)
+
+// A webServer answers requests of monitoring about this engine. It shows no runs and
+// changes nothing.
+type webServer struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// listenWeb listens; run answers. ready says why the engine is not ready for
+// work; nil = it is.
+func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, cli.Failed("Cannot listen", "--http %s: %s.", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			tell(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		tell(w, http.StatusOK, "ok")
+	})
+	return &webServer{listener: listener, server: &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}}, nil
+}
+
+// tell writes a line of text.
+func tell(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // the client has gone
+}
+
+// address is where it listens.
+func (s *webServer) address() string { return s.listener.Addr().String() }
+
+// run answers until close.
+func (s *webServer) run(log *slog.Logger) {
+	s.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	if err := s.server.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		log.Error("answer on --http", "error", err)
+	}
+}
+
+// close ends it; requests that are being answered may end, for a moment.
+func (s *webServer) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close() // the time for answers is over
+	}
+	_ = s.listener.Close() // closed already if it was served
+}

@@ -1,0 +1,168 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/postgres"
+	"github.com/saga-engine/engine/engine/store/sqlite"
+)
+
+// An access says what a state is opened for.
+type access int
+
+const (
+	toRead  access = iota // read, while engines work on it
+	ToSpeak               // read, send verbs to its runs, and record new runs
+	toWork                // work on runs; one process alone can open an embedded state for this
+)
+
+// OpenReader opens the state to read it, while engines work on it. dir is the directory
+// of the module, and shown is dir as the user wrote it. An embedded file must exist.
+func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
+	t, err := Resolve(a, a.Path(dir), shown)
+	if err != nil {
+		return nil, err
+	}
+	if t.Postgres == "" {
+		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
+			return nil, NoState(t)
+		}
+	}
+	return Open(ctx, a, t, true)
+}
+
+// OpenSpeaker opens the state of --dsn to speak to its runs, while engines
+// work on them. The embedded file must exist.
+func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
+	t, err := Resolve(a, a.Path("."), ".")
+	if err != nil {
+		return nil, err
+	}
+	if t.Postgres == "" {
+		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
+			return nil, NoState(t)
+		}
+	}
+	return OpenTo(ctx, a, t, ToSpeak)
+}
+
+// OpenBeside opens the state of a module to read it, while another process holds it.
+func OpenBeside(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
+	t, err := Resolve(a, dir, shown)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, a, t, true)
+}
+
+// OpenWriter opens the state to work on it and says where it is.
+func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
+	t, err := Resolve(a, dir, shown)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, a, t, false)
+}
+
+// Open opens the state at t to look at it (readOnly), or to work on it.
+func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, error) {
+	if readOnly {
+		return OpenTo(ctx, a, t, toRead)
+	}
+	return OpenTo(ctx, a, t, toWork)
+}
+
+// OpenTo opens the state at t for one kind of access.
+func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, error) {
+	s := &Session{Target: t}
+	if t.Postgres == "" {
+		a.Private = []string{t.Path, t.Path + ".key"}
+	}
+	var (
+		opened interface {
+			store.Store
+			io.Closer
+		}
+		err error
+	)
+	if t.Postgres != "" {
+		opened, err = postgres.Open(ctx, t.Postgres, postgres.Options{Logger: a.Logger()})
+	} else {
+		opened, err = sqlite.Open(ctx, t.Path, sqlite.Options{ReadOnly: to == toRead, Beside: to == ToSpeak})
+	}
+	if err != nil {
+		return nil, s.Wrap("open the state", err)
+	}
+	s.opened, s.Store = opened, store.Complete(pointed.Store(opened))
+	if s.Sealer, err = sealer(ctx, a, s, to != toWork); err != nil {
+		return nil, errors.Join(err, s.opened.Close())
+	}
+	s.Defs = journal.NewDefinitions(s.Store, s.Sealer)
+	return s, nil
+}
+
+// sealer gathers the keys: the key in the environment, and for an embedded state the
+// key in the file next to it. For a new state without either it makes that file. The
+// first key seals. The engine checks before it writes that this is the state's key.
+func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
+	var keys []crypt.Key
+	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
+		key, err := crypt.ParseKey(text)
+		if err != nil {
+			return nil, cli.Failed("Invalid "+cli.KeyVariable, "%s.", words.UpperFirst(err.Error()))
+		}
+		keys = append(keys, key)
+	}
+	if s.Postgres == "" {
+		file := s.Path + ".key"
+		_, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) && len(keys) == 0 && !readOnly {
+			if err := s.unkeyed(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err == nil || len(keys) == 0 && !readOnly {
+			key, err := crypt.LoadOrCreateKeyFile(file)
+			if err != nil {
+				return nil, cli.Failed("Cannot use the encryption key", "%s.", words.UpperFirst(err.Error()))
+			}
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return crypt.NewSealer(keys...)
+}
+
+// unkeyed returns an error if the state was written with a key: a key in a new file
+// would be another one.
+func (s *Session) unkeyed(ctx context.Context) error {
+	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
+	if err != nil {
+		return s.Wrap("ask which key seals", err)
+	}
+	if pinned == "" {
+		return nil
+	}
+	return cli.Failed("Encryption key is missing", "%s.key is not there, and %s was written with the key in it (%s). Restore the file, or set %s to that key. "+
+		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
+}
+
+// NoState says that there is no embedded state where it is looked for.
+func NoState(t Target) error {
+	if t.implied {
+		return cli.Failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.Shown)
+	}
+	return cli.Failed("No such state", "There is no %s.", t.Shown)
+}

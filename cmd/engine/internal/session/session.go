@@ -1,0 +1,62 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/sqlite"
+)
+
+// A Session is an open store and what it takes to read it.
+type Session struct {
+	Target
+	Store  store.Full
+	opened io.Closer
+	Sealer crypt.Sealer // nil = no key is known
+	Defs   *journal.Definitions
+	Held   bool // another process holds the embedded file
+}
+
+// Close closes the store. It returns no error: each write has reported its own.
+func (s *Session) Close() {
+	_ = s.opened.Close()
+}
+
+// Wrap adds to an error of the store what was being done.
+func (s *Session) Wrap(doing string, err error) error {
+	var locked *sqlite.LockedError
+	var schema *store.SchemaError
+	if errors.As(err, &locked) || errors.As(err, &schema) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
+}
+
+// RightKey checks that the command has the key of the state, so that its engines can
+// read what the command seals. In a state without a key nothing is sealed.
+func (s *Session) RightKey(ctx context.Context) error {
+	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
+	switch {
+	case err != nil:
+		return s.Wrap("ask which key seals", err)
+	case pinned == "":
+		s.Sealer = nil
+	case s.Sealer != nil && s.Sealer.KeyID() != pinned:
+		return cli.Failed(cli.WrongKey, "%s is sealed with the key %s, and the key given is %s. Set %s to the first.", s.Shown, pinned, s.Sealer.KeyID(), cli.KeyVariable)
+	case s.Sealer == nil:
+		return cli.Failed("Encryption key needed", "%s is sealed with the key %s. Set %s to that key.", s.Shown, pinned, cli.KeyVariable)
+	}
+	return nil
+}
+
+// NotePlace says where the state is kept if neither --dsn nor ENGINE_DSN says so.
+func NotePlace(a *cli.App, s *Session) {
+	if s.implied {
+		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)
+	}
+}

@@ -1,0 +1,70 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// Heading returns the lines above the table of steps: the run itself.
+func Heading(r *history.Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Run %s  workflow %s  %s\n", render.Clean(r.Row.Name), r.Row.WorkflowName, history.StatusText(r.Row))
+	field := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s %s\n", name, render.Clean(fmt.Sprintf(format, args...)))
+	}
+	if r.Row.Key != "" {
+		field("Key", "%s", r.Row.Key)
+	}
+	field("Definition", "%.12s", r.Row.Digest)
+	field("Created", "%s by %s", words.Stamp(r.State.Run().Started.Time()), r.State.Run().StartedBy)
+	if !r.State.Status().Final() {
+		field("Owner", "%s", tablesOf(r).ownerText())
+	}
+	if d := r.State.Run().Deadline.Time(); !d.IsZero() && !r.State.Status().Final() {
+		field("Deadline", "%s", words.Stamp(d))
+	}
+	if d := r.State.Run().UndoDeadline.Time(); !d.IsZero() && !r.State.Status().Final() {
+		field("Undo by", "%s", words.Stamp(d))
+	}
+	if f := r.State.Run().Finished.Time(); !f.IsZero() {
+		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(r.State.Run().Started.Time())))
+	}
+	if f := r.State.Failure(); f != (dsl.Failure{}) {
+		field("Failure", "%s", strings.TrimPrefix(words.Join(": ", f.Step, f.Code, f.Message), ": "))
+		field("Undone", "%d, %d left as is, %d not undone by declaration", int(r.State.Run().Undone), int(r.State.Run().Left), int(r.State.Run().Undeclared))
+		if kept := story.KeptByDeclaration(r.State, r.Flow); len(kept) > 0 {
+			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
+		}
+	}
+	failures, blocked := story.UndoFailures(r.State, r.Flow)
+	for _, f := range failures {
+		field("Undo failed", "%s", words.Join(": ", f.Step, f.Code, f.Message))
+	}
+	if blocked > 0 {
+		field("Blocked", "%s not undone, because the undo of a later step failed", render.Count(blocked, "effect"))
+	}
+	if held := r.State.Held(); len(held) > 0 && !r.State.Status().Final() {
+		for _, h := range held {
+			field("Waits for", "%s", heldText(h))
+		}
+	}
+	for _, line := range variableLines(r.State.Vars()) {
+		field("Variable", "%s", line)
+	}
+	for _, line := range tablesOf(r).inboxLines() {
+		field("Waiting", "%s", line)
+	}
+	for _, l := range r.Late {
+		field("Late", "%s", l.Text())
+	}
+	for _, al := range r.Alerts {
+		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
+	}
+	return b.String()
+}

@@ -1,0 +1,155 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// JSON is a run as programs see it. The values of sensitive inputs and outputs
+// are replaced.
+func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
+	m := history.RowJSON(r.Row)
+	f := r.State.Failure()
+	m["started_by"] = r.State.Run().StartedBy
+	m["variables"] = render.Redact(r.State.Vars())
+	m["outputs"] = render.Outputs(story.Outputs(r.State))
+	m["undone"], m["left_as_is"] = int(r.State.Run().Undone), int(r.State.Run().Left)
+	m["not_undone_by_declaration"] = int(r.State.Run().Undeclared)
+	if kept := story.KeptByDeclaration(r.State, r.Flow); len(kept) > 0 {
+		m["kept_by_declaration"] = kept
+	}
+	m["overdue"] = r.State.Run().Overdue
+	m["exit_code"] = exit.OfRun(r.State.Status(), int(r.State.Run().Left))
+	if f.Code != "" {
+		m["failure"] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
+	}
+	if d := r.State.Run().Deadline.Time(); !d.IsZero() {
+		m["run_deadline"] = d
+	}
+	if d := r.State.Run().UndoDeadline.Time(); !d.IsZero() {
+		m["compensation_deadline"] = d
+	}
+	if failures, blocked := story.UndoFailures(r.State, r.Flow); len(failures) > 0 {
+		list := make([]map[string]string, len(failures))
+		for i, f := range failures {
+			list[i] = map[string]string{"step": f.Step, "code": f.Code, "message": f.Message}
+		}
+		m["undo_failures"], m["undo_blocked"] = list, blocked
+	}
+	steps := []map[string]any{}
+	for _, n := range tablesOf(r).nodes() {
+		steps = append(steps, nodeJSON(n))
+	}
+	m["steps"] = steps
+	alerts := []map[string]any{}
+	for _, a := range r.Alerts {
+		alerts = append(alerts, history.AlertJSON(a))
+	}
+	m["alerts"] = alerts
+	tablesOf(r).addStore(m)
+	if events {
+		m["events"] = Events(r, now)
+	}
+	return m
+}
+
+// Events are the facts in the form of apply's stream.
+func Events(r *history.Run, now func() time.Time) []json.RawMessage {
+	var b bytes.Buffer
+	view := render.NewJSON(&b, cli.Version, exit.OfFact, now)
+	view.Begin(render.Story{Run: r.Row.Name, Workflow: r.Row.WorkflowName})
+	b.Reset() // the line that tells the stream's version
+	view.Facts(1, r.Facts)
+	out := []json.RawMessage{}
+	for line := range bytes.Lines(b.Bytes()) {
+		out = append(out, bytes.TrimSpace(line))
+	}
+	return out
+}
+
+func nodeJSON(n story.NodeView) map[string]any {
+	m := map[string]any{
+		"step": n.Name, "action": n.Action, "state": n.State.String(), "forward_state": n.Forward.String(),
+		"effect": n.Effect.String(), "attempts": n.Attempts, "failure_count": n.Failures,
+		"idempotency_key": n.IdempotencyKey, "left_as_is": n.LeftAsIs, "not_undone_by_declaration": n.NotUndoneByDeclaration,
+	}
+	if n.Each {
+		m["for_each"] = true
+		if n.Count >= 0 {
+			m["instances"] = n.Count
+		}
+	}
+	for name, t := range map[string]time.Time{
+		"started_at": n.StartedAt, "finished_at": n.FinishedAt, "complete_by": n.CompleteBy, "step_deadline": n.Deadline,
+		"undo_deadline": n.UndoDeadline, "until": n.Until, "undo_started_at": n.UndoStartedAt, "undo_finished_at": n.UndoFinishedAt,
+	} {
+		if !t.IsZero() {
+			m[name] = t
+		}
+	}
+	for name, s := range map[string]string{
+		"code": n.Code, "message": n.Message, "undo_action": n.UndoAction,
+		"undo_code": n.UndoCode, "undo_message": n.UndoMessage, "settled_by": n.By,
+	} {
+		if s != "" {
+			m[name] = s
+		}
+	}
+	if len(n.Awaits) > 0 {
+		m["awaits"] = n.Awaits
+	}
+	if n.Signal != "" {
+		m["signal"] = n.Signal
+	}
+	if !n.Data.IsNull() {
+		m["error_data"] = render.Redact(n.Data)
+	}
+	if n.HeldBy != "" {
+		m["held"] = map[string]string{"agent": n.HeldBy, "message": n.Why}
+	}
+	if n.UndoKey != "" {
+		m["undo_idempotency_key"] = n.UndoKey
+	}
+	if n.UndoAttempts > 0 {
+		m["undo_attempts"] = n.UndoAttempts
+		m["undo_input"] = render.Redact(n.UndoInput)
+	}
+	if !n.Input.IsNull() {
+		m["input"] = render.Redact(n.Input)
+	}
+	if n.OutputKnown {
+		m["output"] = render.Redact(n.Output)
+	}
+	calls := []map[string]any{}
+	for _, c := range n.Calls {
+		call := map[string]any{
+			"purpose": c.Purpose, "undo": c.Undo, "attempt": c.Number, "status": c.Status, "idempotency_key": c.Key,
+			"started_at": c.StartedAt, "complete_by": c.CompleteBy,
+		}
+		if !c.EndedAt.IsZero() {
+			call["ended_at"] = c.EndedAt
+		}
+		if c.Code != "" {
+			call["code"], call["message"] = c.Code, c.Message
+		}
+		calls = append(calls, call)
+	}
+	m["calls"] = calls
+	return m
+}
+
+// messageKind is the kind of a message for programs.
+func messageKind(m store.Message) string {
+	if m.Kind == store.MessageReply {
+		return "reply"
+	}
+	return "verb"
+}

@@ -1,0 +1,153 @@
+package show
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// runTables is a run as tables.
+type runTables struct{ *history.Run }
+
+func tablesOf(r *history.Run) runTables { return runTables{r} }
+
+// nodes lists what is shown: every step, and the instances of those that have
+// been expanded right below them.
+func (r runTables) nodes() []story.NodeView {
+	var steps []story.NodeView
+	parts := map[int][]story.NodeView{}
+	for n := range story.Nodes(r.State, r.Flow) {
+		if n.Key == "" && n.Node < len(r.Flow.Steps) {
+			steps = append(steps, n)
+		} else {
+			parts[n.Step] = append(parts[n.Step], n)
+		}
+	}
+	var out []story.NodeView
+	for _, s := range steps {
+		out = append(out, s)
+		out = append(out, parts[s.Step]...)
+	}
+	return out
+}
+
+func (r runTables) stepTable() *render.Table {
+	t := &render.Table{Head: []string{"STEP", "ACTION", "STATE", "EFFECT", "ATTEMPTS", "COMPLETE BY", "UNDO", "DETAIL"}}
+	for _, n := range r.nodes() {
+		if n.Each && n.Count > 0 {
+			t.Add(n.Name, n.Action, n.State.String(), "", "", "", "", render.Count(n.Count, "instance"))
+			continue
+		}
+		by := ""
+		if !n.CompleteBy.IsZero() {
+			by = words.Stamp(n.CompleteBy)
+		}
+		t.Add(n.Name, n.Action, n.State.String(), n.Effect.String(), strconv.Itoa(n.Attempts), by, undoState(n), nodeDetail(n))
+	}
+	return t
+}
+
+// undoState tells of a node's undo.
+func undoState(n story.NodeView) string {
+	switch {
+	case n.LeftAsIs:
+		return "left as is"
+	case n.NotUndoneByDeclaration:
+		return "none by declaration"
+	case n.State == status.StepUndone, n.State == status.StepUndoing, n.State == status.StepUndoFailed:
+		s := n.UndoAction
+		if n.UndoAttempts > 1 {
+			s += fmt.Sprintf(" (%d tries)", n.UndoAttempts)
+		}
+		return s
+	case n.UndoAction != "":
+		return n.UndoAction + " if needed"
+	}
+	return ""
+}
+
+func nodeDetail(n story.NodeView) string {
+	var parts []string
+	if why := words.Join(": ", n.Code, n.Message); why != "" {
+		parts = append(parts, why)
+	}
+	if n.State == status.StepUndoFailed || n.State == status.StepUndoing {
+		if why := words.Join(": ", n.UndoCode, n.UndoMessage); why != "" {
+			parts = append(parts, "undo "+why)
+		}
+	}
+	if n.State == status.StepHeld {
+		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
+	}
+	if !n.Deadline.IsZero() && !forwardOver(n) {
+		parts = append(parts, "step by "+words.Stamp(n.Deadline))
+	}
+	if !n.UndoDeadline.IsZero() && n.State == status.StepUndoing {
+		parts = append(parts, "undo by "+words.Stamp(n.UndoDeadline))
+	}
+	if !n.Until.IsZero() && (n.State == status.StepHeld || n.State == status.StepBackoff) {
+		parts = append(parts, "until "+words.Stamp(n.Until))
+	}
+	return words.Join("; ", parts...)
+}
+
+// forwardOver reports whether the deadline of a step's work means nothing any
+// more.
+func forwardOver(n story.NodeView) bool {
+	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
+}
+
+func (r runTables) callTable() *render.Table {
+	t := &render.Table{Head: []string{"CALL OF", "PURPOSE", "TRY", "STATUS", "STARTED", "TOOK", "COMPLETE BY", "KEY", "DETAIL"}}
+	for _, n := range r.nodes() {
+		for _, c := range n.Calls {
+			took := ""
+			if !c.EndedAt.IsZero() {
+				took = render.Took(c.EndedAt.Sub(c.StartedAt))
+			}
+			t.Add(n.Name, string(c.Purpose), strconv.Itoa(c.Number), c.Status, words.Stamp(c.StartedAt), took, clock(c.CompleteBy),
+				c.Key, words.Join(": ", c.Code, c.Message))
+		}
+	}
+	return t
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+func heldText(h machine.HeldAgent) string {
+	s := "agent " + h.Agent
+	switch h.Why {
+	case "":
+	case "full":
+		s += ": no slot is free"
+	default:
+		s += ": " + h.Why
+	}
+	if !h.Until.IsZero() {
+		s += " until " + words.Stamp(h.Until)
+	}
+	return s
+}
+
+// variableLines lists the run's variables, sensitive ones hidden.
+func variableLines(v dsl.Value) []string {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(render.Redact(v), &doc) != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range words.Sorted(doc) {
+		out = append(out, name+" = "+render.Cut(render.Literal(doc[name], ""), 120))
+	}
+	return out
+}

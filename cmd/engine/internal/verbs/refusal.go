@@ -1,0 +1,140 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// problem turns the error of a verb into one for people. For a refusal it names the
+// run's status and the commands that would be accepted now.
+func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, err error) error {
+	var refused *operator.RefusedError
+	var code exit.Code
+	switch {
+	case errors.As(err, &code):
+		return err
+	case !errors.As(err, &refused):
+		return s.Wrap(v.Name+" the run", err)
+	}
+	// The verb may have lost a race: the run is shown as it is now.
+	if now, err := s.Store.Find(ctx, row.Name); err == nil {
+		row = now
+	}
+	next, err := nextCommands(ctx, s, a, row)
+	if err != nil {
+		return err
+	}
+	lacks := ""
+	if refused.Output {
+		r, err := history.Read(ctx, s, row)
+		if err != nil {
+			return err
+		}
+		lacks = outputWanted(r, v.Step)
+	}
+	text := words.UpperFirst(strings.TrimSuffix(render.Clean(refused.Reason), ".")) + "."
+	if !strings.Contains(refused.Reason, row.State.String()) {
+		text = fmt.Sprintf("Run %s is %s. %s", render.Clean(row.Name), row.State, text)
+	}
+	return cli.Failed(fmt.Sprintf("Cannot %s run %s", v.Name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
+}
+
+// remedy is what the refused command itself lacks, as a sentence with a blank in
+// front; "" = nothing.
+func (v Verb) remedy(reason string) string {
+	switch {
+	case strings.Contains(reason, "extend"):
+		return " Add --extend, such as --extend 1h."
+	case v.Name == "cancel" && strings.Contains(reason, "pivot has succeeded"):
+		return " What is done stays; `--no-compensate --reason TEXT` stops the run where it is."
+	}
+	return ""
+}
+
+// mostNext is how many commands a refusal offers.
+const mostNext = 6
+
+// nextCommands says which commands would be accepted now.
+func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store.RunRow) (string, error) {
+	name := history.Arg(row)
+	if row.State.Final() {
+		return fmt.Sprintf("`engine show %s` tells its story.", name), nil
+	}
+	r, err := history.Read(ctx, s, row)
+	if err != nil {
+		return "", err
+	}
+	commands := story.Explain(r.State, r.Flow, a.Now()).Remedies
+	if len(commands) == 0 {
+		if commands, err = accepted(ctx, s, row); err != nil {
+			return "", err
+		}
+	}
+	if len(commands) > mostNext {
+		commands = commands[:mostNext]
+	}
+	var quoted []string
+	for _, c := range commands {
+		quoted = append(quoted, "`"+render.Clean(c)+"`")
+	}
+	if row.State.NeedsHuman() {
+		return fmt.Sprintf("Accepted now: %s. `engine explain %s` says more.", strings.Join(quoted, ", "), name), nil
+	}
+	quoted = append(quoted, "`engine explain "+name+"`")
+	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
+}
+
+// accepted lists the verbs for a run that moves without a person.
+func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]string, error) {
+	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	var commands []string
+	for _, c := range []struct {
+		line string
+		verb machine.Event
+	}{
+		{"compensate %s --retry", machine.CompensateRequested{Retry: true}},
+		{"compensate %s --skip --reason TEXT", machine.CompensateRequested{Skip: true, Reason: "?"}},
+		{"resume %s", machine.ResumeRequested{}},
+		{"pause %s", machine.PauseRequested{}},
+		{"cancel %s", machine.CancelRequested{}},
+		{"cancel %s --no-compensate --reason TEXT", machine.CancelRequested{NoCompensate: true, Reason: "?"}},
+	} {
+		err := op.Try(ctx, row.Run, c.verb)
+		var refused *operator.RefusedError
+		switch {
+		case err == nil:
+			commands = append(commands, "engine "+fmt.Sprintf(c.line, history.Arg(row)))
+		case !errors.As(err, &refused):
+			return nil, s.Wrap("ask what would be accepted", err)
+		}
+	}
+	return commands, nil
+}
+
+// outputWanted says which --output a step needs, as a sentence with a blank in front;
+// "" = the step, or the schema of its action, is not known.
+func outputWanted(r *history.Run, step string) string {
+	for n := range story.Nodes(r.State, r.Flow) {
+		if n.Step >= len(r.Flow.Steps) {
+			continue
+		}
+		noun := r.Flow.Steps[n.Step]
+		if (n.Name == step || noun.Name == step) && noun.Do.Skeleton != nil {
+			return fmt.Sprintf(" Give --succeeded --output '%s' with values in place of the words in capitals.", render.Clean(noun.Do.Skeleton()))
+		}
+	}
+	return ""
+}

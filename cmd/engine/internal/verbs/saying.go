@@ -1,0 +1,129 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/follow"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// answerPatience is how long a verb waits for the answer of the run's owner.
+const answerPatience = 10 * time.Second
+
+// A saying is a verb that is recorded in the inbox of a run.
+type saying struct {
+	Verb
+	row     store.RunRow
+	message store.MessageID
+	seen    int // number of the run's last event before
+
+	answer bool            // the owner has answered: accepted
+	engine bool            // an engine lives
+	now    status.RunState // the run's state after the answer
+	// unasked is the error that kept the command from reading the answer, or the run
+	// after it.
+	unasked error
+}
+
+// answered waits for the answer of the run's owner if an engine is alive, for
+// answerPatience at most. Only a refusal is an error: in all other cases the verb is
+// recorded, and an engine acts on it later.
+func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
+	y.now = y.row.State
+	live, err := s.Store.Live(ctx)
+	if err != nil {
+		y.unasked = err
+		return nil
+	}
+	if y.engine = len(live) > 0; !y.engine {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	err = op.Answer(waiting, y.row.Run, y.message)
+	var refused *operator.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return err
+	case waiting.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		y.unasked = err
+		return nil
+	}
+	y.answer = true
+	row, err := s.Store.Find(ctx, y.row.Name)
+	if err != nil {
+		y.unasked = err
+		return nil
+	}
+	y.now = row.State
+	return nil
+}
+
+// print prints the answer, or that there is none yet.
+func (y *saying) print(a *cli.App) error {
+	if a.JSON {
+		m := map[string]any{
+			"run": y.row.Name, "verb": y.Name, "message": int64(y.message), "recorded": true,
+			"answered": y.answer, "engine_alive": y.engine, "status": y.now.String(),
+		}
+		if y.Step != "" {
+			m["step"] = y.Step
+		}
+		return a.PrintJSON(m)
+	}
+	return a.Print("%s\n", y.text())
+}
+
+func (y *saying) text() string {
+	name := render.Clean(y.row.Name)
+	switch {
+	case y.unasked != nil && !y.answer:
+		return fmt.Sprintf("%s of run %s is recorded, but its answer could not be read: %s.", words.UpperFirst(y.Name), name, render.Clean(y.unasked.Error()))
+	case y.answer:
+		return fmt.Sprintf("%s of run %s accepted; the run is %s.", words.UpperFirst(y.Name), name, y.now)
+	case !y.engine:
+		return fmt.Sprintf("%s of run %s is recorded. No engine is alive to act on it: start one with `engine serve`, or `engine apply PATH` with the run's workflow.",
+			words.UpperFirst(y.Name), name)
+	}
+	return fmt.Sprintf("%s of run %s is recorded, but no engine has answered within %s. It is acted on as soon as one can; `engine explain %s` tells more.",
+		words.UpperFirst(y.Name), name, render.Span(answerPatience), words.Quote(name))
+}
+
+// untilEnded waits for the answer to a verb, and then shows what happens until the run has
+// ended. With --json it prints one object, in the end.
+func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operator.Operator, y saying) error {
+	answered := func(ctx context.Context) error {
+		if y.answer {
+			return nil
+		}
+		return op.Answer(ctx, y.row.Run, y.message)
+	}
+	if a.JSON {
+		end, err := follow.Follow(ctx, a, s, y.row, follow.Silent{}, 1, answered)
+		if err != nil {
+			return y.problem(ctx, a, s, y.row, err)
+		}
+		y.now, y.answer = end.State.Status(), true
+		if err := y.print(a); err != nil {
+			return err
+		}
+		return follow.AsExit(end.State)
+	}
+	a.Note("%s", y.text())
+	y.row.State = y.now
+	if err := follow.Look(ctx, a, s, y.row, y.seen+1, answered); err != nil {
+		return y.problem(ctx, a, s, y.row, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package verbs
+
+import (
+	"context"
+	"os"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
+)
+
+// A Verb is what a person says to a run, in the words of the command line.
+type Verb struct {
+	Name string // of the command: cancel, pause, …
+	Run  string // RUN as given
+	Step string // STEP as given; "" = none
+	// event makes the event, once the run is known. It returns a problem if the
+	// run is one that the verb cannot mean.
+	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)
+	Wait  bool // stay until the run has ended
+}
+
+// Say puts a verb into the run's inbox and waits for its owner's answer.
+func Say(ctx context.Context, a *cli.App, v Verb) error {
+	s, err := session.OpenSpeaker(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.RightKey(ctx); err != nil {
+		return err
+	}
+	row, err := history.Find(ctx, a, s, v.Run)
+	if err != nil {
+		return err
+	}
+	if row.State.Final() {
+		return cli.Failed("Run has ended", "%s There is nothing left to %s. `engine show %s` tells its story.",
+			history.EndedText(row), v.Name, history.Arg(row))
+	}
+	r, err := history.Read(ctx, s, row)
+	if err != nil {
+		return err
+	}
+	if err := r.Knows(v.Step); err != nil {
+		return err
+	}
+	event, err := v.Event(ctx, s, r, person())
+	if err != nil {
+		return err
+	}
+	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	id, err := op.Ask(ctx, row.Run, event, person())
+	if err != nil {
+		return v.problem(ctx, a, s, row, err)
+	}
+	said := saying{Verb: v, row: row, message: id, seen: len(history.Facts(r.Flow, r.Records))}
+	if err := said.answered(ctx, s, op); err != nil {
+		return v.problem(ctx, a, s, row, err)
+	}
+	if v.Wait {
+		return untilEnded(ctx, a, s, op, said)
+	}
+	return said.print(a)
+}
+
+// person is who speaks: USER@HOST.
+func person() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return cli.UserName() + "@" + host
+}

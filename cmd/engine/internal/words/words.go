@@ -1,0 +1,50 @@
+package words
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Sorted returns the keys of a map in order.
+func Sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Stamp writes a time as commands show it: UTC, to the second.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Short is the beginning of a digest.
+func Short(digest string) string {
+	if len(digest) <= 4 {
+		return digest
+	}
+	return digest[:4] + "…"
+}
+
+// UpperFirst makes the first letter a capital one.
+func UpperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// Quote quotes an argument for a shell if need be.
+func Quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\$&|;<>()*?[]{}#~!`") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Join joins what is not empty.
+func Join(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}

@@ -1,8 +1,0 @@
-//go:build unix
-
-package main
-
-import "syscall"
-
-// dontWait keeps an open from waiting for the other end of a pipe.
-const dontWait = syscall.O_NONBLOCK

@@ -1,4 +1,0 @@
-package main
-
-// dontWait has no meaning here: names of pipes are not names of files.
-const dontWait = 0

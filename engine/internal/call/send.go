@@ -1,0 +1,247 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// slow reports whether preparing the call may block.
+func (c *Call) slow() bool {
+	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
+}
+
+// begin prepares the call and sends it. The answer, if there is one, goes to
+// answered; otherwise the call ends here.
+func (c *Call) begin() {
+	var refused *Answer // why it was not sent
+	err := guard.Do(func() error {
+		var request sdk.Request
+		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
+			c.send(request)
+			return nil
+		}
+		c.sender.close()
+		if refused == nil {
+			c.Finish() // the run knows already that the call is not sent
+			return nil
+		}
+		c.Report(*refused)
+		return nil
+	})
+	if err == nil {
+		return
+	}
+	c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+	c.sender.close()
+	if c.sent {
+		if a, ok := c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}); ok {
+			c.Report(a)
+		} else {
+			c.Finish()
+		}
+		return
+	}
+	// A panic before the call proves that nothing was sent.
+	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
+}
+
+// prepare makes the request, or returns why the call cannot be sent.
+func (c *Call) prepare() (sdk.Request, *Answer) {
+	o := &c.w.cfg
+	input, err := c.input()
+	if err != nil {
+		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
+	}
+	now := o.Clock.Read()
+	left := c.Invoke.CompleteBy.Sub(now.Store)
+	switch {
+	case left <= 0:
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
+	case !now.Leased:
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
+	}
+	return sdk.Request{
+		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
+		IdempotencyKey: c.Invoke.IdempotencyKey, ForwardKey: c.Invoke.ForwardKey,
+		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
+		Run: c.Name, Workflow: c.Flow.Name, Step: c.step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
+		Checkpoint: c.Invoke.Checkpoint,
+	}, nil
+}
+
+// input returns the call's input with its secrets filled in, and notes for the
+// redactor everything sensitive that the agent was told or may know of the run.
+// A secret of the agent's configuration that does not resolve is left to
+// the start of the agent: without the secret the agent gets no call.
+func (c *Call) input() (json.RawMessage, error) {
+	cfg, config := &c.w.cfg, c.Agent.Config
+	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
+	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
+		s, err := cfg.Secrets(ref)
+		secrets = append(secrets, s)
+		return s, err
+	})
+	for _, s := range config.Secrets() {
+		for _, part := range s.Parts {
+			if part.Ref == "" {
+				continue
+			}
+			if known, err := cfg.Secrets(part.Ref); err == nil {
+				secrets = append(secrets, known)
+			}
+		}
+	}
+	c.redact.secrets = secrets
+	if err != nil {
+		return nil, errors.New(c.redact.text(err.Error()))
+	}
+	return data, nil
+}
+
+// Reasons why a call does not start.
+const (
+	WhyTooLate = "its complete-by had passed before it could be sent"
+	WhyNoLease = "the engine's lease is not sure"
+)
+
+// send makes the call. For a call with a goroutine it waits for the answer.
+func (c *Call) send(request sdk.Request) {
+	c.sent = true
+	call := invoke.Call{
+		Agent: c.Agent, Run: c.Run, Request: request,
+		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
+	}
+	failpoint.HitPurpose("send.before", uint8(c.Invoke.Purpose))
+	w := c.w
+	if w.async == nil || c.slow() {
+		ctx, cancel := context.WithTimeout(context.Background(), request.Remaining)
+		defer cancel()
+		w.mu.Lock()
+		if w.quit {
+			cancel()
+		}
+		c.stop, c.cancel = make(chan struct{}), cancel
+		if c.unwanted {
+			close(c.stop)
+		}
+		call.Stop = c.stop
+		w.mu.Unlock()
+		reply, err := w.cfg.Invoker.Invoke(ctx, call)
+		var deferred *invoke.Deferred
+		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
+			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
+		}
+		c.answered(reply, err)
+		return
+	}
+	handle := w.async.Start(w.ctx, call, c.answered)
+	w.mu.Lock()
+	c.handle = handle
+	unwanted := c.unwanted && handle != nil
+	w.mu.Unlock()
+	if unwanted {
+		handle.Stop()
+	}
+}
+
+// late keeps an answer that came after complete-by.
+func (c *Call) late(reply sdk.Reply) {
+	now := c.w.cfg.Clock.Now()
+	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
+}
+
+// largeReply is the size in bytes from which a reply is not checked by the shard: the
+// shard's other runs would have to wait too long.
+const largeReply = 64 << 10
+
+// answered takes the Invoker's answer. It does not block.
+func (c *Call) answered(reply sdk.Reply, err error) {
+	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
+	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
+	if len(reply.Output) < largeReply {
+		if m := c.w.cfg.Present(); m != nil && m.Conclude(c) {
+			return
+		}
+	}
+	go c.Conclude()
+}
+
+// Conclude turns the answer into an event and delivers it. Any goroutine may call it.
+func (c *Call) Conclude() {
+	if a, ok := c.Concluded(); ok {
+		c.Report(a)
+		return
+	}
+	c.Finish()
+}
+
+// Concluded returns the Answer to deliver; ok is false if there is none. After it the call
+// accepts no further sign of life.
+func (c *Call) Concluded() (a Answer, ok bool) {
+	c.sender.close()
+	err := guard.Do(func() error {
+		a, ok = c.outcome()
+		return nil
+	})
+	if err != nil {
+		c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+		a, ok = c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
+	}
+	return a, ok
+}
+
+// outcome turns the Invoker's answer into an Answer; ok is false if there is nothing to deliver.
+func (c *Call) outcome() (a Answer, ok bool) {
+	o := &c.w.cfg
+	var deferred *invoke.Deferred
+	switch {
+	case errors.As(c.err, &deferred):
+		if deferred.Until.IsZero() { // the call had a slot, so it waits for a time and not for a slot
+			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
+		}
+		pause := max(o.MinScan, time.Until(deferred.Until))
+		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
+	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
+		return Answer{}, false // the outcome is not known, and the Supervisor will report that time has passed
+	case c.err != nil:
+		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
+	}
+	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
+}
+
+// answer makes the Answer of a call that was sent. Past complete-by the answer is counted
+// and kept as evidence, but not delivered: then ok is false.
+func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
+	a = c.about(event)
+	if !a.Arrived.Before(a.CompleteBy) {
+		c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, event, a.Arrived)
+		return Answer{}, false
+	}
+	return a, true
+}
+
+// maxRefusal bounds the growing pause between attempts to prepare a call.
+const maxRefusal = time.Minute
+
+// notSent returns the Answer that the call was not sent and is to be tried again after
+// pause, in store time. The pause doubles each time in a row, up to limit.
+func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
+	limit = max(pause, limit)
+	for range c.Refusals {
+		if pause = min(2*pause, limit); pause == limit {
+			break
+		}
+	}
+	a := c.about(machine.AttemptDeferred{Attempt: c.Invoke.Attempt, Until: c.w.cfg.Clock.Now().Add(pause), Why: why})
+	return &a
+}

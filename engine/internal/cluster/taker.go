@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// A takeoverScope says which runs may be taken over, and how.
+type takeoverScope struct {
+	// from reports whether a run with this head may be taken over.
+	from func(h store.Head) bool
+	// passed: the owner is alive, but the runs are overdue.
+	passed bool
+	// owned: runs without an owner are left out.
+	owned bool
+	// due: only runs with something due or with a message.
+	due bool
+	// woken is Woken of the backoff set before the runs were read. take sets it.
+	woken uint64
+}
+
+// A taker takes runs over for one membership.
+type taker struct {
+	n         *Local
+	engine    store.EngineID
+	runs      *owner.Scheduler
+	unstaffed *unstaffed
+	ctx       context.Context // ends with the membership; only its Done and cause are used
+
+	mu     sync.Mutex                 // protects following fields
+	others map[status.RunID]time.Time // runs left to engines that have them in hand, since when
+	again  bool                       // such a run was left: look again soon
+}
+
+// leaves reports whether this engine leaves a run to another engine that has it in hand. It
+// does so for a lease and a scan. By then the other engine has taken the run over, or was
+// declared dead, or is stuck.
+func (t *taker) leaves(run status.RunID) bool {
+	o := t.n.cfg.Options
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, known := t.others[run]
+	switch {
+	case !known:
+		if t.others == nil || len(t.others) >= owner.MaxLeft {
+			t.others = map[status.RunID]time.Time{}
+		}
+		t.others[run] = time.Now()
+	case time.Since(since) > o.Lease+o.MaxScan:
+		delete(t.others, run)
+		return false
+	}
+	t.again = true
+	return true
+}
+
+// looksAgain reports whether a run was left to an engine that has it in hand.
+func (t *taker) looksAgain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.again
+	t.again = false
+	return again
+}
+
+// lostWhy returns the text that says why a run is parked after engines died with it in hand.
+func lostWhy(deaths int) string {
+	return fmt.Sprintf("%d engines ended one after the other while they had this run in hand: look at their logs for what ended them", deaths)
+}
+
+// park parks a run after too many engines died with it in hand. It does not decode the
+// run's journal, because that may be what ended them. It needs only the number of rows and
+// the time of the last one.
+func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how takeoverScope) error {
+	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), err)
+	case head.State.Final() || !how.from(head) || len(rows) == 0:
+		return nil
+	}
+	before, err := journal.LinkOf(t.n.cfg.Sealer, head, rows)
+	var broken *journal.RunError
+	if errors.As(err, &broken) {
+		t.n.backOff(run, broken)
+		return nil
+	}
+	at := t.n.shared.Clock.Now()
+	if last := rows[len(rows)-1].At; at.Before(last) {
+		at = last
+	}
+	event := machine.EngineLost{Deaths: deaths, Why: lostWhy(deaths)}
+	answer := make(chan error, 1)
+	lost := owner.LostRun{Head: head, Seq: int32(len(rows)), Before: before, At: at, Event: event}
+	if !t.runs.ParkLost(lost, func(err error) { answer <- err }) {
+		return call.ErrNotOwner
+	}
+	select {
+	case err = <-answer:
+	case <-t.ctx.Done():
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), context.Cause(t.ctx))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return nil // another engine was faster
+	case err != nil:
+		return fmt.Errorf("park run %s: %w", naming.RunName(run), err)
+	}
+	return nil
+}
+
+// roomy reports whether this engine has memory for more runs. An engine without memory
+// works on the runs that it has, and leaves the other runs queued or to other engines. It
+// logs that once, and logs once when it has memory again.
+func (t *taker) roomy() bool {
+	n, held := t.n, t.runs.Held()
+	full := held >= n.cfg.Options.MaxHeld
+	if n.full.Swap(full) != full {
+		if full {
+			n.cfg.Logger.Warn("the runs in memory take as much as they may; no more are taken up", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+		} else {
+			n.cfg.Logger.Info("there is memory for more runs again", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+		}
+	}
+	return !full
+}
+
+// fits returns how many more runs fit into memory, if they are as large as the present
+// ones; at least 1.
+func (t *taker) fits() int {
+	held, runs := t.runs.Held(), int64(t.runs.Size())
+	if held <= 0 || runs <= 0 {
+		return math.MaxInt32
+	}
+	left := t.n.cfg.Options.MaxHeld - held
+	return int(min(max(1, left*runs/held), math.MaxInt32))
+}

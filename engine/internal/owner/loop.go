@@ -1,0 +1,401 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// loop carries out tasks until last is closed, and then the tasks that are left. One of
+// those may be a landed row, whose calls this process must start or report as not sent.
+// After ctx has ended the shard decides nothing new.
+func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
+	defer close(sh.ended)
+	var batch []task
+	for ended := false; ; {
+		batch = sh.take(batch, ended)
+		for i := range batch {
+			sh.turn.start(batch[i].about())
+			sh.do(ctx, &batch[i])
+			batch[i] = task{}
+			if (i+1)%inARow == 0 {
+				sh.out.flush(ctx)
+			}
+		}
+		sh.turn.end()
+		sh.out.flush(ctx)
+		if len(batch) > 0 {
+			sh.size.Store(int64(len(sh.runs)))
+			if sh.empty() {
+				sh.out.rest()
+			}
+			continue
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-sh.hint:
+		case <-last:
+			ended = true
+		}
+	}
+}
+
+// do carries out a task.
+func (sh *shard) do(ctx context.Context, t *task) {
+	switch {
+	case t.d != nil:
+		sh.accept(ctx, t.run, t.d)
+	case t.it != nil:
+		sh.answered(ctx, t.it)
+	case t.call != nil:
+		sh.heard(ctx, t.call)
+	case t.back != nil:
+		sh.brought(ctx, t.back)
+	default:
+		t.fn(ctx)
+	}
+}
+
+// brought goes on with a run for which a goroutine has read or decided something.
+func (sh *shard) brought(ctx context.Context, back any) {
+	switch of := back.(type) {
+	case *loadedRun:
+		if sh.runs[of.r.id] != of.r || of.r.inHand {
+			sh.s.Hands.LetGo(of.r.id)
+		} else {
+			of.r.inHand = true // until the next decision
+		}
+		sh.loaded(ctx, of.r, of.story, of.err)
+	case *readMail:
+		sh.inboxRead(ctx, of)
+	case *costlyDecision:
+		sh.offloaded(ctx, of)
+	}
+}
+
+// accept queues an event for its run.
+func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
+	r := sh.runs[id]
+	switch {
+	case r == nil && d.start != nil:
+		r = &ownedRun{id: id, phase: phaseReady, state: machine.NewState(), bound: store.Never}
+		sh.runs[id] = r
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		sh.load(ctx, r)
+	case d.start != nil: // the id is taken: the caller assigns another
+		d.finish(store.ErrExists)
+		return
+	case r.phase == phaseQuarantined:
+		d.finish(r.err)
+		return
+	case r.phase == phaseReady && r.state.Status().Final():
+		if _, freed := d.Event.(machine.SlotsFreed); freed {
+			// The run waited for a slot and has ended since, or ends when its commit lands.
+			// The next run in line must not wait for that.
+			d.finish(nil)
+			return
+		}
+	}
+	r.pending = append(r.pending, d)
+	sh.step(ctx, r)
+}
+
+// adopt makes this engine the owner of a run, if its owner is dead or late.
+func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
+	r := sh.runs[id]
+	switch {
+	case r == nil:
+		r = &ownedRun{id: id, phase: phaseLoading, specs: a.Specs}
+		sh.runs[id] = r
+		r.adopts = append(r.adopts, a)
+		if a.Story != nil {
+			sh.loaded(ctx, r, *a.Story, nil)
+			return
+		}
+		sh.load(ctx, r)
+	case r.phase == phaseQuarantined:
+		a.Done(r.err)
+	case r.phase == phaseReady && r.owned && !r.adopting():
+		a.Done(nil)
+	case r.phase == phaseReady && r.commit == nil && r.away == nil: // its messages are being read
+		r.adopts = append(r.adopts, a)
+		if r.owner == a.From {
+			sh.takeOver(ctx, r, a)
+		}
+	default:
+		r.adopts = append(r.adopts, a)
+	}
+}
+
+// answered handles the outcome of a commit.
+func (sh *shard) answered(ctx context.Context, it *commit.Item) {
+	switch of := it.For.(type) {
+	case *pendingCommit:
+		sh.landed(ctx, of.r, of, it.Landing)
+	case func(commit.Landing):
+		of(it.Landing)
+	}
+}
+
+// landed continues a run after its commit was answered.
+func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
+	sh.out.commits--
+	if r.commit != f {
+		return
+	}
+	switch {
+	case l.Err == nil && l.Submitted.Exists && l.Submitted.Run != r.id:
+		f.started.Submitted = l.Submitted
+		sh.drop(r, nil, nil)
+	case l.Err == nil && !l.Submitted.Exists:
+		sh.act(ctx, r, f)
+		sh.decide.spares.doneWith(f)
+		sh.step(ctx, r)
+	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
+		// Another engine has appended a row, or this same row had landed and its answer
+		// was lost. The journal says which. The pending commit stays until it is read.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
+	case errors.Is(l.Err, store.ErrExists):
+		sh.drop(r, l.Err, nil)
+	case OverFor(l.Err), ctx.Err() != nil:
+		// This membership is over. The run stays as it is, so that the next membership
+		// knows that this engine owned it. The end of the membership answers the callers.
+	case l.Unsure && f.started == nil:
+		// The store refuses the row now, but an earlier sending may have landed. The
+		// journal says whether it has.
+		r.phase = phaseLoading
+		sh.load(ctx, r)
+	case f.started != nil && l.Unsure: // sending was given up: the run may be stored all the same
+		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
+	case f.started != nil:
+		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
+	default:
+		f.release(sh.s.capacity)
+		r.commit = nil
+		sh.quarantine(ctx, r, f.deliveries, fmt.Errorf("the store refuses row %d: %w", f.Transition.Seq, l.Err))
+	}
+}
+
+// heard handles the answer to a call.
+func (sh *shard) heard(ctx context.Context, c *call.Call) {
+	a, ok := c.Concluded()
+	switch {
+	case !ok:
+		c.Finish()
+	case c.Flush(): // its earlier progress is decided first
+		c.Report(a)
+	default:
+		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
+	}
+}
+
+// offloaded goes on with a run for which the pool has decided.
+func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
+	r := c.r
+	if c.instead != nil && r.away == c.instead {
+		r.away = c
+	}
+	if sh.runs[r.id] != r || r.away != c {
+		return
+	}
+	r.away = nil
+	if c.err != nil {
+		sh.quarantine(ctx, r, nil, c.err)
+		return
+	}
+	if r.state == c.base { // else the run was read again meanwhile
+		r.state = c.state // the record is about this copy, which knows more values by now
+		r.decided = c
+	}
+	sh.step(ctx, r)
+	if r.commit == nil && r.away == nil {
+		sh.s.Hands.letGoOf(r)
+	}
+}
+
+// inboxChanged looks into the inbox of a run of this engine or of nobody.
+func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
+	r := sh.runs[id]
+	if r == nil {
+		r = &ownedRun{id: id, phase: phaseLoading}
+		sh.runs[id] = r
+		r.inbox.wanted = true
+		sh.load(ctx, r)
+		return
+	}
+	r.inbox.wanted = true
+	sh.readInbox(ctx, r)
+}
+
+// inboxRead goes on with a run whose messages were read.
+func (sh *shard) inboxRead(ctx context.Context, m *readMail) {
+	r, letters, more, err := m.r, m.letters, m.more, m.err
+	b, n := &r.inbox, sh.s.n
+	if sh.runs[r.id] != r || b.epoch != m.epoch {
+		return
+	}
+	b.reading, b.first = false, false
+	gone := b.gone
+	b.gone = nil
+	var unable *journal.RunError
+	switch {
+	case r.phase != phaseReady:
+		return
+	case errors.As(err, &unable):
+		sh.drop(r, unable, nil)
+		sh.s.decideUnable(ctx, r.id)
+		return
+	case err != nil:
+		if ctx.Err() == nil {
+			n.Outage.Failed(doingMail, err, "run", r.name())
+		}
+	default:
+		n.Outage.Worked(doingMail, time.Time{})
+	}
+	if len(letters) > 0 {
+		failpoint.Hit("inbox.read")
+	}
+	fresh, stuck := 0, 0
+	for _, l := range letters {
+		switch {
+		case l.Err != nil:
+			stuck++
+			if !b.held[l.ID] {
+				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.Err)
+				n.Quarantined.Note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.Err, Hint: journal.HintFor(l.Err)})
+			}
+		case b.held[l.ID] || gone[l.ID]:
+			continue
+		default:
+			fresh++
+			d := l.delivery()
+			d.quiet = r.unheard
+			r.pending = append(r.pending, d)
+		}
+		b.hold(l.ID)
+	}
+	b.stuck = stuck
+	switch {
+	case fresh > 0:
+		b.pause, b.quiet = 0, time.Time{}
+		sh.s.Undecidable.Take(r.id)
+		b.wanted = b.wanted || more
+		slices.SortStableFunc(r.pending, earlier)
+	case stuck > 0:
+		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
+		b.quiet = n.Clock.Now().Add(b.pause)
+		if r.owned { // else every tick would take the message for work
+			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
+		}
+	}
+	switch {
+	case r.owned:
+		if r.unheard && err == nil {
+			sh.heardMore(r, more)
+		}
+		sh.step(ctx, r)
+		sh.readInbox(ctx, r)
+	case r.commit != nil: // it is being taken over by now
+	case err == nil && (fresh > 0 || r.wanted()):
+		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
+	default:
+		if stuck > 0 {
+			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	}
+}
+
+// loaded continues a run whose journal was read.
+func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error) {
+	if sh.runs[r.id] != r {
+		return
+	}
+	if err != nil {
+		sh.notLoaded(r, err)
+		return
+	}
+	rows, f := story.rows, r.commit
+	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
+	if f != nil && f.started != nil {
+		if !mine {
+			sh.drop(r, store.ErrExists, nil) // another run has this id
+			return
+		}
+		// The run was accepted, although another engine may own it by now.
+		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
+	}
+	sh.fill(r, story)
+	if r.specs == nil {
+		if r.specs = story.specs; story.specsErr != nil {
+			err = &journal.RunError{Run: int64(r.id), Name: r.name(), Err: story.specsErr}
+			sh.drop(r, err, err)
+			return
+		}
+	}
+	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
+		if r.owned { // the row in flight had landed, and its answer was lost
+			r.facts -= f.told
+			sh.act(ctx, r, f)
+			sh.step(ctx, r)
+			return
+		}
+	} else if f != nil {
+		sh.forget(r, mine)
+	}
+	sh.goOn(ctx, r, story.Head)
+}
+
+// goOn continues a run that has no commit in flight.
+func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
+	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
+	switch {
+	case r.owned:
+		for _, a := range r.adopts {
+			a.Done(nil)
+		}
+		r.adopts = nil
+		sh.settle(ctx, r)
+		sh.readInbox(ctx, r)
+		sh.step(ctx, r)
+	case r.state.Status().Final():
+		if r.inbox.wanted {
+			sh.clear(ctx, r)
+		}
+		for _, d := range r.pending {
+			if d.answers() {
+				sh.s.n.keepLate(r, d)
+			}
+		}
+		sh.drop(r, nil, nil)
+	case from >= 0:
+		sh.takeOver(ctx, r, r.adopts[from])
+	case r.inbox.wanted && head.Owner == 0 && sh.s.n.Claims():
+		sh.readInbox(ctx, r)
+	default:
+		n := sh.s.n
+		switch {
+		case !r.inbox.wanted:
+		case head.Owner == 0:
+			n.Backoffs.addForOthers(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		default:
+			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	}
+}
