@@ -8,7 +8,7 @@ TIME   ?= 30s
 AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
-FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzCheck sdk/internal/fastjson:FuzzDecode sdk/jsonscan:FuzzTree sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
+FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl/lock:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzCheck sdk/internal/fastjson:FuzzDecode sdk/jsonscan:FuzzTree sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
 MODULES := cmd/bench examples/own-agent
 PLATFORMS := linux darwin windows
 
@@ -67,9 +67,10 @@ fuzz: ## fuzz each target for TIME=30s
 	@for f in $(FUZZ); do echo "fuzz $$f"; go test -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(TIME) ./$${f%%:*} || exit 1; done
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, that it builds for every platform, and that the module files are tidy
+lint: ## gofmt, go vet, staticcheck, figures and layers of the packages, that it builds for every platform, and that the module files are tidy
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
+	go test ./docs ./engine -run 'TestFigures|TestDeclarations|TestArrows|TestLayers'
 	$(TOOL) staticcheck ./...
 	cd cmd/bench && go tool -modfile=../tools.mod staticcheck ./...
 	@for p in $(PLATFORMS); do echo "GOOS=$$p go build ./cmd/engine ./sdk/... ./plugins/..."; GOOS=$$p CGO_ENABLED=0 go build ./cmd/engine ./sdk/... ./plugins/... || exit 1; done

@@ -26,10 +26,7 @@ const (
 // exempt lists the figures that are above their limits, as they are today. The test fails
 // where a figure has grown, and where it has fallen and this list still has the old one. The
 // list has to become empty.
-var exempt = map[string]int{
-	"dsl exported": 80,
-	"dsl files":    66,
-}
+var exempt = map[string]int{}
 
 // A room is what the test counts in a package.
 type room struct {

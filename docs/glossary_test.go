@@ -139,7 +139,7 @@ func wordsOf(name string) (words []string) {
 
 // vague are words in place of which comments and texts have to name a person, a thing or
 // an event.
-var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody|gets on|by and by|befalls?|misfortunes?)\b`)
+var vague = regexp.MustCompile(`(?i)\b(whoever|somebody|anybody|gets on|by and by|befalls?|misfortunes?|that which|in the midst|mint(?:s|ed)?|fenced off|goes by|by turns|as ever|gets nowhere)\b`)
 
 // Comments, and texts for users, say who does something.
 func TestCommentsNameWhoActs(t *testing.T) {

@@ -10,6 +10,10 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/saga-engine/engine/dsl/internal/link"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -175,12 +179,17 @@ func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 		}
 		agents := usedAgents(m)
 		agents["kinds"] = kindsAgent()
-		l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}, undirected: undirected}
-		def, _ := l.link(m, agents)
-		if def == nil {
-			return nil
+		linkAll := link.Workflows
+		if undirected {
+			linkAll = link.GeneralWorkflows
 		}
-		return def.Workflow("w")
+		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.Sources, Places: m.m.Places})
+		for _, wf := range workflows {
+			if wf.Name == "w" {
+				return wf
+			}
+		}
+		return nil
 	}
 	return one(false), one(true)
 }
@@ -222,7 +231,7 @@ func (a *author) document(kind string, depth int) string {
 			return fmt.Sprintf(`{"a":%s,"b":%s}`, a.document("string", 0), a.pick("null", "1"))
 		})
 	case kind == "far":
-		return `{"pad":"` + strings.Repeat("p", farPart) + `","x":` + a.document("string", 0) + `}`
+		return `{"pad":"` + strings.Repeat("p", value.FarPart) + `","x":` + a.document("string", 0) + `}`
 	case kind == "json":
 		return fmt.Sprintf(`{"body":null,"json":{"id":%s,"tags":%s},"status":200}`, a.document("number", 0), a.document("strings", 0))
 	}
@@ -237,11 +246,11 @@ func (a *author) document(kind string, depth int) string {
 
 // value makes a Value of a document, sometimes with marks and secrets.
 func (a *author) value(doc string) Value {
-	v, err := decodeJSON([]byte(doc))
+	v, err := value.DecodeJSON([]byte(doc))
 	if err != nil {
 		panic(err)
 	}
-	out, err := encodeValue(v, false)
+	out, err := value.Encode(v, false)
 	if err != nil {
 		panic(err)
 	}
@@ -270,8 +279,8 @@ func (a *author) value(doc string) Value {
 				walk(e, fmt.Sprintf("%s/%d", ptr, i))
 			}
 		case map[string]any:
-			for _, k := range sortedKeys(x) {
-				walk(x[k], ptr+"/"+escapePointer(k))
+			for _, k := range sorted.Keys(x) {
+				walk(x[k], ptr+"/"+value.EscapePointer(k))
 			}
 		}
 	}
@@ -305,7 +314,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 		vars += fmt.Sprintf("%q:%s", name, a.document(kind, 2))
 	}
 	all := a.value(vars + "}")
-	if whole, _ := all.marksAt(""); whole || !all.marked() { // as Bind does
+	if whole, _ := value.MarksAt(all, ""); whole || len(all.Sensitive()) == 0 { // as Bind does
 		all = NewValue(all.JSON(), []string{"/pin"}, nil)
 	}
 	results := map[string]StepResult{

@@ -12,7 +12,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
 // An attack is an expression that once took gigabytes, minutes or the whole
@@ -27,6 +29,7 @@ func attacks() []attack {
 		return fmt.Sprintf("flatten([for i in range(%d) : [for j in range(100) : %s]])", n/100, e)
 	}
 	words := func(n int) string { return list(n, `"k${i}-${j}"`) }
+	mixed := `flatten([for i in range(140) : [for j in range(50) : [j, { "a${i}-${j}" = j }]]])` // a tuple of numbers and objects
 	digits := `join("", [for i in range(1000) : "` + rep("9", 900) + `"])`
 	const costly = "Expression too expensive"
 	return []attack{
@@ -34,8 +37,14 @@ func attacks() []attack {
 		{"deep YAML, a bracket a line", `yamldecode(join("", [for i in range(700) : "` + rep(`[\n`, 100) + `"]))`, "nested too deep"},
 		{"deep YAML behind quotes", `yamldecode(join("", [for i in range(700) : "` + rep(`[\"]\", `, 10) + `\n"]))`, "nested too deep"},
 		{"deep YAML in block style", `yamldecode(join("", [for i in range(700) : "` + rep("- ", 100) + `"]))`, "indented"},
+		{"deep YAML behind a byte order mark", `yamldecode("\ufeff${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a line separator", `yamldecode("a:\u2028${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a paragraph separator", `yamldecode("a:\u2029${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a next line", `yamldecode("a:\u0085${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
+		{"deep YAML behind a carriage return", `yamldecode("a:\r${join("", [for i in range(700) : "` + rep("- ", 100) + `"])}")`, "indented"},
 		{"deep YAML that is JSON", `yamldecode("` + rep("[", 300) + rep("]", 300) + `")`, "nested more than 200 deep"},
 		{"aliases of aliases", `yamldecode("a: &a [x,x,x,x,x,x,x,x,x]\n` + aliases(8) + `")`, "aliases repeat"},
+		{"aliases behind line separators", `yamldecode("` + strings.NewReplacer(": &", `: [\u2028&`, "]", "]]", "*", `\u2028*`).Replace("a: &a [x,x,x,x,x,x,x,x,x]\\n"+aliases(7)) + `")`, "aliases repeat"},
 		{"a large YAML mapping", `yamldecode(join("\n", ` + list(100_000, `"k${i}-${j}: 1"`) + `))`, costly},
 		{"hashes of a large text", `length([for s in [` + text + `] : [for i in range(500) : [for j in range(499) : sha512(s)]]])`, costly},
 		{"a set of many texts", `length(toset(` + words(100_000) + `))`, costly},
@@ -66,6 +75,14 @@ func attacks() []attack {
 		{"CSV with many columns", `length(csvdecode(join("\n", [for i in range(1000) : join(",", [for j in range(900) : j])])))`, costly},
 		{"JSON with many values", `length(jsondecode("[${join(",", ` + list(100_000, "1") + `)}]"))`, costly},
 		{"a condition over long tuples", `length(true ? ` + list(20_000, "i == 1 ? [j] : { a = j }") + ` : [1])`, costly},
+		{"the first of a list and a tuple", `coalesce(` + mixed + `, tolist(["x"]))`, costly},
+		{"a product of tuples", `setproduct(` + mixed + `, ["a"])`, costly},
+		{"a condition over tuples in tuples", `true ? [` + mixed + `] : [tolist(["x"])]`, costly},
+		{"a condition over tuples in objects", `true ? { a = ` + mixed + ` } : { a = tolist(["x"]) }`, costly},
+		{"a list of a tuple and a list", `tolist([` + mixed + `, tolist(["x"])])`, costly},
+		{"a union of a tuple and a list", `setunion([` + mixed + `], [tolist(["x"])])`, costly},
+		{"lists of a tuple and of a list", `concat(tolist([` + mixed + `]), tolist([tolist(["x"])]))`, costly},
+		{"a list of many types", `tolist(` + mixed + `)`, costly},
 		{"letters that are trimmed", `trim(join("", [for i in range(1000) : "` + rep("é", 500) + `"]), join("", [for i in range(1000) : "` + rep("è", 500) + `"]))`, costly},
 		{"a product", `setproduct(range(100), range(100), range(100))`, costly},
 		{"caught", `try(` + rep("[for x in range(1000) : ", 3) + "x" + rep("]", 3) + `, "caught")`, costly},
@@ -93,7 +110,7 @@ func TestAttacks(t *testing.T) {
 			if diags.HasErrors() {
 				t.Fatal(diags)
 			}
-			most := heapPeak(func() { _, diags = evaluateOnce(syn, functions(&reads{}), nil) })
+			most := heapPeak(func() { _, diags = metered.EvaluateOnce(syn, functions.Table(&functions.Reads{}), nil) })
 			if len(diags) == 0 || !strings.Contains(diags[0].Summary+": "+diags[0].Detail, a.want) {
 				t.Errorf("diagnostics %.300v, want %q", diags, a.want)
 			}
@@ -137,26 +154,10 @@ func heapPeak(f func()) int64 {
 	return peak.Load() - base
 }
 
-// TestOverrunStays: what the library catches does not save an expression.
-func TestOverrunStays(t *testing.T) {
-	m := &meter{}
-	if !m.take(maxCost, maxMemory) || m.take(1, 0) || m.take(0, 0) || m.over != overCost {
-		t.Errorf("cost %d, over %v", m.cost, m.over)
-	}
-	m = &meter{}
-	if m.take(0, maxMemory+1) || m.over != overMemory {
-		t.Errorf("memory %d, over %v", m.memory, m.over)
-	}
-	m = &meter{}
-	if m.take(1<<62, 1<<62) || m.cost < 0 || m.memory < 0 {
-		t.Errorf("cost %d, memory %d", m.cost, m.memory)
-	}
-}
-
 // TestAllowance: the expressions of one decision share an allowance, and the
 // one that would pass it fails.
 func TestAllowance(t *testing.T) {
-	wf := link(t, "workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n"+
+	wf := linked(t, "workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n"+
 		"  output \"o\" { value = length([for i in range(1000) : var.v]) }\n}\n").Workflow("w")
 	vars := bindAll(t, wf, "v", "a")
 	a := NewAllowance(10_000_000)
@@ -177,7 +178,7 @@ func TestAllowance(t *testing.T) {
 		t.Errorf("%v, spent %d, over %t", err, a.Spent(), a.Over())
 	}
 	var none *Allowance
-	if none.Over() || none.Spent() != 0 || !none.pay(1<<60) {
+	if none.Over() || none.Spent() != 0 {
 		t.Error("the nil allowance is no allowance")
 	}
 }
@@ -186,7 +187,7 @@ func TestAllowance(t *testing.T) {
 // also where the value is known from another evaluation: or else engines would
 // not agree.
 func TestCostDoesNotDependOnMemory(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   variable "v" { type = string }
@@ -218,27 +219,6 @@ workflow "w" {
 		for range 2 {
 			if kept := cost(i, memo); kept != fresh {
 				t.Errorf("output %d costs %d units alone and %d where its values are known", i, fresh, kept)
-			}
-		}
-	}
-}
-
-// TestIdentity: two values share their identity exactly if they are equal.
-func TestIdentity(t *testing.T) {
-	num := func(s string) cty.Value { return cty.MustParseNumberVal(s) }
-	values := []cty.Value{
-		cty.StringVal(""), cty.StringVal("1"), num("1"), num("1.0"), num("10").Divide(num("10")), num("-0"), cty.Zero, num("0.1"), cty.True, cty.False,
-		cty.StringVal("true"), cty.EmptyTupleVal, cty.EmptyObjectVal, cty.ListValEmpty(cty.String), cty.MapValEmpty(cty.String),
-		cty.TupleVal([]cty.Value{num("1")}), cty.TupleVal([]cty.Value{num("1"), num("1")}), cty.TupleVal([]cty.Value{cty.TupleVal([]cty.Value{num("1")})}),
-		cty.ListVal([]cty.Value{num("1")}), cty.SetVal([]cty.Value{num("1")}), cty.TupleVal([]cty.Value{cty.StringVal("a:1"), cty.StringVal("b")}),
-		cty.TupleVal([]cty.Value{cty.StringVal("a"), cty.StringVal(":1b")}), cty.ObjectVal(map[string]cty.Value{"a": num("1")}),
-		cty.MapVal(map[string]cty.Value{"a": num("1")}), cty.ObjectVal(map[string]cty.Value{"b": num("1")}), num("1e500"), num("1e501"),
-	}
-	for _, a := range values {
-		for _, b := range values {
-			equal := a.Equals(b)
-			if same := identity(a) == identity(b); same != (equal.IsKnown() && equal.True()) {
-				t.Errorf("%#v and %#v: same identity %t", a, b, same)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ workflow "wide" {
 
 func wideScope(t testing.TB, n int) (*Workflow, *Scope) {
 	t.Helper()
-	wf := link(t, wideText).Workflow("wide")
+	wf := linked(t, wideText).Workflow("wide")
 	var items strings.Builder
 	insts := make([]InstanceResult, n)
 	for i := range n {
@@ -103,7 +103,7 @@ func BenchmarkInput(b *testing.B) {
 }
 
 func BenchmarkSettings(b *testing.B) {
-	s := link(b, orderText(b)).Workflow("order").Steps[1]
+	s := linked(b, orderText(b)).Workflow("order").Steps[1]
 	for b.Loop() {
 		if _, err := s.Settings(nil); err != nil {
 			b.Fatal(err)

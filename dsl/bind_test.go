@@ -53,7 +53,7 @@ func flag1(name, text string) Assignment {
 
 // TestBind: values of variables, their precedence, and what is refused.
 func TestBind(t *testing.T) {
-	wf := link(t, bindText).Workflow("w")
+	wf := linked(t, bindText).Workflow("w")
 	vars, diags := ParseVars("x.vars.hcl", []byte("name = \"file\"\ntags = { b = [1, 2.50] }\n"))
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
@@ -111,7 +111,7 @@ func TestBind(t *testing.T) {
 // a type can do: it names the key below which the value does not fit.
 func TestBindHidesKeys(t *testing.T) {
 	for _, hidden := range []bool{true, false} {
-		wf := link(t, fmt.Sprintf("workflow \"w\" {\n deadline = \"1h\"\n variable \"v\" {\n  type = map(list(any))\n  sensitive = %t\n }\n output \"o\" {\n  value = var.v\n  sensitive = true\n }\n}\n", hidden)).Workflow("w")
+		wf := linked(t, fmt.Sprintf("workflow \"w\" {\n deadline = \"1h\"\n variable \"v\" {\n  type = map(list(any))\n  sensitive = %t\n }\n output \"o\" {\n  value = var.v\n  sensitive = true\n }\n}\n", hidden)).Workflow("w")
 		_, diags := wf.Bind([]Assignment{flag1("v", "{ hunter2 = 5 }")})
 		err := diags.Err()
 		if err == nil {

@@ -21,7 +21,7 @@ func TestCeilingPrecedence(t *testing.T) {
 		"a step that is bounded, in a workflow that is not":   {`max_attempts = "unbounded"`, "max_attempts = 4", "call", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wf := link(t, `
+			wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   retry {

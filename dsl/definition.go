@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -19,7 +22,7 @@ type Definition struct {
 	// Warnings are the findings of Link that are not errors.
 	Warnings diag.Diagnostics
 
-	module    *Module
+	module    *decl.Module
 	digest    string
 	encoded   []byte
 	names     []string
@@ -72,7 +75,7 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
 		Manifest: manifest{
-			Format: formatVersion, Language: languageVersion, File: m.file,
+			Format: formatVersion, Language: syntax.LanguageVersion, File: m.File,
 			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
 		},
 		Blobs: map[string][]byte{},
@@ -83,27 +86,27 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 		s.Blobs[key] = data
 		return key
 	}
-	for name, src := range m.files {
+	for name, src := range m.Files {
 		s.Manifest.Files[name] = put(src)
 	}
-	for name, text := range m.reads.Files {
+	for name, text := range m.Reads.Files {
 		s.Manifest.Reads[name] = put([]byte(text))
 	}
-	for name, value := range m.reads.Env {
+	for name, value := range m.Reads.Env {
 		s.Manifest.Env[name] = nil
 		if value != nil {
 			key := put([]byte(*value))
 			s.Manifest.Env[name] = &key
 		}
 	}
-	for name, a := range m.agents {
+	for name, a := range m.Agents {
 		bin := agents[name]
 		schema, err := json.Marshal(bin.Schema)
 		if err != nil {
 			return fmt.Errorf("encode the schema of agent %q: %w", name, err)
 		}
 		s.Manifest.Agents[name] = manifestAgent{
-			Plugin: a.plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
+			Plugin: a.Plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
 		}
 	}
 	man, err := json.Marshal(s.Manifest)
@@ -158,25 +161,19 @@ func Decode(data []byte) (*Definition, error) {
 // definition that today's rules refuse is linked once more as an older one,
 // without the rules that came after it.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
-	m := newModule(s.Manifest.File)
-	m.older = older
-	agents, err := s.fill(m)
+	files, answers, agents, err := s.parts()
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reporter{sources: m.sources, places: m.places}
-	if older {
-		r.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
-	}
-	m.build(r, storedSource{&m.reads}, "")
-	diags := r.finish()
-	m.failed = m.failed || diags.HasErrors()
-	def, more := Link(m, agents)
+	m, diags := decl.ParseStored(s.Manifest.File, files, answers, older)
+	def, more := Link(&Module{m}, agents)
 	return def, append(diags, more...), nil
 }
 
-// fill puts the stored files and answers into a module and returns the agents.
-func (s *stored) fill(m *Module) (map[string]AgentBinary, error) {
+// parts returns the stored files, answers and agents.
+func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
+	files, agents = map[string][]byte{}, map[string]AgentBinary{}
+	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
 	blob := func(key string) ([]byte, error) {
 		b, ok := s.Blobs[key]
 		if !ok {
@@ -185,41 +182,42 @@ func (s *stored) fill(m *Module) (map[string]AgentBinary, error) {
 		return b, nil
 	}
 	for name, key := range s.Manifest.Files {
-		src, err := blob(key)
-		if err != nil {
-			return nil, err
+		if files[name], err = blob(key); err != nil {
+			return nil, functions.Reads{}, nil, err
 		}
-		m.files[name], m.sources[name] = src, src
 	}
 	for name, key := range s.Manifest.Reads {
 		text, err := blob(key)
 		if err != nil {
-			return nil, err
+			return nil, functions.Reads{}, nil, err
 		}
-		m.reads.Files[name] = string(text)
+		answers.Files[name] = string(text)
 	}
 	for name, key := range s.Manifest.Env {
-		m.reads.Env[name] = nil
+		answers.Env[name] = nil
 		if key != nil {
 			text, err := blob(*key)
 			if err != nil {
-				return nil, err
+				return nil, functions.Reads{}, nil, err
 			}
 			value := string(text)
-			m.reads.Env[name] = &value
+			answers.Env[name] = &value
 		}
 	}
-	agents := map[string]AgentBinary{}
 	for name, a := range s.Manifest.Agents {
 		raw, err := blob(a.Schema)
 		if err != nil {
-			return nil, err
+			return nil, functions.Reads{}, nil, err
 		}
 		var schema schema.Schema
 		if err := json.Unmarshal(raw, &schema); err != nil {
-			return nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
+			return nil, functions.Reads{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}
 		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
 	}
-	return agents, nil
+	return files, answers, agents, nil
 }
+
+// Sources returns the source files of the definition by name, as they were when
+// it was linked. The caller must not change their bytes.
+func (d *Definition) Sources() map[string][]byte { return maps.Clone(d.module.Files) }

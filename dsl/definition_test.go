@@ -95,7 +95,7 @@ func TestDecodeNeedsNothing(t *testing.T) {
 
 // TestDecodeRefusesDamage: a stored definition that was changed is not used.
 func TestDecodeRefusesDamage(t *testing.T) {
-	def := link(t, orderText(t))
+	def := linked(t, orderText(t))
 	change := func(f func(*stored)) []byte {
 		var s stored
 		if err := json.Unmarshal(def.Encode(), &s); err != nil {
@@ -128,7 +128,7 @@ func TestDecodeRefusesDamage(t *testing.T) {
 
 // TestConcurrentUse: one definition serves many runs at once.
 func TestConcurrentUse(t *testing.T) {
-	def := link(t, orderText(t))
+	def := linked(t, orderText(t))
 	wf := def.Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o", "email", "e", "items", `{ a = { qty = 1, price = 2 } }`)
 	m, _ := Parse(fstest.MapFS{"order.hcl": {Data: []byte(orderText(t))}}, ParseOptions{})
@@ -204,7 +204,7 @@ workflow "w" {
 	if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
 		t.Fatal("today's rules take it")
 	}
-	def := &Definition{module: m}
+	def := &Definition{module: m.m}
 	if err := def.seal(usedAgents(m)); err != nil {
 		t.Fatal(err)
 	}

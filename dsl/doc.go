@@ -45,7 +45,7 @@
 //
 // A Value is JSON with pointers to its sensitive parts, which follow a value
 // through every expression. A secret("env:X") never becomes part of the JSON:
-// it travels as a reference beside it and is resolved by ResolveSecrets, right
+// it travels as a reference next to it and is resolved by secret.Resolve, right
 // before the call. No text a user can supply becomes such a reference.
 //
 // # Stored definitions
@@ -53,4 +53,17 @@
 // A Definition encodes to a manifest and the blobs it names: the source text,
 // the answers of file() and env(), the schemas and checksums of the agents.
 // Decode needs nothing else, so a run finishes on what it started with.
+//
+// # Rooms
+//
+// This package holds the three steps, stored definitions, and the names of the
+// nouns (nouns.go). The work is done in packages below dsl/internal, of which
+// each may import only those before it:
+//
+//	value, metered, functions   values, what evaluation costs, functions
+//	report, eval, fasteval      findings, expressions in a scope, the same faster
+//	argument, noun              arguments of calls, the nouns
+//	syntax, decl, link          text to blocks, to declarations, to nouns
+//
+// dsl/diag, dsl/lock, dsl/rung and dsl/secret are for others too.
 package dsl

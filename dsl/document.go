@@ -1,11 +1,13 @@
 package dsl
 
-// Document returns a JSON document as a value of type any: what an agent says without a
-// schema. An error says what is wrong with it.
+import "github.com/saga-engine/engine/dsl/internal/value"
+
+// Document returns a JSON document as a value of type any, such as the data that an agent
+// sends with a failure. The error says why the document cannot be read.
 func Document(data []byte) (Value, error) {
-	v, err := decodeJSON(data)
+	v, err := value.DecodeJSON(data)
 	if err != nil {
 		return Value{}, err
 	}
-	return encodeValue(v, false)
+	return value.Encode(v, false)
 }

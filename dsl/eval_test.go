@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// link links one file, and fails the test if it cannot.
-func link(t testing.TB, src string) *Definition {
+// linked links one file, and fails the test if it cannot.
+func linked(t testing.TB, src string) *Definition {
 	t.Helper()
 	def, diags := parseAndLink(fstest.MapFS{"main.hcl": &fstest.MapFile{Data: []byte(src)}})
 	if def == nil {
@@ -51,7 +51,7 @@ func jsonValue(s string) Value { return NewValue([]byte(s), nil, nil) }
 
 // TestOrderExample evaluates the example of the language as a run does.
 func TestOrderExample(t *testing.T) {
-	wf := link(t, orderText(t)).Workflow("order")
+	wf := linked(t, orderText(t)).Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com",
 		"items", `{ mug = { qty = 2, price = 7.5 }, tee = { qty = 1, price = 19.99 } }`)
 	if got := strings.Join(vars.Sensitive(), " "); got != "/email" {
@@ -102,7 +102,7 @@ func TestOrderExample(t *testing.T) {
 // Variables that are sensitive as a whole, as a program may give them, are so in
 // each part.
 func TestAllVariablesSensitive(t *testing.T) {
-	wf := link(t, orderText(t)).Workflow("order")
+	wf := linked(t, orderText(t)).Workflow("order")
 	vars := bindAll(t, wf, "order_id", "o-1042", "email", "ann@example.com", "items", `{ mug = { qty = 2, price = 7.5 } }`)
 	scope := &Scope{Run: RunInfo{ID: "r1"}, Vars: NewValue(vars.JSON(), []string{""}, nil), Memo: &Memo{}}
 	scope.Each = &EachItem{Key: "mug", Value: jsonValue(`{"price":7.5,"qty":2}`)}

@@ -13,6 +13,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // evaluateBoth evaluates an expression as the engine does, and the tree as it
@@ -20,20 +26,20 @@ import (
 // take too long: it has no limits.
 func evaluateBoth(t testing.TB, src string, vars map[string]cty.Value) (got, want cty.Value, gotErr, wantErr error, ok bool) {
 	t.Helper()
-	if prescan([]byte(src), "x.hcl") != nil {
+	if syntax.Prescan([]byte(src), "x.hcl") != nil {
 		return got, want, nil, nil, false
 	}
 	syn, diags := hclsyntax.ParseExpression([]byte(src), "x.hcl", hcl.InitialPos)
-	if diags.HasErrors() || len(calls(syn, "file", "env", "secret")) > 0 {
+	if diags.HasErrors() || len(eval.Calls(syn, "file", "env", "secret")) > 0 {
 		return got, want, nil, nil, false
 	}
-	funcs := functions(&reads{})
-	ctx := constantContext(funcs, NewAllowance(20_000_000)) // what the reference can do as well
+	funcs := functions.Table(&functions.Reads{})
+	ctx := metered.ConstantContext(funcs, NewAllowance(20_000_000)) // what the reference can do as well
 	for name, v := range vars {
 		ctx.Variables[name] = v
 	}
-	got, diags = evaluateSafe(metered(syn), ctx)
-	if gotErr = diagnosticsError(diags); meterOf(ctx).over != nil {
+	got, diags = metered.Evaluate(metered.Of(syn), ctx)
+	if gotErr = diagnosticsError(diags); metered.MeterOf(ctx).Over != nil {
 		return got, want, gotErr, nil, false
 	}
 	want, diags = syn.Value(&hcl.EvalContext{Functions: funcs, Variables: vars})
@@ -70,7 +76,7 @@ func seenVars() map[string]cty.Value {
 		"m": cty.MapVal(map[string]cty.Value{"k": cty.NumberIntVal(1), "j": cty.NumberIntVal(2)}),
 		"o": cty.ObjectVal(map[string]cty.Value{"a": cty.StringVal("x"), "in": cty.ObjectVal(map[string]cty.Value{"z": cty.Zero})}),
 		"e": cty.SetVal([]cty.Value{cty.NumberIntVal(2), cty.NumberIntVal(10)}),
-		"h": cty.StringVal("hidden").Mark(sensitiveMark{}), "u": cty.UnknownVal(cty.List(cty.String)), "d": cty.DynamicVal,
+		"h": cty.StringVal("hidden").Mark(value.SensitiveMark{}), "u": cty.UnknownVal(cty.List(cty.String)), "d": cty.DynamicVal,
 	})}
 }
 
@@ -120,7 +126,7 @@ func (c composer) expr(depth int, bound []string) string {
 	case 13:
 		return fmt.Sprintf("%s(%s...)", c.pick("concat", "merge", "max", "coalesce", "setunion", "format", "join"), sub())
 	}
-	names := functionNames()
+	names := functions.Names()
 	args := make([]string, c.IntN(4))
 	for i := range args {
 		args[i] = sub()
@@ -177,16 +183,16 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 		}
 		_ = hclsyntax.VisitAll(f.Body.(*hclsyntax.Body), func(n hclsyntax.Node) hcl.Diagnostics {
 			e, ok := n.(hclsyntax.Expression)
-			if !ok || len(calls(e, "file", "env", "secret")) > 0 {
+			if !ok || len(eval.Calls(e, "file", "env", "secret")) > 0 {
 				return nil
 			}
-			ctx := constantContext(functions(&reads{}), nil)
+			ctx := metered.ConstantContext(functions.Table(&functions.Reads{}), nil)
 			for k, v := range seenVars() {
 				ctx.Variables[k] = v
 			}
-			_, _ = evaluateSafe(metered(e), ctx) // most refer to what is not there
-			if m := meterOf(ctx); m.cost > maxCost/100 || m.memory > maxMemory/20 {
-				t.Errorf("%s: %s costs %d units and %d bytes", name, src[e.Range().Start.Byte:e.Range().End.Byte], m.cost, m.memory)
+			_, _ = metered.Evaluate(metered.Of(e), ctx) // most refer to what is not there
+			if m := metered.MeterOf(ctx); m.Cost > metered.MaxCost/100 || m.Memory > metered.MaxMemory/20 {
+				t.Errorf("%s: %s costs %d units and %d bytes", name, src[e.Range().Start.Byte:e.Range().End.Byte], m.Cost, m.Memory)
 			}
 			seen++
 			return nil
@@ -217,7 +223,7 @@ func TestUsualExpressionsAreCheap(t *testing.T) {
 // evalWith evaluates an output with a value for var.v.
 func evalWith(t testing.TB, expr, v string) (Value, error) {
 	t.Helper()
-	wf := link(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
+	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" { type = string }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
 	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf, "v", v), Memo: &Memo{}})
 }
 
@@ -238,8 +244,8 @@ func TestLargeAgrees(t *testing.T) {
 		"distinct(concat(" + texts + ", " + texts + "))", "join(\",\", " + texts + ")", "sort(concat([1], " + texts + "))", "coalescelist([], " + texts + ")",
 	} {
 		plain := strings.NewReplacer("setunion", "plainunion", "setsubtract", "plainsubtract", "setintersection", "plainintersection", "distinct", "plaindistinct").Replace(src)
-		got, diags := evaluateOnce(parsed(t, src), functions(&reads{}), nil)
-		funcs := functions(&reads{})
+		got, diags := metered.EvaluateOnce(parsed(t, src), functions.Table(&functions.Reads{}), nil)
+		funcs := functions.Table(&functions.Reads{})
 		funcs["plainunion"], funcs["plainsubtract"], funcs["plainintersection"] = stdlib.SetUnionFunc, stdlib.SetSubtractFunc, stdlib.SetIntersectionFunc
 		funcs["plaindistinct"] = stdlib.DistinctFunc
 		want, wantDiags := parsed(t, plain).Value(&hcl.EvalContext{Functions: funcs})

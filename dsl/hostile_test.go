@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
 // TestHostileSource (T19): what would overflow the parser's stack or fill the memory
@@ -135,8 +137,8 @@ func TestFileStaysInside(t *testing.T) {
 		if diags.HasErrors() == tt.ok {
 			t.Errorf("file(%q): %v", tt.path, diags.Err())
 		}
-		if tt.ok && m.reads.Files[tt.path] != "hello" {
-			t.Errorf("file(%q) = %q", tt.path, m.reads.Files[tt.path])
+		if tt.ok && m.m.Reads.Files[tt.path] != "hello" {
+			t.Errorf("file(%q) = %q", tt.path, m.m.Reads.Files[tt.path])
 		}
 	}
 }
@@ -182,11 +184,11 @@ func TestManyMistakes(t *testing.T) {
 			if !diags.HasErrors() || !strings.Contains(fmt.Sprint(diags.Err()), tt.want) {
 				t.Errorf("diagnostics %.300v, want %q", diags.Err(), tt.want)
 			}
-			if len(diags) > maxErrors+maxFindings {
+			if len(diags) > report.MaxErrors+report.MaxFindings {
 				t.Errorf("%d findings", len(diags))
 			}
 			for _, d := range diags {
-				if s := d.Snippet; s != nil && (len(s.Code) > 2*maxLine+10 || s.HighlightStart > len(s.Code) || s.HighlightEnd > len(s.Code)) {
+				if s := d.Snippet; s != nil && (len(s.Code) > 2*report.MaxLine+10 || s.HighlightStart > len(s.Code) || s.HighlightEnd > len(s.Code)) {
 					t.Fatalf("%d bytes of a line are shown, %d to %d", len(s.Code), s.HighlightStart, s.HighlightEnd)
 				}
 			}

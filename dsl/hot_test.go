@@ -70,7 +70,7 @@ workflow "hot" {
 func hotScope(t testing.TB) (*Workflow, *Scope) {
 	t.Helper()
 	text := strings.Repeat("x", 100)
-	wf := link(t, hotText).Workflow("hot")
+	wf := linked(t, hotText).Workflow("hot")
 	out := jsonValue(fmt.Sprintf(`{"value":%q}`, text))
 	return wf, &Scope{
 		Run: RunInfo{ID: "r-1", Workflow: "hot"}, Vars: bindAll(t, wf, "value", text), Memo: &Memo{},

@@ -3,6 +3,8 @@ package dsl
 import (
 	"strings"
 	"testing"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 const untyped = `
@@ -29,7 +31,7 @@ workflow "w" {
 // A variable without type has the type of its default; without default either,
 // a text that is a list or an object is taken as one.
 func TestTypeOfDefault(t *testing.T) {
-	wf := link(t, untyped).Workflow("w")
+	wf := linked(t, untyped).Workflow("w")
 	for _, c := range []struct{ name, text, want string }{
 		{"open", `["a"]`, `["a"]`},
 		{"open", ` { a = 1 }`, `{"a":1}`},
@@ -70,7 +72,7 @@ func TestTypeOfDefault(t *testing.T) {
 
 // The type of a default holds in the run too: a set stays one.
 func TestTypeOfDefaultInRun(t *testing.T) {
-	def := link(t, untyped)
+	def := linked(t, untyped)
 	back, err := Decode(def.Encode())
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +95,11 @@ func TestTypeOfDefaultInRun(t *testing.T) {
 
 func attributeJSON(t *testing.T, v Value, name string) []byte {
 	t.Helper()
-	x, err := decodeValue(v)
+	x, err := value.Decode(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := encodeValue(x.GetAttr(name), false)
+	out, err := value.Encode(x.GetAttr(name), false)
 	if err != nil {
 		t.Fatal(err)
 	}

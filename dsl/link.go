@@ -1,17 +1,12 @@
 package dsl
 
 import (
-	"fmt"
-	"math"
-	"slices"
-
-	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/sdk/schema"
+	"github.com/saga-engine/engine/dsl/internal/link"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
 // An AgentUse is an agent that a module uses: declared by a block, or implied
@@ -26,26 +21,20 @@ type AgentUse struct {
 	Similar string
 }
 
-// An AgentBinary is what is known of the binary chosen for an agent.
-type AgentBinary struct {
-	Schema   schema.Schema
-	Version  string // semantic version
-	Checksum string // hex sha256 of the binary; "" = not locked
-}
-
 // Agents returns the agents the module uses, by name.
-func (m *Module) Agents() []AgentUse {
-	out := make([]AgentUse, 0, len(m.agents))
+func (mod *Module) Agents() []AgentUse {
+	m := mod.m
+	out := make([]AgentUse, 0, len(m.Agents))
 	var declared []string
-	for _, n := range sortedKeys(m.agents) {
-		if !m.agents[n].implied {
+	for _, n := range sorted.Keys(m.Agents) {
+		if !m.Agents[n].Implied {
 			declared = append(declared, n)
 		}
 	}
-	for _, n := range sortedKeys(m.agents) {
-		a := m.agents[n]
-		use := AgentUse{Name: a.name, Plugin: a.plugin, Constraint: a.constraint, Where: toRange(a.pluginAt)}
-		if a.implied {
+	for _, n := range sorted.Keys(m.Agents) {
+		a := m.Agents[n]
+		use := AgentUse{Name: a.Name, Plugin: a.Plugin, Constraint: a.Constraint, Where: report.Range(a.PluginAt)}
+		if a.Implied {
 			use.Similar = diag.Nearest(n, declared)
 		}
 		out = append(out, use)
@@ -57,496 +46,23 @@ func (m *Module) Agents() []AgentUse {
 // agent block, and makes a definition of it. The definition is nil if there
 // are errors, or were any in Parse; the diagnostics do not repeat those.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	l := &linker{reporter: &reporter{sources: m.sources, places: m.places}, m: m, agents: map[string]*linkedAgent{}}
-	var def *Definition
-	var diags diag.Diagnostics
-	if !l.bounded(func() { def, diags = l.link(m, agents) }) {
-		return nil, l.finish()
-	}
-	return def, diags
-}
-
-func (l *linker) link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	if m.partial {
-		return nil, nil
-	}
-	l.known = m.knownVariables()
-	if m.older {
-		l.effort = NewAllowance(math.MaxInt64) // it was checked when it was stored
-	}
-	l.fileLevel = &evaluator{funcs: m.funcs, vars: m.variables, shared: true}
-	for _, a := range m.twinAgents { // before those that the names stand for
-		if _, found := agents[a.name]; found && a.plugin == m.agents[a.name].plugin {
-			l.agent(a, agents)
-		}
-	}
-	for _, n := range sortedKeys(m.agents) {
-		l.agent(m.agents[n], agents)
-	}
-	def := &Definition{workflows: map[string]*Workflow{}, module: m}
-	for _, w := range m.workflows {
-		wf := l.workflow(w)
-		def.workflows[w.name] = wf
-		def.names = append(def.names, w.name)
-	}
-	diags := l.finish()
-	if m.failed || diags.HasErrors() {
+	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
+	workflows, diags := link.Workflows(m.m, agents, r)
+	if workflows == nil {
 		return nil, diags
 	}
+	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
+	for _, wf := range workflows {
+		def.workflows[wf.Name] = wf
+		def.names = append(def.names, wf.Name)
+	}
 	if err := def.seal(agents); err != nil {
-		l.errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
-		return nil, l.finish()
+		r.Errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)
+		return nil, r.Finish()
 	}
 	for _, wf := range def.workflows {
 		wf.Digest = def.digest
 	}
 	def.Warnings = diags
 	return def, diags
-}
-
-type linker struct {
-	*reporter
-	m         *Module
-	fileLevel *evaluator
-	agents    map[string]*linkedAgent
-	known     map[string]bool // variables of all workflows
-	// undirected leaves every expression to the evaluator: tests compare.
-	undirected bool
-}
-
-type linkedAgent struct {
-	decl    *agentDecl
-	bin     AgentBinary
-	noun    *Agent
-	actions map[string]*linkedAction
-	missing bool
-}
-
-type linkedAction struct {
-	agent  *linkedAgent
-	name   string
-	schema schema.Action
-	in     map[string]*argSpec
-	out    cty.Type
-	broken bool // the schema itself makes no sense
-}
-
-// title names the action with its plugin, for messages.
-func (a *linkedAction) title() string {
-	v := a.agent.bin.Version
-	if v != "" {
-		v = " " + v
-	}
-	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.name, a.name, a.agent.decl.plugin, v)
-}
-
-func (a *linkedAction) short() string { return a.agent.decl.name + "." + a.name }
-
-func (l *linker) agent(d *agentDecl, bins map[string]AgentBinary) {
-	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
-	l.agents[d.name] = la
-	bin, ok := bins[d.name]
-	if !ok {
-		la.missing = true
-		l.errorf(d.pluginAt, fmt.Sprintf("Agent %q not found", d.name),
-			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.plugin)
-		return
-	}
-	la.bin = bin
-	la.noun = &Agent{
-		Name: d.name, Plugin: d.plugin, Version: bin.Version, Checksum: bin.Checksum,
-		Instances: d.instances, MaxConcurrency: d.concurrency, Env: d.env, Breaker: d.breaker,
-	}
-	l.constraint(la)
-	specs, err := argSpecs(bin.Schema.Config)
-	if err != nil {
-		l.errorf(d.where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.plugin, err)
-		return
-	}
-	ctx := l.fileContext()
-	at := d.where
-	if b := d.block.one("config"); b != nil {
-		at = b.def
-	}
-	args := ctx.argumentLinker().arguments(specs, d.config, at, "agent "+d.name, false)
-	if len(d.config) > 0 || len(specs) > 0 {
-		la.noun.Config = args.eval
-	}
-}
-
-func (l *linker) constraint(la *linkedAgent) {
-	if la.decl.constraint == "" || la.bin.Version == "" {
-		return
-	}
-	c, err := version.NewConstraint(la.decl.constraint)
-	if err != nil {
-		return // reported by Parse
-	}
-	v, err := version.NewVersion(la.bin.Version)
-	if err != nil || !c.Check(v.Core()) {
-		l.errorf(la.decl.where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
-			la.decl.name, la.decl.plugin, la.decl.constraint, la.bin.Version)
-	}
-}
-
-// fileContext evaluates what stands outside of workflows.
-func (l *linker) fileContext() *workflowLinker {
-	return &workflowLinker{
-		linker: l, ev: l.fileLevel, cur: -1,
-		world: &checkWorld{ev: l.fileLevel, vars: unknownVars(l.m.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
-	}
-}
-
-// unknownVars is the object of all variables, of which only types are known.
-func unknownVars(decls map[string]*variableDecl) cty.Value {
-	attrs := map[string]cty.Value{}
-	for name, v := range decls {
-		x := unknownOf(v.typ)
-		if v.typ.IsObjectType() && v.nullable {
-			x = cty.UnknownVal(plainType(v.typ)) // may be null as a whole
-		}
-		if v.sensitive {
-			x = x.Mark(sensitiveMark{})
-		}
-		attrs[name] = x
-	}
-	return cty.ObjectVal(attrs)
-}
-
-// action finds an action; nil after reporting that there is none (S73).
-func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
-	la := l.agents[agent]
-	if la == nil || la.missing || name == "" {
-		return nil
-	}
-	if a, ok := la.actions[name]; ok {
-		if a.broken {
-			return nil
-		}
-		return a
-	}
-	schema, ok := la.bin.Schema.Actions[name]
-	if !ok {
-		l.errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.plugin, la.bin.Version, name, diag.DidYouMean(name, sortedKeys(la.bin.Schema.Actions)))
-		return nil
-	}
-	a := &linkedAction{agent: la, name: name, schema: schema}
-	la.actions[name] = a
-	var err error
-	if a.in, err = argSpecs(schema.Inputs); err == nil {
-		a.out, err = objectFrom(schema.Outputs)
-	}
-	if err != nil {
-		a.broken = true
-		l.errorf(at, "Invalid agent schema", "The schema of action %s is broken: %s.", a.title(), err)
-		return nil
-	}
-	return a
-}
-
-// A workflowLinker links one workflow.
-type workflowLinker struct {
-	*linker
-	decl  *workflowDecl
-	ev    *evaluator
-	world *checkWorld
-	out   *Workflow
-	steps []*linkedStep
-	cur   int // step being linked; -1 = none
-}
-
-// The parts of a workflowLinker. Each is the same linker with the methods of one concern.
-
-func (l *workflowLinker) argumentLinker() argumentLinker { return argumentLinker{l} }
-func (l *workflowLinker) codeLinker() codeLinker         { return codeLinker{l} }
-func (l *workflowLinker) stepLinker() stepLinker         { return stepLinker{l} }
-func (l *workflowLinker) undoLinker() undoLinker         { return undoLinker{l} }
-func (l *workflowLinker) nullChecker() nullChecker       { return nullChecker{l} }
-
-type linkedStep struct {
-	decl     *stepDecl
-	action   *linkedAction // nil if unknown
-	noun     *Step
-	readOnly bool
-}
-
-func (l *linker) workflow(w *workflowDecl) *Workflow {
-	ev := &evaluator{funcs: l.m.funcs, vars: w.variables}
-	wl := &workflowLinker{
-		linker: l, decl: w, ev: ev, cur: -1,
-		world: &checkWorld{ev: ev, vars: unknownVars(w.variables), locals: map[*localDecl]keptLocal{}, effort: l.allowance()},
-		out: &Workflow{
-			Name: w.name, Description: w.description, Pivot: -1, Order: w.order,
-			CompensationMode: w.mode, Agents: map[string]*Agent{}, Variables: variableList(w.variables),
-		},
-	}
-	wl.shapes()
-	wl.stepLinker().validations()
-	for _, loc := range w.ownLocals {
-		wl.check(loc.expr)
-	}
-	wl.stepLinker().limits()
-	for i := range w.steps {
-		wl.stepLinker().step(i)
-	}
-	wl.stepLinker().outputs()
-	wl.undoLinker().soundness()
-	wl.out.Shortest = wl.stepLinker().shortest()
-	wl.out.Confidential = wl.confidential()
-	wl.out.bind = &bind{ev: ev, decls: w.variables, known: l.known, sources: l.m.sources, places: l.m.places}
-	return wl.out
-}
-
-// knownVariables names all variables that any workflow declares.
-func (m *Module) knownVariables() map[string]bool {
-	out := map[string]bool{}
-	for _, w := range m.workflows {
-		for n := range w.variables {
-			out[n] = true
-		}
-	}
-	return out
-}
-
-// shapes finds the action of every step and what its result looks like.
-func (l *workflowLinker) shapes() {
-	for _, s := range l.decl.steps {
-		a := l.action(s.agent, s.action, s.actionAt)
-		shape := stepShape{name: s.name, each: s.each(), out: cty.DynamicPseudoType, in: cty.DynamicPseudoType}
-		if a != nil {
-			shape.out = l.outputType(s, a)
-			shape.in = argType(a.in)
-			l.out.Agents[s.agent] = a.agent.noun
-		}
-		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
-		l.ev.steps = append(l.ev.steps, shape)
-		l.world.steps = append(l.world.steps, l.unknownStep(shape, a))
-	}
-}
-
-// argType is the type of a step's arguments as self.input shows them.
-func argType(specs map[string]*argSpec) cty.Type {
-	attrs := map[string]cty.Type{}
-	for n, s := range specs {
-		attrs[n] = s.typ
-	}
-	return cty.ObjectWithOptionalAttrs(attrs, sortedKeys(attrs))
-}
-
-// outputType narrows the declared outputs by output_type.
-func (l *workflowLinker) outputType(s *stepDecl, a *linkedAction) cty.Type {
-	if s.outputType == cty.NilType {
-		return a.out
-	}
-	attrs := map[string]cty.Type{}
-	for n, ty := range a.out.AttributeTypes() {
-		attrs[n] = ty
-	}
-	for _, n := range attributeNames(s.outputType) {
-		declared, ok := attrs[n]
-		want := s.outputType.AttributeType(n)
-		switch {
-		case !ok:
-			hint := diag.DidYouMean(n, attributeNames(a.out))
-			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
-				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, typeText(want))
-			}
-			l.errorf(s.outputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
-		case !assignable(declared, want):
-			l.errorf(s.outputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), typeText(declared), typeText(want))
-		default:
-			attrs[n] = want
-		}
-	}
-	var optional []string
-	for n := range attrs {
-		narrowed := s.outputType.HasAttribute(n) && !s.outputType.AttributeOptional(n)
-		if a.out.AttributeOptional(n) && !narrowed {
-			optional = append(optional, n)
-		}
-	}
-	return cty.ObjectWithOptionalAttrs(attrs, optional)
-}
-
-// unknownStep is step.NAME before a run.
-func (l *workflowLinker) unknownStep(shape stepShape, a *linkedAction) cty.Value {
-	output := cty.DynamicVal
-	if a != nil {
-		output = markFields(unknownOf(shape.out), a.schema.Outputs)
-	}
-	one := cty.ObjectVal(map[string]cty.Value{
-		"output": output, "status": cty.UnknownVal(cty.String).RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
-		"error": cty.UnknownVal(errorType), "started_at": cty.UnknownVal(cty.String), "timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
-	})
-	if shape.each {
-		return cty.UnknownVal(cty.Map(one.Type())).RefineNotNull()
-	}
-	return one
-}
-
-// check evaluates an expression with unknown values and reports what cannot
-// work. It returns cty.DynamicVal where nothing is known.
-func (l *workflowLinker) check(e *expr) cty.Value {
-	if e == nil || e.comp == nil {
-		return cty.DynamicVal
-	}
-	if e.bad {
-		l.checkReferences(e.comp)
-		return cty.DynamicVal
-	}
-	before := len(l.list)
-	l.world.next()
-	v, diags := l.ev.value(e.comp, l.world)
-	l.explain(diags)
-	if !diags.HasErrors() && e.comp.konst == nil {
-		l.checkLoops(e)
-	}
-	if (l.list[before:]).HasErrors() {
-		return cty.DynamicVal
-	}
-	return v
-}
-
-// checkReferences looks at the references of an expression that cannot be
-// evaluated, each alone, so that one mistake does not hide the others.
-// Those inside try() and can() may fail.
-func (l *workflowLinker) checkReferences(c *compiled) {
-	l.world.next()
-	ctx, diags := l.ev.context(c, l.world)
-	if diags.HasErrors() {
-		return // a local value's, reported there
-	}
-	bearing := calls(c.syn, "try", "can")
-	for _, t := range c.refs {
-		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
-			continue
-		}
-		_, diags := evaluateSafe(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
-		l.explain(diags)
-	}
-}
-
-// explain reports diagnostics of an evaluation; where the result of a step
-// lacks an attribute it names the action.
-func (l *workflowLinker) explain(diags hcl.Diagnostics) {
-	for _, d := range diags {
-		name, ty, ok := missingAttribute(d)
-		if !ok {
-			l.hcl(hcl.Diagnostics{d})
-			continue
-		}
-		a := l.actionWithOutput(d, ty)
-		if a == nil {
-			l.hcl(hcl.Diagnostics{d})
-			continue
-		}
-		hint := diag.DidYouMean(name, attributeNames(a.out))
-		if hint == "" && len(a.out.AttributeTypes()) > 0 {
-			hint = " Its outputs are " + quotedList(attributeNames(a.out)) + "."
-		} else if hint == "" {
-			hint = " It has no outputs."
-		}
-		l.errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
-	}
-}
-
-func quotedList(names []string) string {
-	out := ""
-	for i, n := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += fmt.Sprintf("%q", n)
-	}
-	return out
-}
-
-// actionWithOutput finds the action whose output was looked at in vain.
-func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
-	matches := func(i int) bool {
-		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && unknownOf(l.ev.steps[i].out).Type().Equals(ty)
-	}
-	if t, ok := d.Expression.(*hclsyntax.ScopeTraversalExpr); ok {
-		switch root := t.Traversal.RootName(); {
-		case root == "self" && matches(l.cur):
-			return l.steps[l.cur].action
-		case root == "step" && len(t.Traversal) > 1:
-			if attr, ok := t.Traversal[1].(hcl.TraverseAttr); ok {
-				if i, ok := l.decl.index[attr.Name]; ok && matches(i) {
-					return l.steps[i].action
-				}
-			}
-			return nil
-		}
-	}
-	for i := range l.steps {
-		if matches(i) {
-			return l.steps[i].action
-		}
-	}
-	return nil
-}
-
-// checkLoops looks inside for expressions over collections that are not known
-// yet, which the library does not evaluate.
-func (l *workflowLinker) checkLoops(e *expr) {
-	if e.comp.secrets {
-		return
-	}
-	l.world.next()
-	ctx, diags := l.ev.context(e.comp, l.world)
-	if diags.HasErrors() {
-		return // reported already
-	}
-	v := &loopVisitor{l: l, ctx: []*hcl.EvalContext{ctx}}
-	v.l.hcl(hclsyntax.Walk(e.syn, v))
-}
-
-type loopVisitor struct {
-	l   *workflowLinker
-	ctx []*hcl.EvalContext
-}
-
-// Enter opens the scope of a for expression and evaluates its parts in it.
-func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	f, ok := n.(*hclsyntax.ForExpr)
-	if !ok {
-		return nil
-	}
-	parent := v.ctx[len(v.ctx)-1]
-	child := parent.NewChild()
-	key, val := cty.DynamicVal, cty.DynamicVal
-	coll, diags := evaluateSafe(metered(f.CollExpr), parent)
-	coll, _ = coll.Unmark()
-	ty := coll.Type()
-	open := !diags.HasErrors() && !coll.IsKnown() && (ty.IsMapType() || ty.IsListType() || ty.IsSetType())
-	if open {
-		val, key = cty.UnknownVal(ty.ElementType()), cty.UnknownVal(cty.String)
-		if !ty.IsMapType() {
-			key = cty.UnknownVal(cty.Number)
-		}
-	}
-	child.Variables = map[string]cty.Value{f.ValVar: val}
-	if f.KeyVar != "" {
-		child.Variables[f.KeyVar] = key
-	}
-	v.ctx = append(v.ctx, child)
-	if open {
-		for _, part := range []hclsyntax.Expression{f.KeyExpr, f.ValExpr, f.CondExpr} {
-			if part != nil {
-				_, diags := evaluateSafe(metered(part), child)
-				v.l.explain(diags)
-			}
-		}
-	}
-	return nil
-}
-
-// Exit closes the scope of a for expression.
-func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if _, ok := n.(*hclsyntax.ForExpr); ok {
-		v.ctx = v.ctx[:len(v.ctx)-1]
-	}
-	return nil
 }

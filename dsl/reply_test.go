@@ -10,6 +10,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/link"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -34,7 +37,7 @@ func replySchemas() [][]schema.Field {
 // types; fast says whether the first was taken.
 func sameReply(t testing.TB, fields []schema.Field, raw []byte) (fast bool) {
 	t.Helper()
-	ty, err := objectFrom(fields)
+	ty, err := value.ObjectFrom(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +69,11 @@ func narrowings(ty cty.Type) []cty.Type {
 
 func sameNarrowed(t testing.TB, fields []schema.Field, ty, wanted cty.Type, raw []byte) bool {
 	t.Helper()
-	got, ok := canonical(replyShape(fields, ty, wanted), bytes.Clone(raw))
+	got, ok := fasteval.Canonical(link.ReplyShape(fields, ty, wanted), bytes.Clone(raw))
 	if !ok {
 		return false
 	}
-	want, err := replyConverted(fields, ty, wanted)(raw)
+	want, err := link.ReplyConverted(fields, ty, wanted)(raw)
 	switch {
 	case err != nil:
 		t.Fatalf("%s was taken as %s; the evaluator says: %v", raw, got.JSON(), err)
@@ -102,7 +105,7 @@ func FuzzReply(f *testing.F) {
 		all := replySchemas()
 		fields := all[int(schema)%len(all)]
 		sameReply(t, fields, raw)
-		ty, err := objectFrom(fields)
+		ty, err := value.ObjectFrom(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +229,7 @@ func TestRepliesAgree(t *testing.T) {
 	for i, fields := range replySchemas() {
 		fast := 0
 		const rounds = 700
-		ty, err := objectFrom(fields)
+		ty, err := value.ObjectFrom(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +266,7 @@ func TestCanonicalText(t *testing.T) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := appendText(nil, s); string(got) != strings.TrimSuffix(want.String(), "\n") {
+		if got := value.AppendText(nil, s); string(got) != strings.TrimSuffix(want.String(), "\n") {
 			t.Errorf("%q is written %s, want %s", s, got, want.String())
 		}
 	}

@@ -4,25 +4,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-func TestReservedEnv(t *testing.T) {
-	for name, want := range map[string]bool{
-		"ENGINE_DSN": true, "ENGINE_ENCRYPTION_KEY": true, "ENGINE_VAR_x": true, "PGPASSWORD": true, "PGPASSFILE": true,
-		"PGSERVICEFILE": true, "pgpassword": true, "Engine_Dsn": true,
-		"ENGINEER": false, "HOME": false, "PAGER": false, "MY_PGPASSWORD": false, "": false,
-	} {
-		if got := ReservedEnv(name); got != want {
-			t.Errorf("ReservedEnv(%q) = %t", name, got)
-		}
-	}
-}
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+)
 
 // A definition that was stored before the rule is still read, and its agent
 // keeps the list that it was stored with.
 func TestDecodeReservedEnv(t *testing.T) {
-	m := newModule("")
-	for name, f := range map[string]string{"a.hcl": `
+	src := []byte(`
 agent "mock" {
   env = ["ENGINE_DSN", "HOME"]
 }
@@ -33,22 +23,18 @@ workflow "w" {
     input { value = "${env("PGHOST")}" }
   }
 }
-`} {
-		m.files[name], m.sources[name] = []byte(f), []byte(f)
-	}
+`)
 	host := "db"
-	m.reads.Env["PGHOST"] = &host
-	m.older = true
-	r := &reporter{sources: m.sources, places: m.places}
-	m.build(r, storedSource{&m.reads}, "")
-	if diags := r.finish(); diags.HasErrors() {
+	answers := functions.Reads{Files: map[string]string{}, Env: map[string]*string{"PGHOST": &host}}
+	m, diags := decl.ParseStored("", map[string][]byte{"a.hcl": src}, answers, true)
+	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}
 	def := &Definition{module: m}
-	if err := def.seal(usedAgents(m)); err != nil {
+	if err := def.seal(usedAgents(&Module{m})); err != nil {
 		t.Fatal(err)
 	}
-	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: m.files["a.hcl"]}}}), ParseOptions{}); !diags.HasErrors() {
+	if now, diags := Parse(archiveFS(&txtar.Archive{Files: []txtar.File{{Name: "a.hcl", Data: src}}}), ParseOptions{}); !diags.HasErrors() {
 		t.Fatalf("today's rules take it: %v", now.Workflows())
 	}
 	back, err := Decode(def.Encode())

@@ -7,57 +7,11 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/link"
+	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// TestConform: any keeps what it is given, everything else is converted.
-func TestConform(t *testing.T) {
-	object := cty.ObjectWithOptionalAttrs(map[string]cty.Type{"a": cty.DynamicPseudoType, "n": cty.Number}, []string{"n"})
-	for _, tt := range []struct {
-		name, in, want string
-		ty             cty.Type
-	}{
-		{"any", `["a",1]`, `["a",1]`, cty.DynamicPseudoType},
-		{"list of any", `["a",1,null,{"x":[]}]`, `["a",1,null,{"x":[]}]`, cty.List(cty.DynamicPseudoType)},
-		{"list of any, no list", `1`, "", cty.List(cty.DynamicPseudoType)},
-		{"map of any", `{"a":1,"b":"x"}`, `{"a":1,"b":"x"}`, cty.Map(cty.DynamicPseudoType)},
-		{"map of any, no map", `[1]`, "", cty.Map(cty.DynamicPseudoType)},
-		{"map of lists of any", `{"a":[1,"b"]}`, `{"a":[1,"b"]}`, cty.Map(cty.List(cty.DynamicPseudoType))},
-		{"bad element", `{"a":1}`, "", cty.Map(cty.List(cty.DynamicPseudoType))},
-		{"object", `{"a":[1,"b"],"n":"5","extra":1}`, `{"a":[1,"b"],"n":5}`, object},
-		{"object, optional", `{"a":1}`, `{"a":1,"n":null}`, object},
-		{"object, missing", `{"n":1}`, "", object},
-		{"object, bad", `{"a":1,"n":"x"}`, "", object},
-		{"object, no object", `[1]`, "", object},
-		{"null", `null`, `null`, object},
-		{"strings", `["a",1]`, `["a","1"]`, cty.List(cty.String)},
-		{"set", `["b","a","b"]`, `["a","b"]`, cty.Set(cty.String)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			v, err := decodeJSON([]byte(tt.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err = conform(v, tt.ty)
-			if tt.want == "" {
-				if err == nil {
-					t.Errorf("no error")
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := encodeValue(v, false)
-			if err != nil || string(out.JSON()) != tt.want {
-				t.Errorf("%s, %v; want %s", out.JSON(), err, tt.want)
-			}
-		})
-	}
-}
 
 // TestBrokenSchema: a schema that makes no sense is the agent's fault and said
 // to be so.
@@ -88,11 +42,11 @@ func TestBrokenSchema(t *testing.T) {
 func TestSensitiveBelowLists(t *testing.T) {
 	inner := schema.Type{Kind: schema.KindObject, Fields: []schema.Field{str("key", hidden), str("name")}}
 	fields := []schema.Field{field("list", schema.Type{Kind: schema.KindList, Elem: &inner}), field("one", inner), str("plain")}
-	ty, err := objectFrom(fields)
+	ty, err := value.ObjectFrom(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := replyFunc(fields, ty, ty)([]byte(`{"list":[{"key":"aaaa","name":"bbbb"}],"one":{"key":"cccc","name":"dddd"},"plain":"eeee"}`))
+	v, err := link.ReplyFunc(fields, ty, ty)([]byte(`{"list":[{"key":"aaaa","name":"bbbb"}],"one":{"key":"cccc","name":"dddd"},"plain":"eeee"}`))
 	if err != nil || strings.Join(v.Sensitive(), " ") != "/list /one/key" {
 		t.Errorf("sensitive %v, %v", v.Sensitive(), err)
 	}
@@ -103,7 +57,7 @@ func TestSensitiveBelowLists(t *testing.T) {
 
 // TestRetryOrder: one written interval moves the other, two must agree.
 func TestRetryOrder(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   step "long_first" {
@@ -120,26 +74,11 @@ workflow "w" {
     }
   }
 }`).Workflow("w")
-	if r := wf.Steps[0].static.Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
+	if r := settingsNow(t, wf.Steps[0]).Retry; r.InitialInterval != 2*time.Minute || r.MaxInterval != 2*time.Minute {
 		t.Errorf("%+v", r)
 	}
-	if r := wf.Steps[1].static.Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
+	if r := settingsNow(t, wf.Steps[1]).Retry; r.InitialInterval != 100*time.Millisecond || r.Strategy != Linear {
 		t.Errorf("%+v", r)
-	}
-}
-
-// TestPauses: the longest pause after each attempt.
-func TestPauses(t *testing.T) {
-	r := Retry{InitialInterval: time.Second, Multiplier: 2, MaxInterval: 5 * time.Second}
-	for strategy, want := range map[Strategy][]time.Duration{
-		Exponential: {1, 2, 4, 5, 5}, Linear: {1, 2, 3, 4, 5}, Constant: {1, 1, 1, 1, 1},
-	} {
-		r.Strategy = strategy
-		for k, w := range want {
-			if got := r.backoff(k + 1); got != w*time.Second {
-				t.Errorf("strategy %d, after attempt %d: %v", strategy, k+1, got)
-			}
-		}
 	}
 }
 
@@ -207,7 +146,7 @@ func TestLists(t *testing.T) {
 		1500 * time.Millisecond: "1.5s", 57500 * time.Millisecond: "57s", 90 * time.Second: "1m30s",
 		3 * time.Hour: "3h", 26 * time.Hour: "1d2h",
 	} {
-		if got := spanText(d); got != want {
+		if got := value.SpanText(d); got != want {
 			t.Errorf("%v is written %q, want %q", d, got, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // What follows an unknown outcome: the ladder, rung by rung.
 func TestAfterUnknown(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   step "reads" {

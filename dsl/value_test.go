@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // evalText evaluates an expression as the output of a workflow.
 func evalText(t testing.TB, expr string) (Value, error) {
 	t.Helper()
-	wf := link(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" {\n    type    = any\n    default = null\n  }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
+	wf := linked(t, fmt.Sprintf("workflow \"w\" {\n  deadline = \"1h\"\n  variable \"v\" {\n    type    = any\n    default = null\n  }\n  output \"o\" { value = %s }\n}\n", expr)).Workflow("w")
 	return wf.Outputs[0].Value(&Scope{Vars: bindAll(t, wf), Memo: &Memo{}})
 }
 
@@ -122,7 +125,7 @@ workflow "w" {
 // TestSecrets: references travel beside the JSON, and only the caller's
 // lookup turns them into text.
 func TestSecrets(t *testing.T) {
-	wf := link(t, secretText).Workflow("w")
+	wf := linked(t, secretText).Workflow("w")
 	scope := &Scope{Vars: bindAll(t, wf, "id", "7", "pin", "12345")}
 	in, err := wf.Steps[0].Input(scope)
 	if err != nil {
@@ -140,13 +143,13 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("sensitive strings %q", got)
 	}
 	lookup := func(ref string) (string, error) { return "<" + ref + `>"&`, nil }
-	full, err := ResolveSecrets(in, lookup)
+	full, err := secret.Resolve(in, lookup)
 	want = `{"headers":{"Authorization":"Bearer <env:TOKEN>\"&:7","Plain":"x"},"json":{"a/b~c":"<env:A>\"&","list":["<file:/run/key>\"&","b"],"pin":"12345"},"url":"http://localhost/7"}`
 	if err != nil || string(full) != want {
 		t.Errorf("resolved %s, %v", full, err)
 	}
 	boom := errors.New("not set")
-	if _, err := ResolveSecrets(in, func(string) (string, error) { return "", boom }); !errors.Is(err, boom) {
+	if _, err := secret.Resolve(in, func(string) (string, error) { return "", boom }); !errors.Is(err, boom) {
 		t.Errorf("error %v", err)
 	}
 	config, err := wf.Agents["payment"].Config(scope)
@@ -166,8 +169,8 @@ func TestSecrets(t *testing.T) {
 // TestSecretsCannotBeForged: no text of a user becomes a reference, and what
 // computes with a secret is refused.
 func TestSecretsCannotBeForged(t *testing.T) {
-	wf := link(t, secretText).Workflow("w")
-	for _, id := range []string{`secret("env:X")`, `${secret("env:X")}`, placeholder, `{"ref":"env:X"}`} {
+	wf := linked(t, secretText).Workflow("w")
+	for _, id := range []string{`secret("env:X")`, `${secret("env:X")}`, value.Placeholder, `{"ref":"env:X"}`} {
 		in, err := wf.Steps[0].Input(&Scope{Vars: bindAll(t, wf, "id", id, "pin", id)})
 		if err != nil {
 			t.Fatal(err)
@@ -184,17 +187,17 @@ func TestSecretsCannotBeForged(t *testing.T) {
 			t.Errorf("%q made %d references", id, refs)
 		}
 	}
-	v := secretValue([]SecretPart{{Ref: "env:X"}})
+	v := value.SecretValue([]SecretPart{{Ref: "env:X"}})
 	for name, bad := range map[string]cty.Value{
 		"changed":  cty.StringVal("x").WithSameMarks(v),
 		"counted":  cty.NumberIntVal(3).WithSameMarks(v),
 		"in a set": cty.SetVal([]cty.Value{v}),
 	} {
-		if out, err := encodeValue(bad, true); err == nil {
+		if out, err := value.Encode(bad, true); err == nil {
 			t.Errorf("%s: encoded as %s %v", name, out.JSON(), out.Secrets())
 		}
 	}
-	if _, err := encodeValue(v, false); err == nil {
+	if _, err := value.Encode(v, false); err == nil {
 		t.Error("a secret was encoded where none is allowed")
 	}
 }
@@ -202,7 +205,7 @@ func TestSecretsCannotBeForged(t *testing.T) {
 // TestSensitiveFlow: marks go through expressions into inputs and back out of
 // replies, and errors do not show what is marked.
 func TestSensitiveFlow(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   variable "pin" {
@@ -256,7 +259,7 @@ workflow "w" {
 
 // TestReplies: only a reply that fits the schema is a result. S35.
 func TestReplies(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   step "get" {
@@ -299,7 +302,7 @@ workflow "w" {
 // TestUndoByKey: with the output unknown, arguments that depend on it are left
 // out of an undo by key, and are an error in any other.
 func TestUndoByKey(t *testing.T) {
-	wf := link(t, archiveText(t, "testdata/valid/undo.txtar")).Workflow("w")
+	wf := linked(t, archiveText(t, "testdata/valid/undo.txtar")).Workflow("w")
 	scope := &Scope{
 		Vars: bindAll(t, wf, "sku", "mug"), Failure: &Failure{Step: "x"},
 		Self: &Self{Input: jsonValue(`{"sku":"mug","value":1}`), Key: "key-1"},
@@ -335,44 +338,14 @@ func TestUndoByKey(t *testing.T) {
 	}
 }
 
-// A secret finds its place, whatever the names on the way to it hold.
-func TestResolveSecretPlaces(t *testing.T) {
-	v := NewValue([]byte(`{"a~1b":null,"a/b":"x","~0":[null]}`), nil, []Secret{
-		{Path: "/a~01b", Parts: []SecretPart{{Ref: "env:A"}}}, {Path: "/~00/0", Parts: []SecretPart{{Ref: "env:B"}}},
-	})
-	full, err := ResolveSecrets(v, func(ref string) (string, error) { return ref, nil })
-	if want := `{"a/b":"x","a~1b":"env:A","~0":["env:B"]}`; err != nil || string(full) != want {
-		t.Errorf("%s, %v; want %s", full, err, want)
-	}
-}
-
 // nonsensitive() does not turn a secret into text.
 func TestSecretStaysSecret(t *testing.T) {
-	v, err := nonsensitiveFunc.Call([]cty.Value{secretValue([]SecretPart{{Ref: "env:A"}})})
+	v, err := functions.Table(&functions.Reads{})["nonsensitive"].Call([]cty.Value{value.SecretValue([]SecretPart{{Ref: "env:A"}})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := encodeValue(v, true)
+	out, err := value.Encode(v, true)
 	if err != nil || string(out.JSON()) != "null" || len(out.Secrets()) != 1 {
 		t.Errorf("%s with secrets %v, %v; want one secret", out.JSON(), out.Secrets(), err)
-	}
-}
-
-// A text is one JSON value, not the beginning of more.
-func TestOneJSONValue(t *testing.T) {
-	for _, text := range []string{"1 2", "{} {}", "1]", "null x"} {
-		if v, err := decodeJSON([]byte(text)); err == nil {
-			t.Errorf("%q is taken for %#v", text, v)
-		}
-	}
-}
-
-// Of two sensitive texts, one within the other, the longer one is looked for
-// first. Otherwise its rest would be shown.
-func TestSensitiveTextsLongestFirst(t *testing.T) {
-	hidden := func(s string) cty.Value { return cty.StringVal(s).Mark(sensitiveMark{}) }
-	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{"a": hidden("4711"), "b": hidden("47110815"), "c": cty.StringVal("open")})}}
-	if got := strings.Join(sensitiveTexts(ctx), " "); got != "47110815 4711" {
-		t.Errorf("%q, want the longer one first and nothing else", got)
 	}
 }

@@ -5,7 +5,7 @@ import "testing"
 // A condition about each is the instances'; any other is the step's and is
 // evaluated before for_each.
 func TestWhenOfStepAndOfInstance(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   variable "on" { type = bool }

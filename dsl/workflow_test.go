@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
 // TestDefaults: what a step that says nothing gets, and how retry merges.
 func TestDefaults(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   retry {
@@ -73,11 +74,11 @@ workflow "plain" {
 			t.Errorf("%s: %+v, %v", s.Name, st, err)
 		}
 		again, _ := s.Settings(scope)
-		if constant := st == again; constant == (s.Name == "dynamic") || constant != (s.static == st) {
+		if constant := st == again; constant == (s.Name == "dynamic") {
 			t.Errorf("%s: constant settings %t", s.Name, constant)
 		}
 	}
-	if st := stepNamed(t, wf, "again").static; st.Retry.MaxInterval != time.Minute || st.Retry.Strategy != Exponential || st.Retry.Multiplier != 2 {
+	if st := settingsNow(t, stepNamed(t, wf, "again")); st.Retry.MaxInterval != time.Minute || st.Retry.Strategy != Exponential || st.Retry.Multiplier != 2 {
 		t.Errorf("merged retry %+v", st.Retry)
 	}
 	st, err := stepNamed(t, wf, "dynamic").Settings(scope)
@@ -94,7 +95,7 @@ workflow "plain" {
 
 // TestOrderGraph: dependencies come from references. S4, S8.
 func TestOrderGraph(t *testing.T) {
-	wf := link(t, orderText(t)).Workflow("order")
+	wf := linked(t, orderText(t)).Workflow("order")
 	if got := fmt.Sprint(wf.Order, wf.Steps[0].Before, wf.Steps[2].After); got != "[0 1 2 3] [1 2] [0 1]" {
 		t.Errorf("graph %s", got)
 	}
@@ -106,7 +107,7 @@ func TestOrderGraph(t *testing.T) {
 // TestPivotWaitsForAll: the pivot waits for every step that does not wait for
 // it, so nothing runs beside it.
 func TestPivotWaitsForAll(t *testing.T) {
-	wf := link(t, `
+	wf := linked(t, `
 workflow "w" {
   deadline = "1h"
   step "a" {
@@ -210,20 +211,6 @@ func TestRenderMarks(t *testing.T) {
 	}
 }
 
-// TestDurations: the written forms of durations.
-func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "36h": 36 * time.Hour, "2d": 48 * time.Hour, "1h30m": 90 * time.Minute,
-		"500ms": 500 * time.Millisecond, "1.5h": 90 * time.Minute, "1d12h": 36 * time.Hour,
-		"": 0, "5": 0, "s": 0, "-1s": 0, "0s": 0, "1 h": 0, "1w": 0, "1e9s": 0, "999999999h": 0, "..s": 0,
-	} {
-		got, err := parseSpan(text)
-		if got != want || (err != nil) != (want == 0) {
-			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
-		}
-	}
-}
-
 // TestFunctions evaluates every function of the table at least once.
 func TestFunctions(t *testing.T) {
 	cases := map[string]string{
@@ -262,15 +249,25 @@ func TestFunctions(t *testing.T) {
 		if err != nil || string(v.JSON()) != want {
 			t.Errorf("%s = %s, %v; want %s", expr, v.JSON(), err, want)
 		}
-		for _, name := range functionNames() {
+		for _, name := range functions.Names() {
 			if strings.Contains(expr, name+"(") {
 				used[name] = true
 			}
 		}
 	}
-	for _, name := range functionNames() {
+	for _, name := range functions.Names() {
 		if !used[name] {
 			t.Errorf("function %s is not tested", name)
 		}
 	}
+}
+
+// settingsNow returns the settings of a step that do not depend on the run.
+func settingsNow(t *testing.T, s *Step) *Settings {
+	t.Helper()
+	st, err := s.Settings(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
 }

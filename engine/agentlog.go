@@ -14,32 +14,32 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits of what agents may have kept of their logs.
+// Limits for the log lines of agents that are kept.
 const (
-	// MaxLogMessage is the most bytes that are kept of one line.
+	// MaxLogMessage is the largest size of one line, in bytes.
 	MaxLogMessage = 4 << 10
 
 	logBatch   = 100
 	logEvery   = time.Second
-	maxLogWait = 4000 // lines that wait to be stored
+	maxLogWait = 4000 // number of lines that may wait to be stored
 	logFlush   = 2 * time.Second
 )
 
-// A LogKeeper stores what agents log while they work on calls: many lines in
-// one statement, in the background. Lines are dropped rather than hold up a
-// call. Logs are for people: a line that is lost changes nothing.
+// A LogKeeper stores what agents log while they work on calls. It stores many lines in one
+// statement, in the background. If there are too many lines it drops some, so that a call
+// never has to wait. Logs are for people: a lost line changes no run.
 type LogKeeper struct {
 	store  store.Evidence
 	logger *slog.Logger
-	full   chan struct{} // a hint that a batch is full
+	full   chan struct{} // receives a hint when a batch is full
 
 	mu      sync.Mutex // protects following fields
 	lines   []store.LogLine
 	dropped int
 }
 
-// NewLogKeeper returns a keeper of which nothing is stored before Run. A nil
-// logger logs nowhere.
+// NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. logger logs
+// failures; nil = they are not logged.
 func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -47,10 +47,10 @@ func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	return &LogKeeper{store: store, logger: logger, full: make(chan struct{}, 1)}
 }
 
-// Keep takes a line to be stored soon. It never blocks: when too many lines
-// wait, because the store does not answer or agents log too much, the line is
-// dropped and counted. What is not text is replaced, a line break becomes a
-// space, and what is longer than MaxLogMessage is cut.
+// Keep adds a line that will be stored soon. It never blocks. If too many lines wait,
+// because the store does not answer or agents log too much, the line is dropped and
+// counted. Control characters and line breaks become spaces, invalid UTF-8 is replaced, and
+// a line longer than MaxLogMessage is cut.
 func (k *LogKeeper) Keep(line store.LogLine) {
 	line.Message, line.Step = oneLine(line.Message, MaxLogMessage), oneLine(line.Step, MaxLogMessage)
 	if line.At.IsZero() {
@@ -68,8 +68,8 @@ func (k *LogKeeper) Keep(line store.LogLine) {
 	}
 }
 
-// Run stores lines, a hundred at a time or those of a second, until ctx ends;
-// then it stores what is left, within two seconds, and returns ctx's error.
+// Run stores lines until ctx ends: a batch when a hundred lines wait, and at least once a
+// second. Then it stores the remaining lines, within two seconds, and returns ctx's error.
 func (k *LogKeeper) Run(ctx context.Context) error {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()
@@ -79,7 +79,7 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		select {
 		case <-k.full:
 			if failing {
-				continue // not more often than every second
+				continue // after a failure, wait for the next second
 			}
 			least = logBatch
 		case <-ticker.C:
@@ -93,14 +93,15 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			k.logger.Debug("what agents log cannot be kept now and waits", "error", err) // the engine tells that the store is away
+			// The engine itself logs that the store does not answer.
+			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// flush stores what waits, as long as that is at least so many lines. What could
-// not be stored waits on.
+// flush stores batches while at least the given number of lines wait. Lines that could not
+// be stored keep waiting.
 func (k *LogKeeper) flush(ctx context.Context, least int) error {
 	for {
 		k.mu.Lock()
@@ -119,7 +120,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // only flush takes lines away
+		k.lines = lists.DropFirst(k.lines, n) // only flush removes lines
 		k.mu.Unlock()
 	}
 }

@@ -125,6 +125,16 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 			if errors.As(found[0].Err, &broken); name == "intact" && found[0].Err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
 				t.Errorf("%s: %v", name, found[0].Err)
 			}
+			broken = nil
+			_, err = journal.Load(t.Context(), store, nil, defs, run)
+			if errors.As(err, &broken); name == "intact" && err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
+				t.Errorf("%s: load: %v", name, err)
+			}
+			broken = nil
+			_, err = journal.Follow(t.Context(), store, nil, defs, run, 1, nil, journal.FollowOptions{}) // must not wait for rows that will not come
+			if errors.As(err, &broken); name == "intact" && err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
+				t.Errorf("%s: follow: %v", name, err)
+			}
 		}
 		n.drain(t)
 	})

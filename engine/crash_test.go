@@ -153,9 +153,9 @@ func TestLostAnswerOfTheStore(t *testing.T) {
 	}
 }
 
-// S21, S28, S29, T8: an engine that freezes past its lease is fenced off: what
-// it commits afterwards does not land, its calls carry an older token, and it
-// goes on under a new number without what it has lost.
+// S21, S28, S29, T8: an engine that freezes past its lease is fenced. Its later commits are
+// refused, and its calls have an older token. It continues with a new number, without the
+// runs that it has lost.
 func TestFrozenEngineIsFencedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
@@ -542,7 +542,7 @@ func TestStaleIsDecidedAgain(t *testing.T) {
 	})
 }
 
-// A run id that is taken is no success: another one is minted.
+// If a run id is taken, the submission does not succeed with it: another id is made.
 func TestRunIDCollision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)

@@ -22,41 +22,41 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// whyUnowned is why nothing of a run starts that no engine has taken up.
+// whyUnowned is why no step of a run starts while the run has no owner.
 const whyUnowned = "no engine has taken the run yet"
 
-// Enqueue accepts a run without an owner: it is durable when Enqueue
-// returns, shows as queued with every step, and any engine on the store takes it
-// up (S14, S55). Waiting for one burns no failure count (S65). It needs no
-// running engine, no agents and no Invoker: cfg.Invoker is not used. What Submit
-// refuses is refused here too, and a name or key that is taken returns the
-// earlier run with Exists set. With an error and a Run other than 0 the run may
-// be stored all the same, under that id: see Enqueued.
+// Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
+// shows as queued with all its steps. Any engine on the store may claim it (S14, S55).
+// Waiting for an engine does not count as a failure (S65). Enqueue needs no running engine,
+// no agents and no Invoker: it does not use cfg.Invoker. It refuses everything that Submit
+// refuses. If the name or the unique key is in use, it returns the earlier run with Exists
+// set. If it returns an error and a Run other than 0, the run may be stored under that id:
+// see Enqueued.
 func Enqueue(ctx context.Context, cfg Config, s Submission) (store.Submitted, error) {
 	out, err := EnqueueAll(ctx, cfg, []Submission{s})
 	return out[0].Submitted, err
 }
 
-// An Enqueued is what became of one submission of EnqueueAll.
+// An Enqueued is the result of one submission of EnqueueAll.
 type Enqueued struct {
 	store.Submitted
-	// Err is nil if the run is stored, or was before (Exists). Else Run tells
-	// what is known: 0 = nothing was stored; any other = the run was sent, the
-	// store did not answer, and it may be stored under this id and Name.
+	// Err is nil if the run is stored or existed before (Exists). Otherwise Run says what
+	// is known. 0 means that no run was stored. Any other value means that the run was sent
+	// but the store did not answer: the run may be stored under this id and Name.
 	Err error
 }
 
-// EnqueueAll is Enqueue of many, over Options.Writers connections at once, in
-// batches as large as Options allow. It returns one result for each submission,
-// in order: a submission that is refused keeps no other from
-// being stored, and where the store cannot be reached, each result says so. A
-// writer that cannot be opened leaves its work to the others.
+// EnqueueAll submits many runs like Enqueue. It uses Options.Writers connections at the
+// same time, and batches as large as Options allow. It returns one result for each
+// submission, in order. A refused submission does not prevent others from being stored. If
+// the store cannot be reached, each result says so. If a writer cannot be opened, the other
+// writers do its work.
 //
-// The error is that of the first result that has one; if there is none, it is nil
-// or says that the short membership could not be ended in order, which changes no
-// result. Submitting again what failed is safe under the same names or keys. A
-// submission without either that may be stored (Err and Run are set) must be
-// looked for first: submitting it again may store it twice.
+// The error is the first error among the results. If all results are without error, it may
+// still say that the short membership could not be ended in order, which changes no result.
+// A failed submission with a name or a unique key can safely be submitted again. A
+// submission without either that may be stored (Err and Run are set) must be searched for
+// first, because submitting it again may store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 	why, left := e.enqueue(ctx)
@@ -71,18 +71,18 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 	return e.out, cmp.Or(first, left)
 }
 
-// An enqueuer is a short membership that only submits.
+// An enqueuer is a short membership that only submits runs.
 type enqueuer struct {
 	cfg    Config
-	n      *Node // of which only what submitting needs is there
+	n      *Node // a partly filled Node: only the methods for submitting work
 	engine store.EngineID
 	all    []Submission
-	out    []Enqueued // of each of them; its parts belong to one writer each
+	out    []Enqueued // one result for each submission; each result is written by one writer only
 	next   atomic.Int64
 }
 
-// enqueue joins the store, submits everything and leaves. why says why what has no
-// result was not tried; left is an error of leaving.
+// enqueue joins the store, submits everything and leaves. why is the reason for submissions
+// that were not tried. left is an error of leaving.
 func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	cfg := e.cfg
 	if cfg.Store == nil {
@@ -108,7 +108,8 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if why = e.tick(ctx); why == nil {
 		why = e.run(ctx, writers)
 	}
-	// It owns nothing, so no run waits for it. But its row should not look like a dead engine.
+	// This membership owns no run, so no run waits for its end. It leaves so that it does
+	// not look like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, e.engine); err != nil && !owner.NotOwner(err) {
@@ -117,7 +118,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	return why, left
 }
 
-// tick renews the membership and learns the store's time.
+// tick renews the membership and reads the store's time.
 func (e *enqueuer) tick(ctx context.Context) error {
 	sent := time.Now()
 	tick, err := e.cfg.Store.Tick(ctx, e.engine, e.cfg.Options.Lease, 1)
@@ -128,11 +129,11 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything over a number of writers. The error says why it ended
-// before all was tried.
+// run submits everything with a number of writers. The error is the reason if some
+// submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// What was sent is waited for, also after another writer has found that there
-	// is no going on.
+	// Rows that were sent are waited for, even if another writer has found that the work
+	// cannot continue.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -172,8 +173,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the membership until done is closed, and ends the work if it is
-// over.
+// renew renews the membership until done is closed. If the membership is over, it ends the
+// work.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -189,11 +190,11 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 	}
 }
 
-// enqueueBatch is how many runs are submitted in one commit at most.
+// enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits share after share until all is tried or stop ends. An error ends
-// everybody's work: the store does not answer, or this membership is over.
+// work submits one share after another until all are tried or stop ends. An error ends the
+// work of all writers: the store does not answer, or this membership is over.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -208,25 +209,25 @@ func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	return nil
 }
 
-// An entry is a submission on its way.
+// An entry is a submission that is being sent.
 type entry struct {
-	n  int // of all
+	n  int // index of the submission
 	st *owner.Start
 	t  store.Transition
 }
 
-// submitted names the run that the entry becomes.
+// submitted returns the id and name of the run that the entry becomes.
 func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits those from one to another in batches. What is refused for what it
-// says has its result at once and is in no batch.
+// share submits the submissions with indexes from from to to-1 in batches. A submission
+// that is refused gets its result at once and is in no batch.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
 	for n := from; n < to; n++ {
-		if stop.Err() != nil { // what is not sent yet stays without a result
+		if stop.Err() != nil { // submissions that are not sent yet get no result
 			return nil
 		}
 		x, err := e.entry(ctx, n)
@@ -248,12 +249,13 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	return e.land(ctx, w, batch)
 }
 
-// entry makes what is sent for a submission; nil if it has its result. An error
-// says that the store does not answer.
+// entry returns what is sent for a submission; nil if the submission has its result
+// already. An error says that the store does not answer.
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	if _, given := naming.ParseRunName(s.Name); given { // it is, or is not, the run of that name
+	// The name is a run id: the run exists, or the submission is refused.
+	if _, given := naming.ParseRunName(s.Name); given {
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
 			return nil, down
@@ -275,13 +277,13 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	return x, nil
 }
 
-// land sends a batch until every submission in it has its result. A store that
-// does not answer is asked a few times, as by Node.Submit, with the very same
-// rows: so none lands twice. Returns an error if it did not answer, or if this
-// membership is over.
+// land sends a batch until every submission in it has its result. If the store does not
+// answer, land sends exactly the same rows again, a few times like Node.Submit. So no row
+// is stored twice. It returns an error if the store did not answer, or if this membership
+// is over.
 func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) error {
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
-	unsure := false // an earlier sending may have landed
+	unsure := false // an earlier try may have committed the rows
 	pause := wait.Least
 	for try := 1; len(batch) > 0; try++ {
 		rows := make([]store.Transition, len(batch))
@@ -297,7 +299,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 				return nil
 			}
 		}
-		if err == nil { // of some the id was taken: they go again under another
+		if err == nil { // some ids were in use: these submissions are sent again with other ids
 			if try >= submitIDs {
 				e.fail(batch, fmt.Errorf("no free run id in %d tries", submitIDs), false)
 				return nil
@@ -319,12 +321,12 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 	return nil
 }
 
-// fail gives each submission of a batch the error. Where it may have landed all
-// the same, its run is named.
+// fail gives each submission of a batch the error. If the submission may be stored, its
+// result names the run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
-		if o.Run != 0 || o.Err != nil { // it has its result
+		if o.Run != 0 || o.Err != nil { // it has its result already
 			continue
 		}
 		o.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, err)
@@ -334,13 +336,14 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// settle notes what the store answered and returns those that go again, under
-// other ids. An error means that it could not be read what the answer meant.
+// settle handles the store's outcomes. It returns the entries that are sent again with
+// other ids. An error means that the meaning of an outcome could not be read from the
+// store.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]
 		mine := false
-		if unsure && o.Err != nil { // what is in the way, or is refused now, may have landed before
+		if unsure && o.Err != nil { // an earlier try may have committed the row that is refused now
 			if mine, err = e.stands(ctx, x.t); err != nil {
 				return batch, err
 			}
@@ -350,7 +353,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 			res.Submitted, res.Err = x.submitted(), nil
 		case o.Err == nil && (o.Landed || o.Submitted.Exists):
 			res.Submitted, res.Err = o.Submitted, nil
-		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // the id is another's
+		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // another run has the id
 			t, err := e.transition(e.all[x.n], *x.st)
 			if err != nil {
 				res.Err = err
@@ -364,7 +367,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 	return again, nil
 }
 
-// stands reports whether the run's first row is the one that was sent.
+// stands reports whether the store has exactly this first row of the run.
 func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -373,8 +376,8 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }
 
-// transition makes the first row of a run without an owner: nothing of it
-// starts, and an engine that looks for runs without an owner finds it at once.
+// transition returns the first row of a run without an owner. No step of the run starts. An
+// engine that looks for runs without an owner finds it at once.
 func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, error) {
 	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)

@@ -5,7 +5,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 )
 
-// Conditions that callers branch on; the store has more.
+// Errors that callers may test for. Package store has more.
 var (
 	ErrNotOwner = call.ErrNotOwner
 	ErrStopping = cluster.ErrStopping

@@ -9,10 +9,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Wait returns a run's state once it has ended or needs a human. Any engine's
-// run may be waited for. A store that does not answer is asked again until ctx
-// ends. Returns ErrNotFound, a *RunError if the run cannot be read here, and
-// whatever else of the store cannot pass: see Follow.
+// Wait waits until a run has ended or needs a person, and returns its state. Any engine may
+// own the run. If the store does not answer, Wait asks again until ctx ends. It returns
+// ErrNotFound, a *RunError if the run cannot be read here, and any other error of the store
+// that would not go away: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -20,7 +20,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // lost while waiting: look who has it
+			if here { // the run was lost while waiting: find out which engine has it
 				continue
 			}
 		}
@@ -28,15 +28,15 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 	}
 }
 
-// Follow calls fn with a run's facts in order, from the one with number from
-// (1 = the first) on, as they become durable, until the run has ended or needs
-// a human; then it returns the run's state. Any engine's run may be followed.
-// fn may be nil. opts.Hint is not used: the node has its own.
+// Follow calls fn with a run's facts in order, beginning with the fact number from (1 = the
+// first), as they are committed. When the run has ended or needs a person, Follow returns
+// its state. Any engine may own the run. fn may be nil. opts.Hint is not used, because the
+// node has hints of its own.
 //
-// A store that does not answer is asked again, with a growing pause, until ctx
-// ends: an error of reading is returned only if it cannot pass. That is
-// ErrNotFound, ErrDamaged, a *RunError or another error about what is stored if
-// the run cannot be read here, a *SchemaError and a *LossError.
+// If the store does not answer, Follow asks again with a growing pause until ctx ends. It
+// returns an error of reading only if the error would not go away. These are ErrNotFound, a
+// *SchemaError, a *LossError, and ErrDamaged, a *RunError or another error which says that
+// the stored run cannot be read here.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

@@ -17,9 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Who waits for a run waits while the store does not answer, too: at the first
-// look, in the midst of the run, and for the answer to a verb. What was told is
-// not told again, and an outage is told once.
+// A caller that waits for a run also waits while the store does not answer: at the first
+// read, during the run, and for the answer to a verb. No fact is reported twice, and an
+// outage is reported once.
 func TestFollowOutlastsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)

@@ -21,28 +21,29 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// A Node is one engine over a store: it decides on runs, commits, calls agents and
-// looks for what is due. Any number of nodes may share a store.
+// A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
+// whose time has passed. Any number of nodes may share a store.
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
 	cfg    Config
 	ids    *naming.RunIDSource
 
-	started  atomic.Bool
-	lastPass atomic.Int64  // unix nanoseconds of the last pass, by this process's clock; 0 = none
+	started atomic.Bool
+	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = none yet.
+	lastPass atomic.Int64
 	ready    chan struct{} // closed when the first membership accepts work
 	ended    chan struct{} // closed when Run has returned
 	stopNow  context.CancelFunc
-	stopped  context.Context // ends at StopNow
+	stopped  context.Context // ends when StopNow is called
 
 	mu      sync.Mutex          // protects following fields
-	current *cluster.Membership // nil = none
+	current *cluster.Membership // nil = there is no membership now
 	changed chan struct{}
 }
 
-// NewNode returns a node that is not running. It touches neither store nor
-// agents before Run.
+// NewNode returns a node that is not running. Until Run is called it uses neither the store
+// nor agents.
 func NewNode(cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -73,20 +74,20 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 // Done returns a channel that is closed when Run has returned.
 func (n *Node) Done() <-chan struct{} { return n.ended }
 
-// StopNow makes Run return at once, whether or not its context has ended.
-// Calls in flight are cut off and the lease is left to expire: nothing is
-// lost, but other engines have to wait until it has expired.
+// StopNow makes Run return at once, whether or not its context has ended. Calls in flight
+// are cut off, and the lease is not given back. No run is lost, but other engines must wait
+// until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
-// Run joins the store and works until ctx ends. Then it starts nothing more,
-// waits for calls in flight until their complete-by, commits what they
-// brought, hands over its runs and returns nil. After StopNow it returns
-// ErrStopping at once. If the lease lapses or another engine declares this one
-// dead, it stops everything it owns and joins again under a new membership,
-// which takes over what the former one had. It returns an error if it cannot
-// join the first time, and a *LossError when it finds that the store lost what
-// had been committed. Any other store that stops answering later is waited for. Run
-// may be called once.
+// Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls
+// in flight until their complete-by, commits their results, releases its runs and returns
+// nil. After StopNow it returns ErrStopping at once.
+//
+// If the lease expires or another engine declares this engine dead, Run stops all its work.
+// Then it joins again with a new membership, which takes over the runs of the former one.
+// Run returns an error if it cannot join the first time. It returns a *LossError if it
+// finds that the store has lost committed rows. If the store stops answering later for any
+// other reason, Run waits for it. Run may be called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -96,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // before anything else: nothing more is sent
+		n.shared.Calls.StopAll() // first of all: no further call is sent
 		cancel()
 	})()
 
@@ -138,15 +139,16 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss):
 			return err
 		case err != nil && len(runs) > 0:
-			return fmt.Errorf("hand over: %w", err) // others find its runs when they see that it is gone
+			// Other engines take its runs over when they notice that it is gone.
+			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
-			return nil // told to stop while it owned nothing: there is nothing to hand over
+			return nil // it was asked to stop while it owned nothing: there is nothing to release
 		}
 		t.InheritFrom(former, runs)
 	}
 }
 
-// leave ends the membership, so that the runs are free at once.
+// leave ends the membership, so that its runs are free at once.
 func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
 	defer cancel()
@@ -156,12 +158,12 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	return nil
 }
 
-// joinTries is how often joining is tried at the start where the lease runs out
-// before the engine has begun, as a short one may on a machine that is busy.
+// joinTries is how many times the first joining is tried if the lease expires before the
+// engine has begun. A short lease may do so on a busy machine.
 const joinTries = 20
 
-// joinFirst joins. A store that does not answer is an error; a lease that ran
-// out meanwhile is not.
+// joinFirst joins the store. It returns an error if the store does not answer. If the lease
+// expired meanwhile, it tries again.
 func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	for try := 1; ; try++ {
 		t, err := n.local.Join(ctx)
@@ -206,7 +208,7 @@ func (n *Node) enter(t *cluster.Membership) {
 	}
 }
 
-// present returns the present membership, and waits for one if there is none.
+// present returns the present membership. If there is none, it waits for one.
 func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	for {
 		n.mu.Lock()
@@ -232,15 +234,15 @@ func (n *Node) now() *cluster.Membership {
 	return n.current
 }
 
-// member is now for calls.
+// member returns the present membership for calls.
 func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // and not a nil membership in an interface
+	return nil // not a nil *Membership in an interface, which would not equal nil
 }
 
-// Engine returns the present membership, 0 while there is none.
+// Engine returns the number of the present membership; 0 while there is none.
 func (n *Node) Engine() store.EngineID {
 	if t := n.now(); t != nil {
 		return t.Engine
@@ -248,10 +250,10 @@ func (n *Node) Engine() store.EngineID {
 	return 0
 }
 
-// Deliver hands an event to a run. nil means that it is committed, or that it
-// was a harmless duplicate; delivering again is safe. Returns ErrNotOwner if
-// another engine owns the run, ErrNotFound if there is no such run, ErrStopping
-// if this engine is not running, and a *RunError if the run is quarantined.
+// Deliver delivers an event to a run. nil means that the event is committed, or that it was
+// a duplicate that changes nothing. Delivering an event again is safe. Deliver returns
+// ErrNotOwner if another engine owns the run, ErrNotFound if there is no such run,
+// ErrStopping if this engine is not running, and a *RunError if the run is quarantined.
 func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -263,20 +265,20 @@ func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) e
 	return nil
 }
 
-// passed reports a pass.
+// passed reports a scan to the observer.
 func (n *Node) passed(p cluster.Pass) {
 	n.lastPass.Store(time.Now().UnixNano())
 	n.cfg.Observer.Pass(PassStats(p))
 }
 
-// retained reports what retention removed.
+// retained reports to the observer what retention removed.
 func (n *Node) retained(s store.RetainStats) {
 	if o, ok := n.cfg.Observer.(RetentionObserver); ok {
 		o.Retained(s)
 	}
 }
 
-// forMembers is what of the configuration concerns memberships.
+// forMembers returns the part of the configuration that memberships need.
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
@@ -289,26 +291,25 @@ func (n *Node) forMembers() cluster.Config {
 	}
 }
 
-// slotFreed is told by the agents' side that a slot may have become free.
+// slotFreed is called by the Capacity when a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
 		t.Runs.Queue.Free(key)
 	}
 }
 
-// Quarantined returns the runs that this node leaves alone, with the reason.
+// Quarantined returns the runs that this node has quarantined, with the reasons.
 func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
-// TakeOver makes this engine the owner of every open run whose owner is gone
-// or that nobody owns, and goes on with them (S19, S49). It returns how many it
-// got. It is what the node does by itself, unless Options.Alone, from time to
-// time; here it is done now, and for all runs at once.
-// Runs that wait for a person and that time does not move now stay as they are:
-// Adopt takes one.
-// Dead members are fenced off first, so that nothing of theirs can land
-// afterwards. Of two engines that try it for one run, one gets it. A run whose
-// definition cannot be read here, or whose agents are missing, is left alone
-// and shows in Quarantined.
+// TakeOver makes this engine the owner of every open run whose owner is gone or that has no
+// owner, and continues them (S19, S49). It returns how many runs it got. A node does this
+// automatically from time to time, unless Options.Alone is set. TakeOver does it now, for
+// all such runs.
+//
+// Runs that only wait for a person are not taken over; Adopt takes over a single run. Dead
+// members are fenced first, so that none of their rows can be committed afterwards. If two
+// engines try to take the same run, one of them gets it. A run whose definition cannot be
+// read here, or whose agents are missing, is not taken over and shows in Quarantined.
 func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -317,10 +318,10 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	return t.TakeOver(ctx)
 }
 
-// Adopt makes this engine the owner of one run, if its owner is gone or it has
-// none. It is harmless for a run that this engine owns or that has ended.
-// Returns ErrNotOwner if its owner is alive, ErrNotFound if there is no such
-// run, a *RunError if it cannot be worked on here.
+// Adopt makes this engine the owner of one run whose owner is gone or that has no owner. It
+// does nothing for a run that this engine owns already or that has ended. It returns
+// ErrNotOwner if the run's owner is alive, ErrNotFound if there is no such run, and a
+// *RunError if this engine cannot work on the run.
 func (n *Node) Adopt(ctx context.Context, run status.RunID) error {
 	t, err := n.present(ctx)
 	if err != nil {

@@ -11,30 +11,30 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Observer receives what happens, after it is durable. Methods are called
-// from the engine's goroutines, in order for each run, and must not block.
+// An Observer receives what happens after it is committed. Its methods are called from the
+// engine's goroutines, in order for each run. They must not block.
 type Observer interface {
-	// Facts reports a run's new facts, all that became durable at once; first is
-	// the number of the first of them in the run's story, counted from 1, whether
-	// or not its kind was chosen (FactChooser). The list is the engine's: copy the
-	// facts that you keep.
+	// Facts reports the new facts of a run that were committed together. first is the
+	// number of the first of them among all facts of the run, counted from 1. The count
+	// includes facts whose kind was not chosen (FactChooser). The engine reuses the list:
+	// copy the facts that you keep.
 	Facts(run status.RunID, first int, facts []story.Fact)
-	// LateReply reports a reply that came too late to count (S28).
+	// LateReply reports a reply that was too late to count (S28).
 	LateReply(run status.RunID, attempt machine.AttemptID)
-	// Pass reports a pass of the Supervisor (S47).
+	// Pass reports a scan of the Supervisor (S47).
 	Pass(p PassStats)
-	// Fenced reports that this engine lost its lease or was fenced off, and
-	// begins anew under another number.
+	// Fenced reports that this engine lost its lease or was declared dead. It then joins
+	// again under another number.
 	Fenced()
 }
 
-// A FactChooser is an Observer that needs facts of some kinds only. The others
-// are not made, unless another observer needs them.
+// A FactChooser is an Observer that needs only some kinds of facts. Other kinds are not
+// computed, unless another observer needs them.
 type FactChooser interface {
 	FactKinds() story.FactKinds
 }
 
-// factsFor returns the kinds of facts that an observer takes.
+// factsFor returns the kinds of facts that an observer needs.
 func factsFor(o Observer) story.FactKinds {
 	switch o := o.(type) {
 	case NoObserver:
@@ -45,13 +45,13 @@ func factsFor(o Observer) story.FactKinds {
 	return story.AllFactKinds()
 }
 
-// PassStats is what one pass of the Supervisor found and cost.
+// PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took    time.Duration // of the scan and of what it delivered
-	Due     int           // own runs that were told that time has passed
-	Lag     time.Duration // how long what was most overdue had been due; 0 = nothing was
-	Foreign bool          // others' runs were looked at too
-	Taken   int           // runs taken over or claimed
+	Took    time.Duration // duration of the scan and of its deliveries
+	Due     int           // number of own runs that got TimePassed
+	Lag     time.Duration // how late the latest of them was; 0 = no run was due
+	Foreign bool          // the scan also covered runs of others
+	Taken   int           // number of runs taken over or claimed
 }
 
 // NoObserver ignores everything.
@@ -71,16 +71,16 @@ func (NoObserver) Fenced() {}
 
 var _ Observer = NoObserver{}
 
-// A RetentionObserver is an Observer that is also told what retention removed.
+// A RetentionObserver is an Observer that also receives what retention removed.
 type RetentionObserver interface {
-	// Retained reports what went in one pass. It is called from one of the
-	// engine's goroutines and must not block.
+	// Retained reports what one scan removed. It is called from one of the engine's
+	// goroutines and must not block.
 	Retained(s store.RetainStats)
 }
 
-// AlertAgentMissing is the code of an alert of kind overdue that says that no
-// engine goes on with a run, because its agents are missing.
+// AlertAgentMissing is the code of an alert of kind overdue. The alert says that no engine
+// continues a run because the run's agents are missing.
 const AlertAgentMissing = cluster.AlertAgentMissing
 
-// AlertSlow is the kind of the alert that a run's decision took long.
+// AlertSlow is the kind of the alert about a decision that took long.
 const AlertSlow = owner.AlertSlow

@@ -9,23 +9,22 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// whySupervising is why nothing starts during a single pass.
+// whySupervising is why no call starts during a single scan.
 const whySupervising = "only a supervisor has the run: an engine goes on with it"
 
-// noInvoker stands for the agents of an engine that starts nothing.
+// noInvoker is the Invoker of an engine that starts no call.
 type noInvoker struct{}
 
-// Invoke sends nothing.
+// Invoke sends nothing. It returns a *Deferred.
 func (noInvoker) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{}, &invoke.Deferred{Why: whySupervising}
 }
 
-// SuperviseOnce makes one full pass as a member of its own and leaves: members
-// that died are fenced off, whatever is due of runs whose owner is gone, of
-// runs without an owner and of those whose owner does not get on with them is decided and
-// committed, and then they are free again. It calls no agents: what should start
-// waits for an engine (S46, S68). cfg.Invoker is not used. It needs no
-// permission: of several at once each makes the pass, and of each run one gets it.
+// SuperviseOnce joins the store, makes one full scan and leaves. It fences dead members. It
+// takes runs that have no owner, whose owner is gone, or whose owner is late, and decides
+// everything about them that is due. Then it releases them. It calls no agent: steps that
+// could start wait for an engine (S46, S68). It does not use cfg.Invoker. It scans even if
+// another engine is scanning; of several engines one gets each run.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
 	n, err := NewNode(cfg)

@@ -14,89 +14,92 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Config is what a Node is made of.
+// Config holds the parameters of NewNode.
 type Config struct {
 	Store    store.Store     // required
 	Invoker  invoke.Invoker  // required
-	Capacity invoke.Capacity // nil = agents take any number of calls
-	// Sealer encrypts what is sensitive. A store keeps to the first key it is
-	// worked on with: Run returns a *KeyError for another, or for none. nil = a
-	// run with sensitive values is refused.
+	Capacity invoke.Capacity // nil = agents accept any number of calls
+	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
+	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
+	// sensitive values is refused.
 	Sealer crypt.Sealer
-	// Secrets resolves a reference such as "env:X" right before a call. An
-	// error holds the step and shows as the reason. nil = none resolves.
+	// Secrets resolves a reference such as "env:X" right before a call. An error holds the
+	// step, and people see it as the reason. nil = no reference can be resolved.
 	Secrets  func(ref string) (string, error)
 	Observer Observer     // nil = NoObserver
-	Logger   *slog.Logger // nil = nowhere
+	Logger   *slog.Logger // nil = the node does not log
 	Options  Options
 }
 
-// DefaultMaxHeld is how many bytes the runs in an engine's memory may take before
-// it takes up no more: about what an engine has left of 512 MiB.
+// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. It is about the memory that
+// an engine has left on a machine with 512 MiB.
 const DefaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
-	Address string // how people find this engine, such as host:pid; shown in the store
+	Address string // address under which people find this engine, such as host:pid; shown in the store
 
-	// Lease is how long this engine counts as alive after its last sign of
-	// life. Default 30 s.
+	// Lease is how long this engine counts as alive after its last sign of life. Default 30
+	// s.
 	Lease time.Duration
-	// MinScan and MaxScan bound the pause between two passes of the
-	// Supervisor, each of which renews the lease (S36, S47). Defaults 200 ms
-	// and half a lease, a third of one below 10 s. MaxScan is at most half a lease.
+	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan
+	// also renews the lease (S36, S47). The default of MinScan is 200 ms. The default of
+	// MaxScan is half a lease, or a third of it if the lease is shorter than 10 s. MaxScan
+	// may be at most half a lease.
 	MinScan, MaxScan time.Duration
 
-	// ClaimBatch is how many runs that have no owner, or whose owner is gone, are
-	// taken at once (S75). Default 256.
+	// ClaimBatch is how many runs without an owner, or whose owner is gone, are taken at
+	// once (S75). Default 256.
 	ClaimBatch int
-	// ClaimInterval is the shortest pause between two looks for runs whose owner
-	// has died since, of all engines together (S74). Runs without an owner are claimed
-	// with every scan: MinScan bounds that. Default MinScan.
+	// ClaimInterval is the shortest pause between two searches for runs of owners that have
+	// died, for all engines together (S74). Runs without an owner are claimed in every
+	// scan, so MinScan limits that. Default MinScan.
 	ClaimInterval time.Duration
-	// Retention is how long runs are kept after they have finished, with their
-	// names, their unique keys and all that is known of them, if the store is a
-	// Retainer. Default 0: for ever. The engines of a store should agree.
+	// Retention is how long runs are kept after they have finished. Afterwards everything
+	// about them is removed, including names and unique keys, if the store is a Retainer.
+	// Default 0: they are kept for ever. All engines of a store should have the same value.
 	Retention time.Duration
-	// Alone leaves the runs of others alone, also if their owners die:
-	// the engine works on what is submitted to it and what Adopt is called for.
+	// Alone makes the engine ignore runs of others, even if their owners die. It works only
+	// on runs that were submitted to it or given to Adopt.
 	Alone bool
 
-	// Writers is the number of connections that commit. Default 2; an
-	// embedded store wants 1.
+	// Writers is the number of connections that commit. Default 2; use 1 for an embedded
+	// store.
 	Writers int
 	// Shards is the number of goroutines that decide. Default: one for each CPU.
 	Shards int
-	// MaxBatchRows and MaxBatchBytes bound one commit. Defaults 1,000 and 1 MiB.
+	// MaxBatchRows and MaxBatchBytes limit the size of one commit. Defaults 1,000 and 1
+	// MiB.
 	MaxBatchRows, MaxBatchBytes int
 
-	// MaxValue is the largest reply of an agent and the largest set of
-	// variables, in bytes. Default 1 MiB.
+	// MaxValue is the largest size of an agent's reply and of a run's variables, in bytes.
+	// Default 1 MiB.
 	MaxValue int
-	// MaxRow is the largest journal row in bytes. A run that needs a larger
-	// one is quarantined. Default 64 MiB.
+	// MaxRow is the largest size of a journal row, in bytes. A run that needs a larger row
+	// is quarantined. Default 64 MiB.
 	MaxRow int
-	// Ceilings bound what one run may become. The engines of a store should agree.
+	// Ceilings limit the size of one run. All engines of a store should have the same
+	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is how many bytes the runs in this engine's memory may take, about:
-	// beyond it no more are taken up. Default DefaultMaxHeld.
+	// MaxHeld is roughly how many bytes the runs in this engine's memory may take. Above it
+	// the engine takes no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
-	// Grace is how long past its complete-by a call is waited for when the
-	// node stops. Default 2 s.
+	// Grace is how long after its complete-by a call is waited for when the node stops.
+	// Default 2 s.
 	Grace time.Duration
-	// RetryHeld is the pause before a call that could not be prepared, for
-	// want of a secret for example, is tried again. Default 10 s.
+	// RetryHeld is the pause before the engine tries again a call that could not be
+	// prepared, for example because a secret was missing. Default 10 s.
 	RetryHeld time.Duration
-	// Poll is the longest pause between two looks at a run that another
-	// engine owns. Default 1 s.
+	// Poll is the longest pause between two reads of a run that another engine owns.
+	// Default 1 s.
 	Poll time.Duration
-	// RetryStore bounds the growing pause between attempts to reach a store
-	// that does not answer. Default 5 s.
+	// RetryStore is the longest pause between two tries to reach a store that does not
+	// answer. Pauses grow up to it. Default 5 s.
 	RetryStore time.Duration
 }
 
-// withDefaults returns a copy with every zero field set.
+// withDefaults returns a copy in which every zero field has its default.
 func (o Options) withDefaults() Options {
 	set := func(d *time.Duration, def time.Duration) {
 		if *d == 0 {
@@ -110,7 +113,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // what is short has less room for a pass that comes late
+		o.MaxScan = o.Lease / 3 // a short lease leaves less time for a scan that is late
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))
@@ -133,7 +136,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names the first field that is out of its bounds.
+// validate returns an error about the first field that is outside its limits.
 func (o Options) validate() error {
 	for _, d := range []struct {
 		name string
@@ -177,7 +180,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// withDefaults returns a copy with every optional part set.
+// withDefaults returns a copy in which every optional part is set.
 func (c Config) withDefaults() Config {
 	c.Options = c.Options.withDefaults()
 	if c.Observer == nil {
@@ -204,7 +207,7 @@ func (c Config) validate() error {
 	return c.Options.validate()
 }
 
-// forRuns is what of the configuration concerns the runs that the node owns.
+// forRuns returns the part of the configuration that the owned runs need.
 func (c Config) forRuns() owner.Config {
 	o := c.Options
 	return owner.Config{

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// AgentSpecs returns, by name of the agent block, the agents that a run of the
-// workflow with these variables may call: what a Checker can look at before
-// the run is submitted. It fails where Submit would.
+// AgentSpecs returns the agents that a run of the workflow with these variables may call,
+// by name of the agent block. A Checker can check these agents before the run is submitted.
+// AgentSpecs returns an error for variables with which Submit would fail.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	return (&owner.SpecCache{}).Specs(wf, vars)
 }

@@ -6,24 +6,29 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// NodeStatus is a node at one moment, for people.
+// NodeStatus describes a node at one moment, for people.
 type NodeStatus struct {
-	Engine      store.EngineID // 0 = it is not a member now
-	Address     string
-	Runs        int           // in memory: those it works on, at rest included
-	Held        int64         // bytes that they take, about
-	Waiting     int           // of them, places in the lines for agents
-	Calls       int           // in flight
-	Queued      int           // transitions that wait for the commit before theirs; bounded (Options.MaxBatchRows)
-	Behind      time.Duration // for how long the oldest transition has waited for its commit; 0 = none waits
-	Lease       time.Duration // for how long the lease is still good; 0 = it is not
-	LastPass    time.Time     // of the Supervisor, by this process's clock; zero = none yet
-	Slowest     time.Duration // what the slowest decision took since the start, or the one that is being made
+	Engine  store.EngineID // 0 = it has no membership now
+	Address string
+	Runs    int   // number of runs in memory, including runs at rest
+	Held    int64 // estimated memory of these runs, in bytes
+	Waiting int   // number of places that these runs have in the lines for agents
+	Calls   int   // number of calls in flight
+	// Number of transitions that wait for an earlier commit; limited by
+	// Options.MaxBatchRows.
+	Queued int
+	// For how long the oldest transition has waited for its commit; 0 = none waits.
+	Behind time.Duration
+	Lease  time.Duration // for how long the lease still lasts; 0 = it has expired
+	// Time of the last scan of the Supervisor, by this process's clock; zero = none yet.
+	LastPass time.Time
+	// Duration of the slowest decision since the start; a decision in progress counts.
+	Slowest     time.Duration
 	Stopping    bool
-	Quarantined int // runs that are left alone here: see Node.Quarantined
+	Quarantined int // number of runs that this node has quarantined: see Node.Quarantined
 }
 
-// Status tells what the node is doing.
+// Status returns what the node is doing now.
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{
 		Address: n.cfg.Options.Address, Calls: n.shared.Calls.InFlight(), Lease: n.shared.Clock.LeaseLeft(),

@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A trap is a Capacity that keeps whoever asks it waiting, once: a shard that
-// asks hangs in the midst of a task.
+// A trap is a Capacity whose first caller waits. So a shard that calls it hangs during a
+// task.
 type trap struct {
 	free chan struct{} // closed when it lets go
 

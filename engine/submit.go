@@ -18,25 +18,25 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Submission asks for a run.
+// A Submission asks for a new run.
 type Submission struct {
 	Definition *dsl.Definition
-	Workflow   string    // name of one of its workflows
-	Vars       dsl.Value // what dsl.Workflow.Bind returned
-	Name       string    // public run id; "" = derived from the internal one
-	By         string    // who asks, for people
+	Workflow   string    // name of one of the definition's workflows
+	Vars       dsl.Value // the result of dsl.Workflow.Bind
+	Name       string    // public id of the run; "" = made from the internal id
+	By         string    // person or program that submits the run, for people
 }
 
 // submitIDs is how many internal ids are tried for one submission.
 const submitIDs = 8
 
-// Submit accepts a run: the run and every step of it show in the store before
-// anything runs (S14), and this engine owns it. If the name is taken, or the
-// workflow's unique key is held, nothing is written and the earlier run is
-// returned with Exists set. After an error no promise was made:
-// submitting again under the same name or key is safe. With an error and a Run
-// other than 0 the run was sent, the store did not answer, and it may be stored under that
-// id and Name. A workflow whose expressions fail on these variables is refused.
+// Submit accepts a run. The run and all its steps are in the store before any step starts
+// (S14), and this engine owns the run. If the name is in use, or an open run has the same
+// unique key, nothing is written: Submit returns the earlier run with Exists set. After an
+// error the run may or may not be accepted. Submitting it again with the same name or key
+// is safe. If Submit returns an error and a Run other than 0, the run was sent but the
+// store did not answer: the run may be stored under that id and Name. Submit refuses a
+// workflow whose expressions fail with these variables.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
@@ -62,7 +62,8 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	return store.Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
 }
 
-// again finds the run of a submission under a name that an engine gave.
+// again handles a submission whose name is a run id that an engine has given: the run must
+// exist.
 func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error) {
 	run, err := store.Complete(n.cfg.Store).Find(ctx, s.Name)
 	switch {
@@ -77,7 +78,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 	return store.Submitted{Run: run.Run, Name: run.Name, Exists: true}, nil
 }
 
-// prepare stores the definition and evaluates what can be refused.
+// prepare stores the definition, and evaluates the expressions that may fail.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.Definition.Workflow(s.Workflow)
 	if wf == nil {
@@ -100,15 +101,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
-// unanswered marks an error of a submission that is the store's, not its own.
+// unanswered marks an error that the store caused, not the submission.
 type unanswered struct{ error }
 
 // Unwrap returns the cause.
 func (u *unanswered) Unwrap() error { return u.error }
 
-// confidential reports whether a run may come to hold what must not be stored
-// in the clear. Whether an agent repeats a secret is known only when it has
-// been called, and then it is too late to ask for a key.
+// confidential reports whether a run may hold data that must be encrypted. Only a call
+// shows whether an agent repeats a secret, and then it is too late to ask for a key. So a
+// sensitive variable, or a secret in an agent's configuration, is enough.
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	if wf.Confidential || len(vars.Sensitive()) > 0 {
 		return true
@@ -121,7 +122,7 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit tries one id. Returns ErrExists if it is taken.
+// submit tries one id. It returns ErrExists if the id is in use.
 func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
@@ -147,7 +148,7 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 	return st.Submitted, nil
 }
 
-// assignID mints an internal id and fills in the names that depend on it.
+// assignID chooses an internal id and fills in the names that depend on it.
 func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {

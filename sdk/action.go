@@ -19,17 +19,17 @@ type action struct {
 	errs    []error
 }
 
-// A handler calls the author's function with the input struct, and returns the output
+// A handler calls the author's function with the input struct and returns the output
 // struct.
 type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
 
-// lookup is the function behind the lookup capability.
+// lookup is the author's function that finds out the outcome of an earlier call.
 type lookup struct {
 	in, out reflect.Type
 	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
 }
 
-// plan makes the plan of an input or output struct and notes what is wrong.
+// plan makes the plan of an input or output struct, and records the mistakes in the struct.
 func (act *action) plan(t reflect.Type, u typed.Usage) *typed.Plan {
 	p, err := typed.New(t, u)
 	if err != nil {

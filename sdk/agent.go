@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Agent is a set of actions under a name. Make one with New, add actions
-// with Action, then hand it to plugin.Serve. Adding is not safe for concurrent
-// use; Schema, Configure and Invoke are, once everything has been added.
+// An Agent is a set of actions with a name. Make it with New, add actions with Action, and
+// then pass it to plugin.Serve. Adding actions is not safe for concurrent use. Schema,
+// Configure and Invoke are, once all actions have been added.
 type Agent struct {
 	name    string
 	version string
@@ -33,9 +33,9 @@ type Agent struct {
 	configRaw  json.RawMessage
 }
 
-// New makes an agent without actions. The name is the one in the binary's name
-// engine-agent-NAME; version is a semantic version such as "1.2.0". Mistakes in
-// them, as in everything added later, are reported by Schema.
+// New returns an agent without actions. The name is the NAME in the file name
+// engine-agent-NAME. version is a semantic version such as "1.2.0". Schema reports mistakes
+// in them, and in everything that is added later.
 func New(name, version string) *Agent {
 	a := &Agent{name: name, version: version, actions: map[string]*action{}}
 	if !agentName.MatchString(name) {
@@ -64,13 +64,12 @@ func (a *Agent) Doc(text string) *Agent {
 	return a
 }
 
-// None is the input or output of an action that has none.
+// None is the input or output type of an action that has no input or output.
 type None struct{}
 
-// Action adds an action: fn does the work, In and Out are structs whose tags
-// make the schema (None for nothing). The context ends when the engine cancels
-// the call or at Call.CompleteBy. What fn may return is described in the
-// package comment. It is called concurrently.
+// Action adds an action to a. fn does the work. In and Out are structs whose tags define
+// the schema (None for no fields). The context ends when the engine cancels the call, or at
+// Call.CompleteBy. The package comment says what fn may return. fn is called concurrently.
 func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, In) (Out, error), opts ...Option) {
 	act := &action{run: func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error) {
 		out, err := fn(ctx, c, in.Interface().(In))
@@ -106,9 +105,9 @@ func (a *Agent) add(name string, act *action) {
 	a.actions[name] = act
 }
 
-// Schema says what the agent can do. It returns every mistake made while the
-// agent was put together, joined: bad tags, an action added twice, a
-// compensated_by that names nothing. An agent with mistakes is not served.
+// Schema describes what the agent can do. It returns all mistakes in the agent, joined:
+// wrong tags, an action that was added twice, a compensated_by that names no action. An
+// agent with mistakes is not served.
 func (a *Agent) Schema() (schema.Schema, error) {
 	errs := append([]error(nil), a.errs...)
 	s := schema.Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]schema.Action, len(a.actions))}
@@ -131,7 +130,8 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness checks what can only be checked once every action is known.
+// soundness checks what depends on other actions, so that it can run only after all were
+// added.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// maxNote is the most bytes of a heartbeat's note, maxMessage of an error text.
+// maxNote is the largest size of a heartbeat's note, and maxMessage of an error text, in
+// bytes.
 const (
 	maxNote    = 1 << 10
 	maxMessage = 4 << 10
@@ -21,26 +22,26 @@ const (
 // A Call holds what an action gets in addition to its input. The zero Call is enough for a
 // unit test of an action.
 type Call struct {
-	IdempotencyKey string       // equal over all attempts of a step: hand it to the remote service
-	ForwardKey     string       // for an undo: IdempotencyKey of the call to undo
-	CompleteBy     time.Time    // also the context's deadline; afterwards nothing is sent
+	IdempotencyKey string       // the same for all attempts of a step: pass it to the remote service
+	ForwardKey     string       // only for an undo: the IdempotencyKey of the call to undo
+	CompleteBy     time.Time    // deadline of the context as well; nothing is sent after it
 	Purpose        Purpose      // do, undo or lookup
-	Run            string       // public run id
-	Workflow       string       // workflow's name
-	Step           string       // step's name
-	Attempt        int          // counts from 1
-	Fence          int64        // rises with every change of the engine that owns the run
+	Run            string       // public id of the run
+	Workflow       string       // name of the workflow
+	Step           string       // name of the step
+	Attempt        int          // number of the attempt, from 1
+	Fence          int64        // rises each time the run gets another owner
 	Logger         *slog.Logger // tagged with run, step and attempt
 
 	last   *Checkpoint
 	emit   *emitter
-	input  json.RawMessage // for Excerpt
-	config json.RawMessage // of the agent, for Excerpt
+	input  json.RawMessage // input of the call, for Excerpt
+	config json.RawMessage // configuration of the agent, for Excerpt
 }
 
-// Heartbeat says that the work goes on, which part of it is done (0 to 1; other
-// values are clamped) and, if the note is not empty, what is being done. It
-// does nothing if the action does not declare Heartbeats.
+// Heartbeat reports that the work continues and which part of it is done, from 0 to 1.
+// Other values are limited to that range. note says what is being done; it may be empty.
+// Heartbeat does nothing if the action does not declare Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {
 	if c.emit == nil || !c.emit.schema.Heartbeats {
 		return
@@ -54,16 +55,18 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is returned by Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint hands the engine progress that is to survive this attempt:
-// everything up to step n is done, and blob is what a rerun needs to continue
-// after it. It returns when the checkpoint has been sent, not when it is
-// durable: the engine stores it while the work goes on, in order and before
-// the call's answer, and of several that come faster than it can store them
-// only the last. So a rerun after a crash may see an earlier checkpoint than
-// the last one of which this function returned, and must bear doing again what
-// came after it. It keeps no reference to blob. It fails if the blob is larger than
-// MaxCheckpoint, if the action does not declare Checkpoints, and with
-// ErrCallEnded when the call is over.
+// Checkpoint sends the engine progress that must survive this attempt. Everything up to
+// step n is done, and blob is the data that the next attempt needs to continue after it.
+//
+// Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
+// stores checkpoints in order and before the call's answer, while the work continues. If
+// checkpoints come faster than the engine can store them, it stores only the last. So after
+// a crash, the next attempt may get an earlier checkpoint than the last one sent. The work
+// after a checkpoint must therefore be repeatable.
+//
+// Checkpoint keeps no reference to blob. It returns an error if blob is larger than
+// MaxCheckpoint or if the action does not declare Checkpoints, and ErrCallEnded if the call
+// is over.
 func (c *Call) Checkpoint(n int64, blob []byte) error {
 	if c.emit == nil {
 		return nil
@@ -80,8 +83,8 @@ func (c *Call) Checkpoint(n int64, blob []byte) error {
 	return nil
 }
 
-// LastCheckpoint returns what an earlier attempt recorded last; ok is false if
-// there is nothing to continue from.
+// LastCheckpoint returns the last checkpoint of an earlier attempt. ok is false if there is
+// none.
 func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 	if c.last == nil {
 		return 0, nil, false
@@ -89,14 +92,14 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 	return c.last.Number, c.last.Blob, true
 }
 
-// Excerpt returns the beginning of text, at most n bytes of it. Where the cut would
-// go through a value of the call's input or of the agent's configuration, the text
-// ends before that value. The reason: the engine replaces secrets in what an agent
-// says, and it finds a secret only as a whole. So an agent that shortens what a
-// service or a program has said must do it with Excerpt or ExcerptEnd.
+// Excerpt returns the beginning of text, at most n bytes. If the cut would divide a value
+// of the call's input or of the agent's configuration, the result ends before that value.
+// This matters because the engine replaces secrets in an agent's messages, and it finds
+// only complete secrets. So an agent that shortens the output of a service or a program
+// must use Excerpt or ExcerptEnd.
 func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// ExcerptEnd is Excerpt for the end of text.
+// ExcerptEnd returns the end of text in the same way.
 func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }

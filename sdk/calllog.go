@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// A callLog is the handler of a call's logger. It adds run, step and attempt only when a
-// line is logged, because most calls log nothing.
+// A callLog is the slog.Handler of a call's logger. It adds run, step and attempt only when
+// a line is logged, because most calls log nothing.
 type callLog struct {
 	base slog.Handler
 	run  string

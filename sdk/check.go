@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// CheckObject reports what is wrong with a JSON object that should hold fields: a field
-// that is missing, not known or of another type, or a value outside its enum. The error
-// names up to 12 of the problems, and never shows a value. A host checks each reply with
-// it before it believes the reply (S35).
+// CheckObject checks that a JSON object has the given fields. It reports a field that is
+// missing, unknown or of a wrong type, and a value that is not in its enum. The error names
+// up to 12 problems and never shows a value. A host checks each reply with it before it
+// uses the reply (S35).
 func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	if fastjson.Holds(fields, raw) {
 		return nil
@@ -28,11 +28,11 @@ func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	return checkFields(fields, tree, "")
 }
 
-// mostProblems is how many problems of an object one error names.
+// mostProblems is how many problems of one object an error names.
 const mostProblems = 12
 
-// checkFields names all problems at once: correcting them one by one costs a
-// person one attempt for each.
+// checkFields reports all problems at once, so that a person can correct them in one
+// attempt.
 func checkFields(fields []schema.Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {

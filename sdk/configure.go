@@ -17,10 +17,10 @@ type config struct {
 	apply func(ctx context.Context, v reflect.Value) error
 }
 
-// Configure declares the agent's configuration: T is a struct with the tags of
-// an input, filled from the config {} block. fn is called once per process,
-// before the first call of any action; an error keeps the process from being
-// used and is shown to the operator, so it should say what to mend.
+// Configure declares the agent's configuration. T is a struct with the same tags as an
+// input. It is filled from the config {} block. fn is called once for each process, before
+// the first call of any action. If fn returns an error, the process is not used, and the
+// operator sees the error. So the error should say what to correct.
 func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	if a.config != nil {
 		a.errs = append(a.errs, errors.New("configuration: declared twice"))
@@ -43,9 +43,9 @@ func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 // ErrConfigured is returned by Configure when the agent has its configuration.
 var ErrConfigured = errors.New("sdk: the agent is already configured")
 
-// Configure gives the agent its configuration, a JSON object; nil means {}. The
-// first call decides: a later one returns ErrConfigured. A call of an action
-// before any Configure configures the agent with {}.
+// Configure gives the agent its configuration, a JSON object; nil means {}. Only the first
+// call counts: later calls return ErrConfigured. If an action is called before Configure,
+// the agent is configured with {}.
 func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,8 +55,8 @@ func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
 	return a.configureLocked(ctx, raw)
 }
 
-// ready configures an agent that nobody configured, and says whether it is fit
-// for calls.
+// ready configures an agent that is not configured yet. It returns an error if the agent
+// cannot be called.
 func (a *Agent) ready(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error 
 	return a.configErr
 }
 
-// configText is the agent's configuration.
+// configText returns the agent's configuration.
 func (a *Agent) configText() json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -3,21 +3,21 @@ package sdk
 // An Event is a message of an agent during a call: a Heartbeat or a Checkpoint.
 type Event interface{ event() }
 
-// A Heartbeat says that the work goes on.
+// A Heartbeat reports that the work continues.
 type Heartbeat struct {
-	Progress float64 // share done, 0 to 1
-	Note     string  // for people; at most 1 KiB
+	Progress float64 // part of the work that is done, from 0 to 1
+	Note     string  // a text for people; at most 1 KiB
 }
 
-// A Checkpoint says that the work up to a step of the author's own counting is
-// done, with what is needed to continue from there.
+// A Checkpoint reports that the work up to a certain step is done. The author of the agent
+// numbers the steps. Blob is the data that the next attempt needs to continue.
 type Checkpoint struct {
 	Number int64
-	Blob   []byte // at most MaxCheckpoint; owned by the receiver
+	Blob   []byte // at most MaxCheckpoint bytes; the receiver owns it
 }
 
 func (Heartbeat) event()  {}
 func (Checkpoint) event() {}
 
-// MaxCheckpoint is the most bytes a checkpoint may hold.
+// MaxCheckpoint is the largest size of a checkpoint, in bytes.
 const MaxCheckpoint = 256 << 10

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// minKnown is the length in bytes from which a part of a value counts as a part of
-// it: shorter texts are found everywhere. maxKnown is the longest part that is looked
-// for. Longer values are data and no secrets, and a program that repeats its input
-// must not lose all of its output.
+// minKnown is the shortest part of a value, in bytes, that is recognized; shorter texts
+// would be found everywhere. maxKnown is the longest part that is searched for. Longer
+// values are data and not secrets, and a program that repeats its input must not lose all
+// of its output.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
 )
 
-// Excerpt is Call.Excerpt with the documents whose values are not cut. It is for
-// hosts.
+// Excerpt does the work of Call.Excerpt for hosts. Values of the given documents are not
+// cut.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -30,7 +30,7 @@ func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[:to], "")
 }
 
-// excerptEnd is Excerpt for the end of text.
+// excerptEnd returns the end of text in the same way.
 func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -43,9 +43,9 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many bytes of a value are kept by a cut that goes through the
-// value; 0 if there are fewer than minKnown. part returns so many bytes that are kept
-// and the byte on the other side of the cut.
+// longest returns how many bytes of a value remain next to a cut that divides the value; 0
+// if there are fewer than minKnown. part(l) returns the l bytes that remain, together with
+// the byte on the other side of the cut.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {
@@ -58,8 +58,8 @@ func longest(most int, values []string, part func(l int) string) int {
 	return found
 }
 
-// values returns the documents, as which a service may repeat them, and every
-// string in them.
+// values returns the documents and every string in them. The documents are included because
+// the output of a service may contain a whole document.
 func values(documents ...json.RawMessage) []string {
 	var all []string
 	for _, d := range documents {
@@ -68,7 +68,7 @@ func values(documents ...json.RawMessage) []string {
 		}
 		all = append(all, string(d))
 		var doc any
-		if json.Unmarshal(d, &doc) == nil { // what is no document holds no values
+		if json.Unmarshal(d, &doc) == nil { // only a JSON document contains values
 			all = appendStrings(all, doc)
 		}
 	}

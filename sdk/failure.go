@@ -8,24 +8,24 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// A Failure is a definite failure: the action that returns it vouches that nothing was
-// done. Every other error an action returns means that the outcome is unknown.
+// A Failure is a definite failure: the action that returns it guarantees that nothing was
+// done. Any other error of an action means that the outcome is unknown.
 type Failure struct {
-	Code       string        // what the workflow branches on; snake_case, declared with Errors or RetryableErrors
-	Message    string        // for people; "" = the text of Err
-	Permanent  bool          // not to be repeated, even if the workflow's retry allows it
-	RetryAfter time.Duration // not to be repeated before this long; 0 = no wish
-	Err        error         // cause, or nil
+	Code       string        // error code for the workflow; snake_case, declared with Errors or RetryableErrors
+	Message    string        // text for people; "" = the text of Err
+	Permanent  bool          // it must not be repeated, even if the workflow's retry allows it
+	RetryAfter time.Duration // it must not be repeated before this time has passed; 0 = no minimum
+	Err        error         // the cause, or nil
 	// Data is what the workflow reads as step.NAME.error.data, such as the body of a
-	// refused request. It is encoded as JSON. nil = nothing. Data of more than MaxData bytes
+	// refused request. It is encoded as JSON. nil = no data. Data of more than MaxData bytes
 	// is left out, with a warning in the log.
 	Data any
 }
 
-// MaxData is how many bytes the Data of a Failure may have as JSON.
+// MaxData is the largest size of the Data of a Failure, in bytes of JSON.
 const MaxData = 64 << 10
 
-// Error returns the message, or else the cause's text, or else the code.
+// Error returns the message. If it is empty it returns the text of the cause, or the code.
 func (f *Failure) Error() string {
 	switch {
 	case f.Message != "":
@@ -56,10 +56,9 @@ func (f *Failure) document(c *Call) json.RawMessage {
 	return raw
 }
 
-// Code turns err into a definite failure with the given code if it is target,
-// in the sense of errors.Is, and returns it unchanged otherwise. Calls nest:
-// an error that already is a *Failure stays as it is. Use it only for errors
-// which say that nothing was done.
+// Code returns a definite failure with the given code if err is target, in the sense of
+// errors.Is. Otherwise it returns err unchanged. Calls may be nested: an error that already
+// is a *Failure is not changed. Use Code only for errors which say that nothing was done.
 func Code(err, target error, code string) error {
 	if err == nil || !errors.Is(err, target) {
 		return err
@@ -70,10 +69,10 @@ func Code(err, target error, code string) error {
 	return &Failure{Code: code, Err: err}
 }
 
-// Unknown says that the action may or may not have been done, and why: code is
-// one that the action declares, or one of the transient codes. If err holds a
-// *Failure, the outcome is unknown all the same, but its RetryAfter is kept:
-// no attempt before that. It returns nil if err is nil.
+// Unknown returns an error which says that the outcome is unknown. code says why: it is a
+// code that the action declares, or one of the transient codes. If err contains a *Failure,
+// the outcome is still unknown, but its RetryAfter counts as the shortest pause before the
+// next attempt. Unknown returns nil if err is nil.
 func Unknown(err error, code string) error {
 	if err == nil {
 		return nil
@@ -81,7 +80,7 @@ func Unknown(err error, code string) error {
 	return &unknownError{err: err, code: code}
 }
 
-// unknownError carries a code for an outcome that is not known.
+// unknownError is the error of an unknown outcome, with a code.
 type unknownError struct {
 	err  error
 	code string
@@ -89,7 +88,7 @@ type unknownError struct {
 
 func (u *unknownError) Error() string { return u.err.Error() }
 
-// retryAfter is the wish of the failure inside, if there is one.
+// retryAfter returns RetryAfter of the *Failure inside, if there is one.
 func (u *unknownError) retryAfter() time.Duration {
 	var f *Failure
 	if errors.As(u.err, &f) {
@@ -100,10 +99,9 @@ func (u *unknownError) retryAfter() time.Duration {
 
 func (u *unknownError) Unwrap() error { return u.err }
 
-// classify finds what an error says about the outcome: the outermost *Failure
-// or Unknown decides. Where errors are joined, one of them that says unknown
-// outweighs a failure, because only "nothing was done" needs a guarantee. Both
-// results are nil for a plain error.
+// classify returns the part of an error that decides the outcome: the outermost *Failure or
+// Unknown. If errors are joined and one of them is unknown, the outcome is unknown, because
+// only a failure guarantees that nothing was done. For a plain error both results are nil.
 func classify(err error) (*Failure, *unknownError) {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // walks the chain itself
@@ -132,10 +130,10 @@ func classify(err error) (*Failure, *unknownError) {
 	return nil, nil
 }
 
-// ValidCode reports whether code could be declared: snake_case, at most 63 bytes.
+// ValidCode reports whether code may be declared: snake_case, at most 63 bytes.
 func ValidCode(code string) bool { return names.Valid(code) }
 
-// isStandard reports whether every action may say code without declaring it.
+// isStandard reports whether every action may use the code without declaring it.
 func isStandard(code string) bool {
 	switch code {
 	case CodeUnavailable, CodeRateLimited, CodeAborted, CodeInvalid, CodeDenied:

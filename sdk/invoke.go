@@ -14,24 +14,27 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// InvokeOptions is what a host gives in addition to a request. Its zero value is usable.
+// InvokeOptions holds what a host gives in addition to a request. The zero value can be
+// used.
 type InvokeOptions struct {
-	Logger  *slog.Logger // for the action; nil = slog.Default()
+	Logger  *slog.Logger // logger for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, never after Invoke has returned
-	Ended   func()       // called when the action's function has returned, which may be after Invoke has
+	// Called when the action's function has returned, which may be after Invoke has
+	// returned.
+	Ended func()
 }
 
-// Invoke calls an action in this process. ok is false when the time is over:
-// then the host says nothing to the engine, not even an error (S28), because
-// another instance may already be at work on the step.
+// Invoke calls an action in this process. ok is false if the time of the call is over. Then
+// the host must send nothing to the engine, not even an error (S28), because another
+// instance may already be working on the step.
 //
-// A reply has OutcomeFailed only if nothing was done: the action said so with a
-// *Failure, or it was never called because the request makes no sense
-// (CodeInvalid). A failure whose code the action does not declare stays
-// definite, since it is the author's word that nothing was done, and is logged;
-// one without a proper code, or with a code that means unknown, is unknown. Invoke
-// returns when the action has answered or the time is over; it does not return
-// early because ctx ends, but hands that on to the action.
+// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or it
+// was not called because the request is invalid (CodeInvalid). A failure with an undeclared
+// code stays definite, because the author guarantees that nothing was done; it is logged. A
+// failure with an invalid code, or with a code that means unknown, is unknown.
+//
+// Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
+// cancels the context of the action but still waits.
 func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply Reply, ok bool) {
 	start := time.Now()
 	left := req.TimeLeft(start)
@@ -83,7 +86,7 @@ func (o InvokeOptions) logger(req Request) *slog.Logger {
 	return slog.New(&callLog{base: l.Handler(), run: req.Run, step: req.Step, try: req.Attempt})
 }
 
-// prepare does everything that can be refused before the action is called.
+// prepare does all checks that may refuse a call before the action is called.
 func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Value, error) {
 	act, ok := a.actions[req.Action]
 	if !ok {
@@ -111,14 +114,14 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function and makes exactly one reply of its result, its error or
-// its panic.
+// call runs the author's function, and makes exactly one reply from its result, its error
+// or its panic.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
 	defer func() {
 		if !returned {
-			// Either a panic or runtime.Goexit, for which recover returns nil.
+			// It is a panic or runtime.Goexit. For the latter recover returns nil.
 			p := recover()
 			c.Logger.Error("action panicked", "panic", fmt.Sprint(p))
 			c.Logger.Debug("stack of the panic", "stack", string(debug.Stack()))
@@ -135,8 +138,8 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer f
 	returned = true
 }
 
-// ask runs the author's lookup. If the lookup fails, the outcome stays unknown, even if
-// its error is a *Failure.
+// ask runs the author's lookup. If the lookup fails, the outcome stays unknown, even if its
+// error is a *Failure.
 func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
 	out, done, err := act.lookup.run(ctx, c, in)
 	if err == nil && !done {
@@ -184,9 +187,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether a call that was begun at start may not be answered any more. It
-// also reads the wall clock: after a machine has slept, complete-by may have passed without
-// any timer of this process.
+// over reports whether a call that began at start may not be answered any more. It also
+// reads the wall clock: while a machine sleeps, complete-by may pass although no timer of
+// this process fires.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }
@@ -199,7 +202,7 @@ func newCall(req Request, until time.Time, o InvokeOptions) *Call {
 	}
 }
 
-// refusal is the reply to a call that makes no sense.
+// refusal returns the reply to an invalid call.
 func refusal(err error, documents ...json.RawMessage) Reply {
 	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

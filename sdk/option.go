@@ -10,12 +10,12 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Option declares a capability of an action. What is declared is believed
-// by the engine, so declare only what is kept; sdktest checks it.
+// An Option declares a property of an action. The engine relies on it, so declare only what
+// is true. Package sdktest checks it.
 type Option func(*action)
 
-// Idempotent declares that calls with the same idempotency key have one effect
-// and the same result, also when they run at the same time.
+// Idempotent declares that calls with the same idempotency key have one effect and the same
+// result, even if they run at the same time.
 func Idempotent() Option { return func(a *action) { a.schema.Idempotent = true } }
 
 // ReadOnly declares that the action changes nothing.
@@ -26,16 +26,15 @@ func CompensatedBy(name string) Option {
 	return func(a *action) { a.schema.CompensatedBy = name }
 }
 
-// ByKey declares of an undo that Call.ForwardKey alone is enough for it: it can
-// undo a call whose result nobody saw. All its inputs must be optional, and it
-// succeeds when there is nothing to undo.
+// ByKey declares that an undo needs only Call.ForwardKey: it can undo a call whose result
+// is unknown. All its inputs must be optional. It must succeed if there is nothing to undo.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
-// Lookup declares that the outcome of a key can be asked: fn finds out what
-// became of the call with Call.IdempotencyKey, and does nothing else. It
-// returns done = true and the output if the call had its effect, done = false
-// if it never had and never will, and any error if it cannot tell. Its types
-// are those of the action.
+// Lookup declares that the outcome of a call can be looked up. fn finds out the outcome of
+// the call with Call.IdempotencyKey and must not change anything. It returns done = true
+// and the output if the call had its effect. It returns done = false if the call never had
+// an effect and never will. It returns an error if it cannot find out. The types are those
+// of the action.
 func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool, err error)) Option {
 	return func(a *action) {
 		if fn == nil {
@@ -54,21 +53,20 @@ func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool
 	}
 }
 
-// Errors declares codes of definite failures that repeating does not mend.
+// Errors declares codes of definite failures that a repetition does not help.
 func Errors(codes ...string) Option {
 	return func(a *action) { a.declare(false, codes) }
 }
 
-// RetryableErrors declares codes of definite failures that are worth repeating.
+// RetryableErrors declares codes of definite failures that should be repeated.
 func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyErrors declares that the action may answer with codes that its input
-// names, such as a map from status to code. Give that input the word codes in
-// its agent tag, so that a workflow's codes can be checked against what it says.
-// Codes which are always the same are declared in addition, with Errors or
-// RetryableErrors.
+// AnyErrors declares that the action may answer with codes that its input names, such as a
+// map from status to code. Give that input the word codes in its agent tag, so that the
+// codes of a workflow can be checked against the input. Declare codes that are always the
+// same in addition, with Errors or RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(schema.AnyCode) {
@@ -80,8 +78,8 @@ func AnyErrors() Option {
 // Heartbeats declares that the action calls Call.Heartbeat while it works.
 func Heartbeats() Option { return func(a *action) { a.schema.Heartbeats = true } }
 
-// Progress declares that the heartbeats carry progress and notes worth showing.
-// It implies Heartbeats.
+// Progress declares that the heartbeats contain progress and notes for people. It implies
+// Heartbeats.
 func Progress() Option {
 	return func(a *action) { a.schema.Heartbeats, a.schema.Progress = true, true }
 }
@@ -90,16 +88,15 @@ func Progress() Option {
 // continues from Call.LastCheckpoint.
 func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true } }
 
-// Cancellable declares that the engine may interrupt a call in flight, by ending
-// its context, when the run is cancelled or undone, and that the call then ends
-// early. Declare it where an interrupted call leaves nothing behind, or leaves
-// something that the engine can repeat or undo without its output. Without it
-// the engine waits for the answer until complete-by, because an interrupted call
-// usually has an unknown outcome. Calls of read-only actions are interrupted in
-// any case.
+// Cancellable declares that the engine may interrupt a call in flight by ending its
+// context, and that the call then ends early. The engine does so when the run is cancelled
+// or undone. Declare it if an interrupted call has no effect, or has an effect that the
+// engine can repeat or undo without the output. Without it the engine waits for the answer
+// until complete-by, because an interrupted call usually has an unknown outcome. Calls of
+// read-only actions are always interrupted.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
-// Typical declares how long a call usually takes; for estimates only.
+// Typical declares how long a call usually takes. It is used for estimates only.
 func Typical(d time.Duration) Option {
 	return func(a *action) {
 		if d < 0 {

@@ -7,26 +7,28 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// A Request is one call of an action as it crosses the process boundary.
-// Authors of agents see it as a Call.
+// A Request is one call of an action as it is sent to the agent process. Authors of agents
+// see it as a Call.
 type Request struct {
-	Action         string
-	Purpose        Purpose
-	Input          json.RawMessage // object of the action's inputs, secrets resolved; not to be changed: others may have it, too
-	IdempotencyKey string          // equal over all attempts of a step, engines and restarts (S26)
-	ForwardKey     string          // for an undo: the key of the call it undoes; else ""
-	CompleteBy     time.Time       // past it the agent says nothing and tries nothing (S28); never zero
-	Remaining      time.Duration   // time left when sent, for hosts whose clocks differ
-	Run            string          // public run id
+	Action  string
+	Purpose Purpose
+	// Object of the action's inputs with resolved secrets; it must not be changed, because
+	// other code may use it.
+	Input          json.RawMessage
+	IdempotencyKey string        // the same for all attempts of a step, on all engines and after restarts (S26)
+	ForwardKey     string        // for an undo: the key of the call to undo; otherwise ""
+	CompleteBy     time.Time     // after this time the agent must do nothing and send nothing (S28); never zero
+	Remaining      time.Duration // time left when the request was sent, for hosts whose clocks differ
+	Run            string        // public id of the run
 	Workflow       string
-	Step           string      // step name, with ["key"] for an instance
-	Attempt        int         // counts from 1
+	Step           string      // name of the step, with ["key"] for an instance
+	Attempt        int         // number of the attempt, from 1
 	Fence          int64       // fencing token of the engine that calls; rises with every change of owner (S29)
-	Checkpoint     *Checkpoint // last one an earlier attempt recorded; nil = none
+	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
 
-// TimeLeft returns how long the agent may work when it starts at now: until the
-// earlier of CompleteBy and Remaining from now. Remaining 0 is no statement.
+// TimeLeft returns how long the agent may work if it starts at now. It is the time until
+// CompleteBy, or Remaining if that is shorter. Remaining = 0 is ignored.
 func (r Request) TimeLeft(now time.Time) time.Duration {
 	left := r.CompleteBy.Sub(now)
 	if r.Remaining != 0 && r.Remaining < left {
@@ -42,34 +44,36 @@ type Purpose uint8
 const (
 	PurposeInvalid Purpose = iota
 	PurposeDo              // the step's own work
-	PurposeUndo            // compensation of an earlier call
-	PurposeLookup          // ask what became of the key; do nothing
+	PurposeUndo            // the undo of an earlier call
+	PurposeLookup          // find out the outcome of the key, and change nothing
 )
 
-// A Reply is the answer of an agent: a result, a definite failure, or that the outcome is
-// unknown. The zero Reply is invalid.
+// A Reply is the answer of an agent: a result, a definite failure, or an unknown outcome.
+// The zero Reply is invalid.
 type Reply struct {
-	Outcome    Outcome
-	Output     json.RawMessage // Outcome Result: object of the action's outputs; Failed: the failure's data, any JSON
-	Code       string          // Outcome Failed or Unknown: error code
-	Message    string          // for people; never decides anything
-	Permanent  bool            // Failed: not to be repeated
-	RetryAfter time.Duration   // Failed or Unknown: not before this long; 0 = no wish
+	Outcome   Outcome
+	Output    json.RawMessage // for OutcomeResult: object of the action's outputs
+	Code      string          // for OutcomeFailed or OutcomeUnknown: error code
+	Message   string          // text for people; no decision depends on it
+	Permanent bool            // for OutcomeFailed: it must not be repeated
+	// For OutcomeFailed or OutcomeUnknown: shortest pause before a repetition; 0 = no
+	// minimum.
+	RetryAfter time.Duration
 }
 
 // Outcome is the three-valued result of a call.
 type Outcome uint8
 
-// The outcomes. Everything an agent does not say is OutcomeUnknown.
+// The outcomes. Everything an agent does not report is OutcomeUnknown.
 const (
 	OutcomeInvalid Outcome = iota
-	OutcomeResult          // done; Output holds the result
-	OutcomeFailed          // definitely not done: the agent vouches for it
-	OutcomeUnknown         // may or may not have been done
+	OutcomeResult          // done; Output contains the result
+	OutcomeFailed          // definitely not done: the agent guarantees it
+	OutcomeUnknown         // it may have been done or not
 	OutcomeNotDone         // only for PurposeLookup: the key never had an effect
 )
 
-// Codes of the SDK and the engine. Agents may answer with the transient and permanent ones
+// Codes of the SDK and the engine. Agents may answer with the transient and permanent codes
 // of this list, and with the codes that they declare.
 const (
 	CodeTimeout     = names.Timeout   // unknown: no reply by complete-by
@@ -79,6 +83,6 @@ const (
 	CodeUnavailable = "unavailable"   // transient
 	CodeRateLimited = "rate_limited"  // transient
 	CodeAborted     = "aborted"       // transient
-	CodeInvalid     = "invalid"       // permanent: the input makes no sense to the agent
+	CodeInvalid     = "invalid"       // permanent: the agent refuses the input
 	CodeDenied      = "denied"        // permanent: not allowed
 )

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Run is Invoke for a host that gives every call a goroutine anyway: the
-// action's function runs in the caller's. ctx must end at the latest when the
-// time is over, as Request.TimeLeft says.
+// Run is Invoke for a host that uses a goroutine for each call anyway: the action's
+// function runs in the goroutine of the caller. ctx must end at the latest when the time of
+// Request.TimeLeft is over.
 //
-// answer is called with the reply, in this goroutine and once, unless the time
-// is over by then (S28). Run returns when the function has, however late that
-// is, and does not return where the function ends its goroutine; answer and
-// InvokeOptions.Ended are called all the same.
+// answer is called once with the reply, in this goroutine, unless the time is over (S28).
+// Run returns when the function has returned, even if that is late. If the function ends
+// its goroutine, Run does not return, but answer and InvokeOptions.Ended are still called.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A book holds every figure that was measured.
+// A book holds all figures that were measured.
 type book struct {
 	figures []figure
 }
 
-// A figure is one number of one round.
+// A figure is one measured number of one row in one round.
 type figure struct {
-	Row   string  `json:"row"`  // what was measured: postgres/256
-	Name  string  `json:"name"` // which of its numbers: steps/s
+	Row   string  `json:"row"`  // what was measured, such as postgres/256
+	Name  string  `json:"name"` // name of the number, such as steps/s
 	Round int     `json:"round"`
 	Value float64 `json:"value"`
 }
@@ -26,7 +26,7 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns a number of a row by round.
+// values returns one number of a row for each round.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {
@@ -37,14 +37,15 @@ func (b *book) values(row, name string) map[int]float64 {
 	return out
 }
 
-// median returns the median of a row's number over all rounds; ok is false
-// where it was not measured.
+// median returns the median of a row's number over all rounds. ok is false if it was not
+// measured.
 func (b *book) median(row, name string) (v float64, ok bool) {
 	return middle(b.values(row, name))
 }
 
-// ratio returns the median of the ratios of a number of two rows, each of one
-// round: what drifts over minutes drifts in both.
+// ratio divides a number of one row by a number of another row in each round, and returns
+// the median of these ratios. Both numbers of a round were measured within minutes. So a
+// machine that becomes slower or faster over time hardly changes the ratio.
 func (b *book) ratio(row, to, name, toName string) (v float64, ok bool) {
 	of, base := b.values(row, name), b.values(to, toName)
 	ratios := map[int]float64{}
@@ -69,7 +70,7 @@ func middle(values map[int]float64) (float64, bool) {
 	return (all[(n-1)/2] + all[n/2]) / 2, true
 }
 
-// write keeps all figures in a file.
+// write writes all figures to a file.
 func (b *book) write(path string) error {
 	data, err := json.MarshalIndent(struct {
 		At      time.Time `json:"at"`

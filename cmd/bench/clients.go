@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// clients do what pgbench does where there is no pgbench: each has a connection
-// and a prepared update of one row, and commits after each.
+// clients replace pgbench if it is not installed. Each client has a connection and a
+// prepared update of one row, and commits after each update.
 type clients struct {
 	d    *database
 	rows int

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// cold measures `engine apply` from the start of its process to the start of
-// the first step and to its end: the real binary, in a state that no engine has
-// used since, with an agent that does not run yet.
+// cold measures `engine apply` from the start of its process to the start of the first
+// step, and to the end of the process. It uses the real binary. No engine has used the
+// state since it was prepared, and the agent's process is not running yet.
 func (l processLab) cold(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -64,8 +64,8 @@ func (l processLab) binary(name string) (string, error) {
 	return path, nil
 }
 
-// apply runs the binary and returns when the first step had started, and when
-// it had ended.
+// apply runs the binary. It returns the time until the first step had started, and the time
+// until the process had ended.
 func (l processLab) apply(ctx context.Context, dir, dsn string) (first, end time.Duration, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

@@ -12,14 +12,18 @@ import (
 	"time"
 )
 
-// jiffy is the unit of /proc/PID/stat, 1/100 s on every Linux that Go runs on.
+// jiffy is the unit of the times in /proc/PID/stat. It is 1/100 s on every Linux on which
+// Go runs.
 const jiffy = 10 * time.Millisecond
 
-// A usage is what has been used so far.
+// A usage is the amount that was used since the start of the processes.
 type usage struct {
-	engine, agent, server time.Duration // CPU time; of the engine: with who drives it
-	log                   float64       // bytes that the server wrote to its log
-	commits               float64       // transactions that wrote, ticks included; where the store has no server, only those of transitions
+	// CPU time of each; engine includes the benchmark's own code, which shares its process.
+	engine, agent, server time.Duration
+	log                   float64 // bytes that the server wrote to its write-ahead log
+	// Transactions that wrote something, ticks included; without a server only the commits
+	// of transitions.
+	commits float64
 }
 
 func (u usage) minus(v usage) usage {
@@ -29,7 +33,7 @@ func (u usage) minus(v usage) usage {
 	}
 }
 
-// usage returns what the engine, its agent and its server have used.
+// usage returns the amount that the engine, its agent and its server have used.
 func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
 		return u, err
@@ -39,7 +43,7 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if r.d == nil {
 		return u, nil
 	}
-	// What was committed is what has a transaction id: reading takes none.
+	// Count transaction ids: a transaction that only reads gets none.
 	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
 	if err == nil {
 		u.server, err = r.d.serverCPU(ctx)
@@ -49,14 +53,14 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 
 var errElsewhere = errors.New("the server's processes cannot be seen")
 
-// postmaster returns the pid of the server, if it stands on this machine.
+// postmaster returns the process id of the server, if the server runs on this machine.
 func (d *database) postmaster(ctx context.Context) (int, error) {
 	if d.pid != 0 {
 		return d.pid, nil
 	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // not a superuser
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // the user is not a superuser
 	}
 	first, _, _ := strings.Cut(file, "\n")
 	pid, err := strconv.Atoi(first)
@@ -67,14 +71,15 @@ func (d *database) postmaster(ctx context.Context) (int, error) {
 	return pid, nil
 }
 
-// serverCPU returns what all processes of the server have used.
+// serverCPU returns the CPU time that all processes of the server have used.
 func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	postmaster, err := d.postmaster(ctx)
 	if err != nil {
 		return 0, err
 	}
-	// What ends between two looks is in neither: the server's own, with those that
-	// have ended, must not change while the others are looked at.
+	// A process that ends between the two reads would be missing in the sum. The
+	// postmaster's own time includes its ended children, so an unchanged value proves that
+	// none ended.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)
@@ -92,7 +97,7 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	return 0, errors.New("the server's processes come and go too fast to be counted")
 }
 
-// childrenCPU returns what the processes of a parent that have not ended have used.
+// childrenCPU returns the CPU time of all running child processes of a process.
 func childrenCPU(of int) (sum time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -110,8 +115,8 @@ func childrenCPU(of int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// cpu returns the CPU time that this process, the children it has waited for
-// and the server have used so far; false where that cannot be told.
+// cpu returns the CPU time that was used so far by this process, by its children that have
+// ended, and by the server. It returns false if that time is not known.
 func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 	own, _, err := processCPU(os.Getpid(), true)
 	if err != nil {
@@ -121,19 +126,19 @@ func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 	return own + server, err == nil
 }
 
-// processCPU returns what a process has used, with the children it has waited
-// for if they count, and its parent.
+// processCPU returns the CPU time of a process and the process id of its parent. With
+// children, the time includes the child processes that the process has waited for.
 func processCPU(pid int, children bool) (used time.Duration, parent int, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0, err
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // a name may hold anything but that
+	_, rest, _ := strings.Cut(string(b), ") ") // a process name may contain anything except ") "
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
 		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
-	n := 2 // user and system
+	n := 2 // user time and system time
 	if children {
 		n = 4
 	}
@@ -148,13 +153,13 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 	return used, parent, err
 }
 
-// A profiler writes one CPU profile of this process, in which the engine works:
-// of the first thing that is worth one.
+// A profiler writes one CPU profile of this process, which includes the engine. It profiles
+// only the first measurement that asks for it.
 type profiler struct {
-	path string // "" = none
+	path string // file for the profile; "" = write no profile
 }
 
-// during calls fn under the profile, unless it has been written before.
+// during calls fn and profiles it, unless the profile has already been written.
 func (p *profiler) during(fn func() error) (err error) {
 	if p.path == "" {
 		return fn()

@@ -16,22 +16,23 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A database is one of the benchmark's own on a server, with the engine's
-// tables in it.
+// A database is a database that the benchmark made on a server. It contains the engine's
+// tables.
 type database struct {
 	dsn   *url.URL
 	store *postgres.Store
-	db    *sql.DB // for all that an engine does not do
+	db    *sql.DB // for statements that do not belong to an engine
 	admin *sql.DB
 	name  string
-	pid   int // of the server; 0 = not known yet
+	pid   int // process id of the server; 0 = not known yet
 }
 
-// makeDatabase makes a database; close drops it.
+// makeDatabase makes a database. close drops it.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New("postgres: the DSN must be of the form postgres://…") // the text may hold a password
+		// The DSN may hold a password, so the error does not repeat it.
+		return nil, errors.New("postgres: the DSN must be of the form postgres://…")
 	}
 	d := &database{name: databasePrefix() + suffix}
 	if d.admin, err = sql.Open("postgres", dsn); err != nil {
@@ -60,7 +61,7 @@ func (d *database) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close drops the database, also where ctx has ended by now.
+// close drops the database, even if ctx has ended.
 func (d *database) close() error {
 	var errs error
 	if d.db != nil {
@@ -75,7 +76,7 @@ func (d *database) close() error {
 	return errors.Join(errs, err, d.admin.Close())
 }
 
-// exec runs statements that are not worth a transaction.
+// exec runs statements outside a transaction. doing describes them in errors.
 func (d *database) exec(ctx context.Context, doing string, statements ...string) error {
 	for _, s := range statements {
 		if _, err := d.db.ExecContext(ctx, s); err != nil {
@@ -85,8 +86,8 @@ func (d *database) exec(ctx context.Context, doing string, statements ...string)
 	return nil
 }
 
-// arguments returns the database's address without its password, for the
-// arguments of a command, which others can read, and the environment that has
+// arguments returns the database's address without its password, for the arguments of a
+// command, because other users can read these. env is the environment of the command, with
 // the password.
 func (d *database) arguments() (address string, env []string) {
 	u := *d.dsn
@@ -97,14 +98,14 @@ func (d *database) arguments() (address string, env []string) {
 	return u.String(), append(os.Environ(), "PGPASSWORD="+password)
 }
 
-// newPool makes a pool of the mock agent's processes. Calls go in batches over
-// one stream for each process, or each over a stream of its own.
+// newPool makes a pool of processes of the mock agent. With unary, each call has a stream
+// of its own. Without it, the calls of a process go in batches over one stream.
 func newPool(w *work, unary bool, procs *processes) *agents.Pool {
 	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})
 }
 
-// findTool finds a program of PostgreSQL: the server's own if it stands on this
-// machine, else the one in PATH.
+// findTool finds a program of PostgreSQL. It prefers the program of the server's own
+// version, if the server runs on this machine, to the program in PATH.
 func findTool(ctx context.Context, d *database, name string) (string, error) {
 	var dir string
 	if err := d.db.QueryRowContext(ctx, `SELECT setting FROM pg_config WHERE name = 'BINDIR'`).Scan(&dir); err == nil {
@@ -120,8 +121,8 @@ func findTool(ctx context.Context, d *database, name string) (string, error) {
 	return path, nil
 }
 
-// psqlRead measures how long psql takes to read the open runs of an engine and
-// their journals into nothing, from its start to its end.
+// psqlRead measures how long psql takes to read the open runs of an engine and their
+// journals, from the start to the end of psql. The output is discarded.
 func psqlRead(ctx context.Context, psql string, d *database, owner store.EngineID) (time.Duration, error) {
 	address, env := d.arguments()
 	open := fmt.Sprintf(`r.owner = %d AND r.state < 10`, owner)

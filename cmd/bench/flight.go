@@ -15,14 +15,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is how many steps of a run in flight have ended; the next is called.
+// done is the number of finished steps of a run in flight. The next step has been started.
 const done = 3
 
-// firstID is above the ids of finished rows, as those of young runs are.
+// firstID is larger than the ids of all finished rows, because newer runs have larger ids.
 const firstID = status.RunID(1) << 50
 
-// A flock makes runs in flight: their journals are what an engine's decisions
-// write, only that a thousand runs share a commit and no agent is asked.
+// A flock makes runs in flight. Their journals have the same rows that an engine's
+// decisions write. But a thousand runs share a commit, and no agent is called.
 type flock struct {
 	d      *database
 	work   *work
@@ -33,8 +33,8 @@ type flock struct {
 	output dsl.Value
 }
 
-// flocked makes n runs with three of five steps done, of an engine that is then
-// dead, and returns its number.
+// flocked makes n runs in flight with three of five steps done. It returns the number of
+// the engine that owns them. This engine has already left.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
@@ -69,7 +69,7 @@ func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, 
 	return f.owner, nil
 }
 
-// write makes the runs of one writer, batch after batch.
+// write makes the runs of one writer, in batches.
 func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]store.Transition, done+1) // by seq
+		rows := make([][]store.Transition, done+1) // indexed by sequence number
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {
@@ -107,7 +107,7 @@ func landed(outcomes []store.Outcome, err error) error {
 	return err
 }
 
-// run decides the beginning of one run and returns its rows.
+// run makes the decisions for the beginning of one run and returns the rows.
 func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// A goal is a figure that was set before anything was measured.
+// A goal is a target for a figure. It was set before anything was measured.
 type goal struct {
 	what, beside string
 	must, aim    float64
@@ -11,12 +11,12 @@ type goal struct {
 	got          func(*book) (float64, bool)
 }
 
-// between is the ratio of a number of two rows.
+// between returns a function that returns the ratio of a number of two rows.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
 
-// of is a number of a row.
+// of returns a function that returns a number of a row.
 func of(row, name string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.median(row, name) }
 }
@@ -48,8 +48,8 @@ func goals() []goal {
 	}
 }
 
-// holds says how a figure stands to its goal. Figures are compared as they are
-// printed: a bound is not missed by a rounding error.
+// holds reports whether a figure reaches its goal: "aim", "yes" or "NO". It compares the
+// figure as it is printed, so that a rounding error cannot make it miss the goal.
 func (g goal) holds(v float64) string {
 	var rounded float64
 	if _, err := fmt.Sscanf(g.print(v), "%g", &rounded); err != nil {
@@ -67,7 +67,7 @@ func (g goal) holds(v float64) string {
 
 func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) }
 
-// goals prints the targets next to the measurements.
+// goals prints the targets next to the measured figures.
 func (t *table) goals(b *book) {
 	const columns = "%-40s %-26s %9s %9s %10s %6s"
 	t.say("")

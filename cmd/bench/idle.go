@@ -11,17 +11,19 @@ import (
 	"time"
 )
 
-// settling is how long after its start an engine is not idle yet.
+// settling is the time after its start during which an engine still does the work of its
+// start. Only later is it idle.
 const settling = 15 * time.Second
 
-// An idling is an engine with nothing to do, and who listens to what it asks its
-// database: the real binary, serving, with its defaults. It lives beside the
-// other parts, so that it can be listened to for long: it takes nothing from them.
+// An idling is an engine without runs, together with a proxy that counts the statements to
+// its database. It is the real binary with default options. It runs during the other parts,
+// so that the proxy can count for a long time. It needs so little that it does not slow
+// them down.
 type idling struct {
 	closing closers
 	p       *proxy
-	begun   time.Time // since when it counts
-	before  [2]int64  // statements and pings until then
+	begun   time.Time // start of the counting
+	before  [2]int64  // statements and pings before begun
 	err     error
 }
 
@@ -41,7 +43,7 @@ func (l processLab) startIdling(ctx context.Context) *idling {
 		dsn := *d.dsn
 		dsn.Host = i.p.address()
 		query := dsn.Query()
-		query.Set("sslmode", "disable") // else there is nothing to be seen
+		query.Set("sslmode", "disable") // the proxy cannot read encrypted statements
 		dsn.RawQuery = query.Encode()
 		stop, err := l.serve(ctx, &dsn)
 		if err != nil {
@@ -60,7 +62,7 @@ func (l processLab) startIdling(ctx context.Context) *idling {
 	return i
 }
 
-// idle counts what the idle engine has asked since the other parts began.
+// idle records the statements of the idle engine since the other parts began.
 func (l processLab) idle(ctx context.Context) error {
 	i := l.idling
 	if i.err != nil {
@@ -76,7 +78,7 @@ func (l processLab) idle(ctx context.Context) error {
 	return nil
 }
 
-// serve starts the real binary, which stop ends.
+// serve starts the real binary. stop ends it.
 func (l processLab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

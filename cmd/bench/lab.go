@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// A lab is what every part measures with.
+// A lab holds everything that the parts of the benchmark share.
 type lab struct {
-	dsn      string // of a server
-	bin      string // directory of binaries
+	dsn      string // address of the server
+	bin      string // directory of the binaries
 	p        plan
-	rows     *regexp.Regexp // what is measured in turn
-	tuned    bool           // the server is ours
+	rows     *regexp.Regexp // rows to measure, for measurements in turn
+	tuned    bool           // the server belongs to the benchmark and may be configured
 	work     *work
 	book     *book
 	t        *table
 	progress io.Writer
 	prof     *profiler
-	idling   *idling // nil = nobody wants to know
+	idling   *idling // nil = the part idle was not asked for
 }
 
-// The parts of a lab. Each is the same lab with the measurements of one kind.
+// The following functions return the same lab, each with the measurements of one kind.
 
 func (l *lab) runLab() runLab         { return runLab{l} }
 func (l *lab) serverLab() serverLab   { return serverLab{l} }
 func (l *lab) processLab() processLab { return processLab{l} }
 func (l *lab) historyLab() historyLab { return historyLab{l} }
 
-// A part is a group of measurements that can be asked for alone.
+// A part is a group of measurements that the option -only can select.
 type part struct {
 	name    string
 	measure func(*lab, context.Context) error
@@ -65,7 +65,7 @@ func partNames() []string {
 	return names
 }
 
-// chosen returns the parts of a list with commas; "" = all.
+// chosen returns the parts that a comma-separated list names; "" = all parts.
 func chosen(list string) ([]part, error) {
 	if list == "" {
 		return parts(), nil
@@ -79,8 +79,8 @@ func chosen(list string) ([]part, error) {
 	return slices.DeleteFunc(parts(), func(p part) bool { return !slices.Contains(names, p.name) }), nil
 }
 
-// measure makes the parts, and prints what their figures should have been. A
-// part that fails does not keep the others from being measured.
+// measure runs the parts, and prints the goals next to the figures. After a part has
+// failed, measure continues with the next one.
 func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
 		l.idling = l.processLab().startIdling(ctx)
@@ -102,9 +102,9 @@ func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	return errs
 }
 
-// tell says how far the benchmark is.
+// tell prints a message about the progress of the benchmark.
 func (l *lab) tell(format string, args ...any) {
-	// Nobody who measures minds whether it can be read.
+	// An error of this output does not matter for the measurement.
 	_, _ = fmt.Fprintf(l.progress, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
@@ -118,7 +118,7 @@ func (l *lab) onServer(fn func(db *sql.DB) error) (err error) {
 	return fn(db)
 }
 
-// heading says where the figures come from.
+// heading prints the versions and the machine that the figures belong to.
 func (l *lab) heading(ctx context.Context) error {
 	var version string
 	err := l.onServer(func(db *sql.DB) error { return db.QueryRowContext(ctx, `SHOW server_version`).Scan(&version) })

@@ -11,41 +11,41 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A loader puts load on a running engine.
+// A loader keeps a running engine busy.
 type loader struct{ *running }
 
-// A load is what an engine is kept busy with.
+// A load describes the runs that keep an engine busy.
 type load struct {
 	workflow string
-	end      status.RunState // of each run
+	end      status.RunState // expected end of each run
 	inFlight int
-	warm     time.Duration // before anything counts
-	window   time.Duration // what is counted
-	windows  int           // one after the other, without a pause; 0 = 1
+	warm     time.Duration // time under load before the measurement begins
+	window   time.Duration // length of a window, in which runs are counted
+	windows  int           // number of windows without a pause between them; 0 = 1
 }
 
-// A result is what one measurement found.
+// A result holds the figures of one measurement.
 type result struct {
 	took      time.Duration
-	runs      []int           // that ended, by window
-	marks     []mark          // at the beginning, and at the end of each window
-	latencies []time.Duration // of all of them, sorted
+	runs      []int           // number of runs that ended in each window
+	marks     []mark          // usage at the beginning, and at the end of each window
+	latencies []time.Duration // of all counted runs, sorted
 
-	ended       int   // runs, also before and after what counts
-	sends, rows int64 // commits of transitions and their rows, of all those
+	ended       int   // all ended runs, also those outside the windows
+	sends, rows int64 // commits of transitions and their rows, for all ended runs
 }
 
-// A mark is what had been used at one moment, by those that are measured and by
-// the whole machine.
+// A mark holds the amount that the measured processes and the whole machine had used at one
+// moment.
 type mark struct {
 	usage
 	machine ticks
 }
 
-// used returns what the windows took together.
+// used returns the amount that was used in all windows together.
 func (r result) used() usage { return r.marks[len(r.marks)-1].minus(r.marks[0].usage) }
 
-// all is how many runs ended.
+// all returns how many runs ended in the windows.
 func (r result) all() (n int) {
 	for _, runs := range r.runs {
 		n += runs
@@ -62,9 +62,9 @@ func (r result) quantile(q float64) time.Duration {
 	return r.latencies[min(len(r.latencies)-1, int(q*float64(len(r.latencies))))]
 }
 
-// load keeps a number of runs in flight: each is submitted, waited for, and
-// followed by the next. What ends within the windows counts, and the load is
-// the same before and after.
+// load keeps inFlight runs in flight: each goroutine submits a run, waits for its end and
+// submits the next one. Runs that end in a window are counted. Before and after the windows
+// the load is the same.
 func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
 	start := time.Now()
-	ends := make([][]finish, l.inFlight) // by who waited
+	ends := make([][]finish, l.inFlight) // one slice for each goroutine
 	for i := range l.inFlight {
 		wg.Go(func() {
 			for !over.Load() {
@@ -112,16 +112,16 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 	return out, nil
 }
 
-// A finish is when a run ended, and how long it had taken. It holds no pointer:
-// there are millions in five minutes, and the collector that looks through them is
-// the engine's, too.
+// A finish says when a run ended and how long it took. It holds no pointer: five minutes
+// make millions of finishes. With pointers, the garbage collector would have to scan them
+// all, in the process of the engine that is measured.
 type finish struct {
 	at   time.Duration // since the load began
 	took time.Duration
 }
 
-// watch waits for the end of the windows and returns what was used in them,
-// and when they began.
+// watch waits for the end of the windows. It returns the usage in them and the time when
+// they began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -155,8 +155,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put notes what was found under a row of the book. Costs are for each of the
-// calls that a run makes.
+// put records the figures under a row of the book. It divides the costs by the calls of a
+// run.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
@@ -164,19 +164,19 @@ func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "idle", idle)
 	b.put(round, row, "stolen", stolen)
 	if r.all() == 0 {
-		return // too slow for the time it was given: nothing else can be said
+		return // no run ended in the time that was given, so there are no other figures
 	}
 	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
 		b.put(round, row, name, milliseconds(r.quantile(q)))
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
 	r.used().put(b, round, row, r.all()*calls)
-	// Exact: every run from its submission to its end.
+	// These two are exact: they cover every run from its submission to its end.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }
 
-// put notes what was used for each of so many steps.
+// put records the usage per step.
 func (u usage) put(b *book, round int, row string, steps int) {
 	for name, v := range map[string]float64{
 		"commits/step": u.commits, "log/step": u.log,

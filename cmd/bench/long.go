@@ -8,15 +8,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A historyLab measures what grows with time: long runs, long queues, recovery, many calls.
+// A historyLab has the measurements that grow with time: long runs, long queues, recovery,
+// many calls.
 type historyLab struct{ *lab }
 
-// minutes is how many minutes the long measurement has.
+// minutes is the length of the long measurement, in minutes.
 const minutes = 5
 
-// long measures five minutes without a pause, with autovacuum on: a store that
-// rots shows it in the last one. So does a machine that others work on as well;
-// therefore the aged store is then measured in turn with a new one.
+// long measures five minutes without a pause and with autovacuum. If a store becomes slower
+// with age, the last minute shows it. But other programs on the machine can make it slower
+// as well. So the old store is then measured in turn with a new one.
 func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -60,11 +61,12 @@ func (l historyLab) long(ctx context.Context) (err error) {
 	return nil
 }
 
-// aged measures what has worked for minutes and what has just begun, in turn.
-// Nothing is vacuumed in between but by the server itself.
+// aged measures in turn a store that has worked for minutes and a new store. Only the
+// server itself vacuums between the measurements.
 func (l historyLab) aged(ctx context.Context, old, young *running) error {
+	// Warm up the engine and the agent of the new store, which have just started.
 	if _, err := young.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
-		return fmt.Errorf("warm up: %w", err) // its engine and its agent are new, too
+		return fmt.Errorf("warm up: %w", err)
 	}
 	for round := range l.p.rounds {
 		if err := errors.Join(l.brief(ctx, round, "long/aged", old), l.brief(ctx, round, "long/new", young)); err != nil {

@@ -1,15 +1,19 @@
-// Command bench measures the engine beside what the same machine does without
-// it, in the same minutes: end-to-end steps per second and latencies on each
-// store, with the mock agent in a real process, and what each step costs in
-// commits, log and CPU; then recovery, long queues, memory, a cold start and
-// idleness. Its last table holds each figure against what it should be.
+// Command bench measures the engine. In the same minutes it measures pgbench and other
+// yardsticks on the same machine, to compare the engine with them. The figures are:
+//   - end-to-end steps per second and latencies on each store, with the mock agent in a
+//     process of its own;
+//   - the costs of each step in commits, bytes of log and CPU time;
+//   - recovery, long queues, memory, a cold start and an idle engine.
+//
+// The last table compares the figures with their goals.
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
 // The parts are steps, saga, shapes, tenants, calls, long, queue, recovery, memory, cold, idle.
 //
-// `make bench` runs it with a private PostgreSQL. It exits 0 whatever the
-// figures are: times are printed, and what does not drift is for tests.
+// `make bench` runs it with a PostgreSQL server of its own. It exits with 0 even if figures
+// miss their goals, because times depend on the machine. Tests check the figures that do
+// not depend on it.
 package main
 
 import (
@@ -30,7 +34,8 @@ import (
 )
 
 func main() {
-	// What it measures runs in this process, as it does in the engine's own command.
+	// The engine runs in this process, so the process gets the same settings as the command
+	// `engine`.
 	procs.Spare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go heap.Pace(ctx, heap.EngineRoom)
@@ -114,38 +119,38 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return errors.Join(err, l.t.err)
 }
 
-// override replaces what was planned by what was asked for, if anything was.
+// override replaces a planned number by the number that an option gives, if it gives one.
 func override(planned *int, asked int) {
 	if asked > 0 {
 		*planned = asked
 	}
 }
 
-// A plan is how long each measurement takes, and how much it is made of.
+// A plan says how long each measurement takes, and how many runs, steps or rows it has.
 type plan struct {
-	rounds int           // how often all of a part is measured in turn
-	warm   time.Duration // before each measurement, under the same load
-	each   time.Duration // each measurement
+	rounds int           // number of rounds in which all subjects of a part are measured in turn
+	warm   time.Duration // time under the same load before each measurement
+	each   time.Duration // length of each measurement
 
-	scale  int           // of pgbench's table: 100,000 rows each
-	minute time.Duration // of the long measurement, which has five of them
+	scale  int           // size of pgbench's table, in units of 100,000 rows
+	minute time.Duration // length of a minute of the long measurement, which has five
 
-	large int // calls of a run that is large in some way
+	large int // calls of a run that is large in one way
 
-	queued     int           // runs that are submitted and owned by nobody
-	queueLimit time.Duration // after which no more are submitted
-	claim      time.Duration // how long claiming them is watched
+	queued     int           // runs that are submitted and have no owner
+	queueLimit time.Duration // time after which no more runs are submitted
+	claim      time.Duration // time in which an engine claims runs
 
-	finished int // runs that have ended, next to which a Supervisor looks for what is due
-	scans    int // passes of it
-	flight   int // runs in flight that are taken over
-	takes    int // takeovers of them
+	finished int // finished runs in the database during the scans of a Supervisor
+	scans    int // scans of a Supervisor
+	flight   int // runs in flight for the takeover
+	takes    int // takeovers of these runs
 
-	kept  int           // runs that are held in memory at once, to see what one takes
+	kept  int           // runs in memory at once, to measure the memory of one run
 	colds int           // cold starts
-	idle  time.Duration // how long an idle engine is listened to, at least
+	idle  time.Duration // shortest time in which the statements of an idle engine are counted
 
-	limit time.Duration // ends a benchmark that hangs
+	limit time.Duration // time limit for the whole benchmark
 }
 
 // whole is the plan of make bench.

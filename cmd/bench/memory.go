@@ -19,17 +19,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A processLab measures what processes take: memory, time to start, load when idle.
+// A processLab has the measurements of processes: memory, time to start, load when idle.
 type processLab struct{ *lab }
 
-// A keeping is a way for runs to stay in an engine's memory.
+// A keeping is one reason for which open runs stay in an engine's memory.
 type keeping struct {
 	row, workflow string
-	full          bool // agents have no room
+	full          bool // the agents have no free slot
 }
 
-// memory measures what an engine keeps for each open run: one whose call is
-// under way, and idle ones.
+// memory measures how much memory an engine uses for each open run: for runs whose call is
+// in flight, and for idle runs.
 func (l processLab) memory(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -51,8 +51,8 @@ func keepings() []keeping {
 	return []keeping{{"in flight", "flying", false}, {"held", "five", true}, {"in backoff", "backoff", false}, {"parked", "parked", false}}
 }
 
-// keptApart measures one way in a process of its own, where nothing else that
-// goes or stays falls into the measurement.
+// keptApart measures one keeping in a process of its own, so that other memory of the
+// benchmark does not change the figures.
 func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -76,10 +76,11 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 	return nil
 }
 
-// envKeep names the variable that tells such a process its database.
+// envKeep is the environment variable that gives the database to such a process.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept is such a process: it says what runs took that are kept one way.
+// kept runs in such a process. It measures the memory of n runs that are kept for one
+// reason, and writes the figures to out.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {
@@ -97,7 +98,8 @@ func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (
 	return json.NewEncoder(out).Encode(f)
 }
 
-// keep has an engine keep runs, and returns how much more it holds then.
+// keep starts an engine and n runs that stay in its memory. It returns how much more memory
+// the process uses because of them.
 func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f footprint, err error) {
 	s := setup{store: store, options: engine.Options{Alone: true}}
 	if k.full {
@@ -114,7 +116,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill(64); err != nil { // so that everything is there that does not grow with the runs
+	if err := fill(64); err != nil { // allocates the memory that does not grow with the number of runs
 		return f, err
 	}
 	before := inUse()
@@ -125,7 +127,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 	return footprint{after.Bytes - before.Bytes, after.Goroutines - before.Goroutines}, nil
 }
 
-// fill submits runs and does not wait for them.
+// fill submits n runs without waiting for their ends.
 func (r loader) fill(ctx context.Context, workflow string, n int) error {
 	var next atomic.Int64
 	errs := make([]error, 64)
@@ -141,14 +143,15 @@ func (r loader) fill(ctx context.Context, workflow string, n int) error {
 	return errors.Join(errs...)
 }
 
-// A footprint is what a process holds.
+// A footprint is the memory and the goroutines of a process.
 type footprint struct {
 	Bytes, Goroutines float64
 }
 
-// inUse returns what this process holds, once garbage has gone: heap and stacks.
+// inUse returns the bytes of heap and stacks, and the goroutines, that this process uses
+// after garbage collection.
 func inUse() footprint {
-	for range 3 { // pools are emptied by the second, finalizers by the third
+	for range 3 { // the second collection empties pools, the third frees objects with finalizers
 		runtime.GC()
 	}
 	var m runtime.MemStats

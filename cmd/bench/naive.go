@@ -15,19 +15,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// naiveConnections is how many connections the naive mode commits over.
+// naiveConnections is the number of connections over which the naive mode commits.
 const naiveConnections = 64
 
-// A naive store is how engines are mostly built, driven by the very same
-// engine: rows of runs and steps that are updated in place, and a transaction
-// (BEGIN, UPDATE, COMMIT) of its own for each thing that happens. A run is
-// created with all its steps pending; then each start, each finish and the end
-// is a commit: twelve for five steps. Steps past their complete-by are found by an
-// index on it. It writes the same bytes of values as the engine's own store does,
-// once, and nothing happens before it is committed.
+// A naive store shows the usual design of workflow engines: rows of runs and steps that are
+// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run
+// is created with all its steps pending. Then each start and each finish of a step, and the
+// end of the run, is one commit: twelve commits for five steps. An index on complete-by
+// finds late steps. The naive store writes the same bytes of values as the engine's own
+// store, once, and nothing happens before it is committed.
 //
-// What the engine reads back it reads from memory, to the advantage of this
-// mode.
+// The engine that uses it is the same. It reads from memory, which makes this mode faster
+// than it would be.
 type naive struct {
 	store.Full
 	conns chan *naiveConn
@@ -48,7 +47,7 @@ CREATE TABLE naive.step (
   PRIMARY KEY (run_id, step));
 CREATE INDEX ON naive.step (complete_by) WHERE state = 2`
 
-// newNaive makes the naive tables in a database, and connections to it.
+// newNaive makes the naive tables in a database, and opens connections to it.
 func newNaive(ctx context.Context, d *database, connections int) (*naive, error) {
 	if err := d.exec(ctx, "make the naive tables", naiveSchema); err != nil {
 		return nil, err
@@ -77,8 +76,9 @@ func addQuery(query, more string) string {
 	return query + "&" + more
 }
 
-// naiveOptions are those of an engine that commits each transition alone, at once:
-// as many writers as there are connections, and nobody waits for another's batch.
+// naiveOptions returns the options of an engine that commits each transition alone and at
+// once. It has as many writers as there are connections, so that no transition waits for
+// the batch of another one.
 func naiveOptions() engine.Options {
 	return engine.Options{Writers: naiveConnections, MaxBatchRows: 1}
 }
@@ -86,7 +86,7 @@ func naiveOptions() engine.Options {
 // Close closes the connections.
 func (n *naive) Close() error { return n.db.Close() }
 
-// PutDefinition remembers how many steps each workflow has.
+// PutDefinition records how many steps each workflow has.
 func (n *naive) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := n.Store.PutDefinition(ctx, d)
 	n.mu.Lock()
@@ -105,7 +105,7 @@ func (n *naive) stepsOf(id store.WorkflowID) int {
 	return n.steps[id]
 }
 
-// OpenWriter wraps the writer of the store in memory.
+// OpenWriter returns a writer that wraps the writer of the memory store.
 func (n *naive) OpenWriter(ctx context.Context, id store.EngineID, k int) (store.Writer, error) {
 	w, err := n.Store.OpenWriter(ctx, id, k)
 	if err != nil {
@@ -119,7 +119,7 @@ type naiveWriter struct {
 	n *naive
 }
 
-// Commit makes the transactions of each transition, side by side.
+// Commit makes the transactions of all transitions, concurrently.
 func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup
@@ -144,8 +144,8 @@ func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s naming.N
 	return out[0].Submitted, out[0].Err
 }
 
-// commit makes the transactions of one transition, one after the other: what
-// has ended, what starts, and the end of the run.
+// commit makes the transactions of one transition, one after the other: for the steps that
+// have ended, for the steps that start, and for the end of the run.
 func (n *naive) commit(t *store.Transition) error {
 	c := <-n.conns
 	defer func() { n.conns <- c }()
@@ -175,7 +175,7 @@ func (n *naive) commit(t *store.Transition) error {
 	return nil
 }
 
-// A naiveConn is a connection with its statements.
+// A naiveConn is a connection with its prepared statements.
 type naiveConn struct {
 	conn                                 *sql.Conn
 	insertRun, insertSteps, update, stat *sql.Stmt
@@ -200,15 +200,15 @@ func openNaive(ctx context.Context, db *sql.DB) (*naiveConn, error) {
 	return c, nil
 }
 
-// transact is one transaction. Its context cannot be cancelled: that would cost
-// a goroutine for each statement.
+// transact runs one transaction. Its context cannot be cancelled, because that would cost a
+// goroutine for each statement.
 func (c *naiveConn) transact(fn func(ctx context.Context) error) error {
 	ctx := context.Background()
 	if _, err := c.conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
 	if err := fn(ctx); err != nil {
-		return err // it is the end of the benchmark
+		return err // the benchmark ends, so no ROLLBACK is needed
 	}
 	_, err := c.conn.ExecContext(ctx, "COMMIT")
 	return err
@@ -252,5 +252,5 @@ func (c *naiveConn) run(t *store.Transition, data []byte) error {
 	})
 }
 
-// instant is a time as a parameter; the zero time is NULL.
+// instant converts a time into a parameter. The zero time becomes NULL.
 func instant(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// A yardstick measures what the machine does without an engine: updates of one
-// row by its key, each in a commit of its own.
+// A yardstick measures the machine without an engine: updates of one row by its key, each
+// in its own commit.
 type yardstick interface {
-	// rate returns commits per second. Duration 0 makes one commit of each client,
-	// for what connecting takes.
+	// rate returns commits per second. With a duration of 0 each client makes only one
+	// commit: this shows how much the connecting costs.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }
 
-// newYardstick returns pgbench where it is to be had, else clients of our own.
-// The table is new.
+// newYardstick makes a new table. It returns pgbench if that is installed, and clients
+// otherwise.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")
 	if err != nil {
 		return newClients(ctx, d, scale)
 	}
 	p := &pgbench{path: path, d: d, script: filepath.Join(dir, "update.sql")}
-	// One row of pgbench's own table, found by its key.
+	// Update one row of pgbench's own table by its key.
 	script := fmt.Sprintf("\\set aid random(1, %d)\nUPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n", scale*rowsPerScale)
 	if err := os.WriteFile(p.script, []byte(script), 0o644); err != nil {
 		return nil, fmt.Errorf("pgbench: %w", err)
@@ -39,7 +39,7 @@ func newYardstick(ctx context.Context, d *database, dir string, scale int) (yard
 	return p, err
 }
 
-// rowsPerScale is how many accounts pgbench makes for each unit of its scale.
+// rowsPerScale is the number of accounts that pgbench makes for each unit of its scale.
 const rowsPerScale = 100_000
 
 type pgbench struct {
@@ -74,7 +74,7 @@ func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float
 	}
 	m := tps.FindStringSubmatch(out)
 	switch {
-	case m == nil && strings.Contains(out, "actually processed: 0\n"): // a disk that hangs for seconds
+	case m == nil && strings.Contains(out, "actually processed: 0\n"): // the disk hung for the whole time
 		return 0, nil
 	case m == nil:
 		return 0, errors.New("pgbench: it did not say how many transactions it made:\n" + out)

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// A proxy stands between an engine and its server and counts the statements
-// that pass: a BEGIN is one as well. An empty one, by which a connection that
-// only listens finds out that it is still there, is a ping.
+// A proxy passes the messages between an engine and its server and counts the statements;
+// BEGIN is a statement, too. An empty statement is counted as a ping: a connection that
+// only listens sends it to check that it still works.
 type proxy struct {
 	listener          net.Listener
 	server            string
@@ -24,7 +24,7 @@ type proxy struct {
 	conns []net.Conn
 }
 
-// listen starts a proxy on loopback.
+// listen starts a proxy on the loopback address.
 func listen(server string) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func listen(server string) (*proxy, error) {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			p.wg.Go(func() { p.serve(c) })
 		}
@@ -45,7 +45,7 @@ func listen(server string) (*proxy, error) {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// counts returns statements and pings so far.
+// counts returns the number of statements and pings so far.
 func (p *proxy) counts() [2]int64 { return [2]int64{p.statements.Load(), p.pings.Load()} }
 
 // close ends all connections.
@@ -71,7 +71,7 @@ func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
-		return // the client sees its connection end
+		return // the client sees that its connection ends
 	}
 	defer server.Close()
 	p.mu.Lock()
@@ -79,13 +79,13 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Unlock()
 	p.wg.Go(func() {
 		defer client.Close()
-		_, _ = io.Copy(client, server) // its end is the connection's
+		_, _ = io.Copy(client, server) // the connection ends when the copying ends
 	})
 	p.forward(server, client)
 }
 
-// forward passes the client's messages on and counts those that execute
-// something. The first one has no kind.
+// forward passes the client's messages to the server and counts those that execute
+// something. The first message of a connection has no kind byte.
 func (p *proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {
@@ -105,7 +105,7 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 	}
 }
 
-// count counts one message: Q is a query, E executes a prepared statement.
+// count counts one message. Kind Q is a query, and kind E executes a prepared statement.
 func (p *proxy) count(kind byte, body []byte) {
 	switch {
 	case kind == 'Q' && len(bytes.Trim(body, "; \x00")) == 0:

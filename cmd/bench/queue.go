@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// queue measures a queue of a million runs without an owner: how fast it grows
-// and whether its length slows that down, and how fast an engine takes runs from
-// it, with agents that have no room and with one that works.
+// queue measures a queue of a million runs without an owner. It measures how fast the queue
+// grows, and whether its length makes that slower. Then it measures how fast an engine
+// claims runs: first with agents that never answer, then with one that works.
 func (l historyLab) queue(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -43,8 +43,8 @@ func (l historyLab) queue(ctx context.Context) (err error) {
 	return nil
 }
 
-// enqueue submits runs, as many at once as a program would that has a lot of
-// them, and returns how many it came to in its time.
+// enqueue submits runs in large batches, as a program with many runs would. It returns how
+// many runs it submitted before the time limit.
 func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	chunk := make([]engine.Submission, min(l.p.queued, 10_000))
 	for i := range chunk {
@@ -73,7 +73,7 @@ func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	return n, nil
 }
 
-// claim has an engine take up runs for a while.
+// claim starts an engine that claims runs for a limited time.
 func (l historyLab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
 	began := time.Now()
 	r, err := start(ctx, l.work, setup{store: d.store, d: d, invoker: invoker})
@@ -96,24 +96,24 @@ func (l historyLab) claim(ctx context.Context, d *database, row string, invoker 
 	return d.store.Leave(ctx, r.engine)
 }
 
-// mute stands for agents that have room for any number of calls and answer none:
-// what is left is taking runs up and starting their first steps. An engine whose
-// agents have no room leaves a queue to others.
+// mute is an agent that accepts any number of calls and answers none. So only the claiming
+// of runs and the start of their first steps are measured. It must accept calls: an engine
+// whose agents have no free slot claims no runs.
 type mute struct{}
 
-// Invoke waits for the end.
+// Invoke waits until ctx ends.
 func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
 	<-ctx.Done()
 	return sdk.Reply{}, ctx.Err()
 }
 
-// Start answers nothing before the end.
+// Start answers only when ctx ends.
 func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
 	return mute{}
 }
 
-// Stop changes nothing.
+// Stop does nothing.
 func (mute) Stop() {}
 
 var _ invoke.AsyncInvoker = mute{}

@@ -16,35 +16,35 @@ import (
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
-// A setup says what an engine is made of.
+// A setup says how an engine is put together.
 type setup struct {
 	store   store.Store
 	options engine.Options
-	unary   bool            // its agent is called with one stream for each call
-	invoker invoke.Invoker  // instead of agents; nil = a process of the mock agent
-	full    invoke.Capacity // instead of the agents' own; nil = theirs
-	d       *database       // whose server's costs count; nil = it has none
+	unary   bool            // each call of the agent has a stream of its own
+	invoker invoke.Invoker  // used instead of agents; nil = start a process of the mock agent
+	full    invoke.Capacity // used instead of the agents' own capacity; nil = the agents' own
+	d       *database       // the database whose server's costs are counted; nil = there is no server
 }
 
-// An openCall is an engine at work.
+// A running is an engine that works, with its agent and its store.
 type running struct {
 	work   *work
 	store  *counted
 	d      *database
-	pool   *agents.Pool // nil = it calls no processes
+	pool   *agents.Pool // nil = the engine calls no processes
 	procs  *processes
 	node   *engine.Node
-	engine store.EngineID // its number when it began
+	engine store.EngineID // number of the engine when it started
 	end    context.CancelFunc
 	ended  chan error
 }
 
 func (r *running) loader() loader { return loader{r} }
 
-// start starts an engine in this process; its agent is a process of its own.
+// start starts an engine in this process. Its agent is another process.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: &counted{Full: store.Complete(s.store)}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
-	// Everything is counted as `engine serve` counts it.
+	// Use the same telemetry as `engine serve`.
 	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
 	if s.invoker == nil {
 		r.pool = newPool(w, s.unary, r.procs)
@@ -78,8 +78,8 @@ func (r *running) stop() error {
 	return r.stopped()
 }
 
-// stopNow ends the engine without waiting for calls in flight. Its runs are
-// left to the engine that finds them.
+// stopNow ends the engine without waiting for calls in flight. Another engine takes over
+// its runs later.
 func (r *running) stopNow() error {
 	r.node.StopNow()
 	return r.stopped()
@@ -106,7 +106,7 @@ func (r *running) submit(ctx context.Context, workflow string) (store.Submitted,
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
 }
 
-// once takes one run to its end.
+// once submits a run and waits for its end.
 func (r *running) once(ctx context.Context, workflow string, end status.RunState) error {
 	run, err := r.submit(ctx, workflow)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *running) once(ctx context.Context, workflow string, end status.RunState
 	return nil
 }
 
-// quiet waits until nothing was committed for a while.
+// quiet waits until nothing has been committed for half a second.
 func (r *running) quiet(ctx context.Context) error {
 	const still = 500 * time.Millisecond
 	for last := int64(-1); ; {
@@ -137,8 +137,8 @@ func (r *running) quiet(ctx context.Context) error {
 	}
 }
 
-// busy waits for a while, or until nothing was committed for a second of it, and
-// returns when the last commit was seen.
+// busy waits until the limit has passed or nothing has been committed for a second. It
+// returns when it saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -166,14 +166,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// processes knows the agents' processes that live.
+// processes records which agent processes are running.
 type processes struct {
 	agents.NoObserver
 	mu   sync.Mutex // protects following field
 	pids map[int]bool
 }
 
-// ProcessStarted notes a process.
+// ProcessStarted records a process.
 func (p *processes) ProcessStarted(info agents.ProcessInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,33 +183,34 @@ func (p *processes) ProcessStarted(info agents.ProcessInfo) {
 	p.pids[info.Pid] = true
 }
 
-// ProcessEnded forgets it.
+// ProcessEnded removes the process from the record.
 func (p *processes) ProcessEnded(info agents.ProcessInfo, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pids, info.Pid)
 }
 
-// cpu returns what they have used so far.
+// cpu returns the CPU time that the running agent processes have used so far.
 func (p *processes) cpu() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var sum time.Duration
 	for pid := range p.pids {
-		if used, _, err := processCPU(pid, true); err == nil { // else it has just ended
+		// An error means that the process has just ended.
+		if used, _, err := processCPU(pid, true); err == nil {
 			sum += used
 		}
 	}
 	return sum
 }
 
-// counted counts what reaches a store.
+// counted is a store that counts commits and their rows.
 type counted struct {
 	store.Full
 	commits, rows atomic.Int64
 }
 
-// OpenWriter wraps the store's writer.
+// OpenWriter returns a writer that counts.
 func (c *counted) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w, err := c.Store.OpenWriter(ctx, id, n)
 	if err != nil {

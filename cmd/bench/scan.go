@@ -10,37 +10,37 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// What a scan finds: so many open runs in all, of which some are due.
+// Numbers of open runs, and of the runs among them that a scan must find.
 const (
-	openRuns   = 1000 // of a live engine, of another one and of a dead one
-	dueRuns    = 10   // of this engine
-	lateRuns   = 10   // of the other one, long overdue
-	orphanRuns = 100  // of the dead one
+	openRuns   = 1000 // of three engines: this one, another live one, and a dead one
+	dueRuns    = 10   // runs of this engine that are due
+	lateRuns   = 10   // runs of the other live engine that are long overdue
+	orphanRuns = 100  // runs of the dead engine
 	grace      = time.Minute
 )
 
-// A scan is how long the parts of a Supervisor's pass took, as medians.
+// A scan holds the median time of each part of a Supervisor's pass.
 type scan struct {
 	tick, overdue, orphans time.Duration
 }
 
 func (s scan) sum() time.Duration { return s.tick + s.overdue + s.orphans }
 
-// A scene is a database with open runs for an engine to look for.
+// A scene is a database with open runs that an engine looks for.
 type scene struct {
 	d    *database
 	self store.EngineID
 }
 
-// stage makes open runs next to finished ones, which are rows of the table of
-// runs without a journal: no scan reads the journal.
+// stage makes open runs next to finished ones. The finished runs have no journal, because
+// no scan reads journals.
 func stage(ctx context.Context, d *database, w *work, finished int) (*scene, error) {
 	flows, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]store.EngineID // self, other, dead
+	var members [3]store.EngineID // this engine, the other one, the dead one
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)
@@ -65,7 +65,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 	return s, nil
 }
 
-// once makes one pass, and tells how long its parts took.
+// once makes one pass, and returns how long each part took.
 func (s *scene) once(ctx context.Context) (scan, error) {
 	var out scan
 	began := time.Now()
@@ -92,8 +92,8 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	return out, nil
 }
 
-// scans makes passes in turn next to none and next to many finished runs, and
-// returns the medians of both.
+// scans makes passes in turn in a database without finished runs and in one with many. It
+// returns the medians for both.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {
@@ -102,7 +102,7 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 			if err != nil {
 				return out, err
 			}
-			if i >= passes/10 { // those before are the warm-up
+			if i >= passes/10 { // the earlier passes are the warm-up
 				all[k] = append(all[k], one)
 			}
 		}
@@ -117,7 +117,7 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 	return out, nil
 }
 
-// median returns the median of something of each.
+// median returns the median of the durations that the function returns for the elements.
 func median[T any](of []T, what func(T) time.Duration) time.Duration {
 	all := make([]time.Duration, len(of))
 	for i, v := range of {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A serverLab prepares the PostgreSQL server and its databases.
+// A serverLab configures the PostgreSQL server and cleans its databases.
 type serverLab struct{ *lab }
 
-// tune keeps checkpoints out of measurements of seconds: with the defaults one
-// would begin every minute or so, in whichever measurement it falls.
+// tune prevents checkpoints during measurements of a few seconds. With the default
+// settings, a checkpoint would begin about every minute, in some of the measurements.
 func (l serverLab) tune(ctx context.Context) error {
 	err := l.configure(ctx, `ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`)
 	if err != nil {
@@ -23,7 +23,7 @@ func (l serverLab) tune(ctx context.Context) error {
 	return nil
 }
 
-// configure changes the server's settings.
+// configure changes settings of the server.
 func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	return l.onServer(func(db *sql.DB) error {
 		for _, s := range append(statements, `SELECT pg_reload_conf()`) {
@@ -35,9 +35,9 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still turns autovacuum off on a server of our own, so that it does not clean up after
-// one measurement during the next. settle vacuums between measurements. wake turns
-// autovacuum on again.
+// still turns autovacuum off on the benchmark's own server, so that autovacuum does not
+// slow down a later measurement. settle vacuums between measurements. wake turns autovacuum
+// on again.
 func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil
@@ -55,8 +55,8 @@ func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	}, nil
 }
 
-// settle cleans up the benchmark's databases, and has the server write everything
-// that waits to be written.
+// settle vacuums the benchmark's databases, and makes the server write all pending data to
+// disk.
 func (l serverLab) settle(ctx context.Context) error {
 	names, err := l.databases(ctx)
 	if err != nil {
@@ -97,13 +97,14 @@ func (l serverLab) databases(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// databasePrefix is what the names of this process's databases begin with.
+// databasePrefix returns the beginning of the names of this process's databases.
 func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }
 
 func (l serverLab) vacuum(ctx context.Context, name string) (err error) {
 	u, err := url.Parse(l.dsn)
 	if err != nil {
-		return errors.New("the DSN is not a URL") // the text may hold a password
+		// The DSN may hold a password, so the error does not repeat it.
+		return errors.New("the DSN is not a URL")
 	}
 	u.Path = "/" + name
 	db, err := sql.Open("postgres", u.String())

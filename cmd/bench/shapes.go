@@ -13,17 +13,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A shape is a run that is large in one way. Small runs with as many calls are its yardstick.
+// A shape is a kind of run that is large in one way. It is compared with small runs that
+// make the same calls.
 type shape struct {
 	row      string
-	what     string // its calls are
-	calls    int    // of a small run
+	what     string // kind of its calls, for the table
+	calls    int    // calls of a small run
 	end      status.RunState
-	together bool // the large run makes all its calls at once, and so do the small ones
+	together bool // the large run makes all its calls at once, and the small runs run at once
 	write    func(b *strings.Builder, name string, calls int)
 }
 
-// The names of their workflows are those of the rows, with "small" in front.
+// shapes returns all shapes. The workflow of a shape has the name of the row. The workflow
+// of its small runs has "small-" in front of this name.
 func shapes() []shape {
 	return []shape{
 		{"wide", "instances", 10, status.RunSucceeded, true, wide},
@@ -32,8 +34,9 @@ func shapes() []shape {
 	}
 }
 
-// small is how many small runs are measured beside a large one of so many calls:
-// as many calls if they are made at once, else a quarter.
+// small returns how many small runs are compared with one large run. If the calls are made
+// at once, the small runs make as many calls as the large run, and otherwise a quarter of
+// them.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls
@@ -41,8 +44,8 @@ func (s shape) small(large int) int {
 	return large / s.calls / 4
 }
 
-// shapes measures what a step costs in runs of thousands of them, beside short
-// runs that make as many calls in the same way: all at once, or one after the other.
+// shapes measures the cost of a step in runs with thousands of steps. It compares them with
+// short runs that make their calls in the same way: all at once, or one after the other.
 func (l runLab) shapes(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -65,7 +68,8 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	for _, s := range shapes() {
 		subjects = append(subjects, l.shaped("small-"+s.row, pg, s, s.small(n), s.calls), l.shaped(s.row, pg, s, 1, n))
 	}
-	// Memory, pages and the agent's process are grown by the first, which counts for nobody.
+	// The first run is not measured: it grows the heap, the database pages and the agent's
+	// process.
 	if err := pg.loader().runAll(ctx, "wide", status.RunSucceeded, 1, true); err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped measures so many runs of a workflow that has the name of the row.
+// shaped measures several runs of a workflow whose name is the name of the row.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {
@@ -100,7 +104,8 @@ func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject
 	}}
 }
 
-// runAll takes runs of a workflow to their end, all at once or one after the other.
+// runAll starts runs of a workflow, all at once or one after the other, and waits for their
+// ends.
 func (r loader) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
 		for range runs {
@@ -119,9 +124,9 @@ func (r loader) runAll(ctx context.Context, workflow string, end status.RunState
 	return errors.Join(failed...)
 }
 
-// shapesSource returns the workflows of all shapes. The large ones make so many calls.
-// Each workflow has a file of its own, because one takes more than half of the size that
-// a file may have.
+// shapesSource returns the workflows of all shapes. `large` is the number of calls in the
+// large ones. Each workflow has a file of its own, because one takes more than half of the
+// allowed size of a file.
 func shapesSource(large int) fs.FS {
 	files := fstest.MapFS{"agent.hcl": {Data: []byte(`agent "mock" {
   circuit_breaker { trip_after = 1000000000 }
@@ -137,7 +142,8 @@ func shapesSource(large int) fs.FS {
 	return files
 }
 
-// head begins a workflow whose runs take what the others of the benchmark take.
+// head is the beginning of a workflow. Its runs take the same variables as the other
+// workflows of the benchmark.
 const head = `workflow %q {
   deadline = "2h"
   variable "value" { type = string }
@@ -183,12 +189,12 @@ func tried(b *strings.Builder, name string, calls int) {
 `, name, calls)
 }
 
-// sagaCalls is how many calls a run of the workflow undone makes: four forward,
-// three back.
+// sagaCalls is the number of calls in a run of the workflow undone: four forward, and three
+// to undo.
 const sagaCalls = 7
 
-// saga measures runs that turn back: the fourth of five steps fails, and three
-// are undone.
+// saga measures runs that are undone: the fourth of five steps fails, and the three steps
+// before it are undone.
 func (l runLab) saga(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A runLab measures runs: steps per second, times of single runs, kinds of workflows.
+// A runLab has the measurements of runs: steps per second, times of single runs, kinds of
+// workflows.
 type runLab struct{ *lab }
 
 // A subject is one thing that is measured in every round.
@@ -22,8 +23,7 @@ type subject struct {
 	measure func(ctx context.Context, round int) error
 }
 
-// steps measures the engine at work, in turn with pgbench and the naive mode, all in
-// turn.
+// steps measures the engine on each store, pgbench and the naive mode, in turn.
 func (l runLab) steps(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -61,9 +61,9 @@ func (l runLab) steps(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTurn measures all subjects, round after round. A vacuum and a checkpoint come before
-// each measurement. So no subject pays for work that another one has left, and each pays
-// the same for full-page writes after a checkpoint.
+// inTurn measures all subjects, round after round. Before each measurement it vacuums and
+// makes a checkpoint. So no subject pays for the cleaning up after another one. And each
+// pays the same for the full-page writes after a checkpoint.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	return nil
 }
 
-// yardstick makes the table of single-row updates, and warms it.
+// yardstick makes a database and the table of the single-row updates.
 func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {
@@ -148,7 +148,8 @@ func (l runLab) start(ctx context.Context, s setup, closing *closers) (*running,
 	return r, nil
 }
 
-// pgbenchAt is the yardstick with so many clients, warmed up like an engine.
+// pgbenchAt returns the subject that measures the yardstick with a number of clients, after
+// a warm-up.
 func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
@@ -166,7 +167,8 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 { // else connecting took nearly all of it
+		// Otherwise the connecting took nearly all of the CPU time.
+		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}
 		l.tell("round %d: %s: %.0f commits/s", round+1, row, rate)
@@ -174,13 +176,15 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	}}
 }
 
-// engineAt is an engine with so many runs of five steps in flight.
+// engineAt returns the subject that measures an engine with a number of runs in flight.
+// Each run has five steps.
 func (l runLab) engineAt(name string, r *running, inFlight int) subject {
 	return l.loaded(fmt.Sprintf("%s/%d", name, inFlight), r, name == "postgres" && inFlight == 256, steps,
 		load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 }
 
-// loaded is an engine under a load, of which each run makes so many calls.
+// loaded returns the subject that measures an engine under a load. calls is the number of
+// calls in each run.
 func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
 	return subject{row, func(ctx context.Context, round int) error {
 		var res result
@@ -200,7 +204,7 @@ func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load
 	}}
 }
 
-// closers are closed in the order opposite to that in which they were added.
+// closers holds functions that clean up. close calls them in reverse order.
 type closers struct{ all []func() error }
 
 func (c *closers) add(fn func() error) { c.all = append(c.all, fn) }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A table prints rows as they come; it keeps the first error.
+// A table prints rows immediately and keeps the first error.
 type table struct {
 	w   io.Writer
 	err error
@@ -20,7 +20,7 @@ func (t *table) say(format string, args ...any) {
 	}
 }
 
-// scans prints a Supervisor's pass next to no finished runs, and next to many.
+// scans prints the times of a Supervisor's pass, without finished runs and with many.
 func (t *table) scans(found [2]scan, finished int) {
 	const columns = "%-22s %10s %10s %10s %10s %9s"
 	t.say("")
@@ -57,10 +57,10 @@ func (t *table) takeovers(rounds []takeover, n, finished int) {
 	t.say("CPU: of the engine or psql and of the whole server, who share the CPUs.")
 }
 
-// ratio is a to b.
+// ratio returns a divided by b.
 func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
 
-// count writes a number with commas.
+// count writes a number with commas between the thousands.
 func count(n int) string {
 	s := fmt.Sprint(n)
 	for at := len(s) - 3; at > 0; at -= 3 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// cell is a median as the tables show it; "-" where there is none.
+// cell returns a median in the form that the tables print; "-" if there is no figure.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {
@@ -15,7 +15,7 @@ func cell(b *book, row, name, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// ratioCell is the ratio of a number of two rows.
+// ratioCell returns the ratio of a number of two rows, in the form that the tables print.
 func ratioCell(b *book, row, to, name, toName string) string {
 	v, ok := b.ratio(row, to, name, toName)
 	if !ok {
@@ -24,7 +24,7 @@ func ratioCell(b *book, row, to, name, toName string) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// steps prints the engine's rows next to the yardsticks.
+// steps prints the engine's rows next to the rows that they are compared with.
 func (t *table) steps(b *book, p plan, yard string) {
 	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s %10s"
 	t.say("")
@@ -56,7 +56,7 @@ func (t *table) steps(b *book, p plan, yard string) {
 	t.say("by CPU: the CPU time of a commit of pgbench with 64 clients, pgbench's own included and connecting not, to that of a step by all processes.")
 }
 
-// saga prints runs that turn back.
+// saga prints the figures of runs that are undone.
 func (t *table) saga(b *book) {
 	const columns = "%-28s %8s %9s %8s %8s %8s %9s %8s"
 	t.say("")
@@ -72,7 +72,7 @@ func (t *table) saga(b *book) {
 	t.say("The fourth of %d steps fails for good and three are undone: %d calls; commits and log are for each of them.", steps, sagaCalls)
 }
 
-// calls prints calls of an agent, batched and not.
+// calls prints the figures of an agent's calls, batched and unary.
 func (t *table) calls(b *book) {
 	const columns = "%-20s %10s %10s %10s %16s %16s"
 	t.say("")
@@ -87,7 +87,7 @@ func (t *table) calls(b *book) {
 	t.say("Through the engine's pool with its breaker and TLS, so many callers at once, %d bytes both ways.", payload)
 }
 
-// shapes prints large runs next to small ones.
+// shapes prints the figures of large runs next to those of small ones.
 func (t *table) shapes(b *book, p plan) {
 	const columns = "%-36s %9s %9s %9s %9s %9s %8s"
 	t.say("")
@@ -105,7 +105,7 @@ func (t *table) shapes(b *book, p plan) {
 	t.say("Instances are called at once, steps and attempts one after the other; an attempt fails and is followed by a pause of 1 ms.")
 }
 
-// long prints five minutes.
+// long prints the figures of the five minutes.
 func (t *table) long(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %8s %10s %8s %9s %9s %9s %9s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %", "engine µs", "agent µs", "server µs", "log B")
@@ -124,7 +124,7 @@ func (t *table) long(b *book, p plan) {
 		cell(b, "long/256", "autovacuums", "%.0f"), cell(b, "long/256", "p50", "%.1f"), cell(b, "long/256", "p99", "%.1f"), cell(b, "long/256", "log/step", "%.0f"))
 }
 
-// queue prints a long queue.
+// queue prints the figures of a long queue.
 func (t *table) queue(b *book) {
 	t.say("")
 	t.say("%-36s %10s %10s", "a queue of "+cell(b, "queue", "runs", "%.0f")+" runs", "runs/s", "steps/s")
@@ -134,7 +134,7 @@ func (t *table) queue(b *book) {
 	t.say("submit: EnqueueAll of 10,000 at a time; the first of them and the last. claim: by one engine that finds the queue, with a real agent, then with agents that never answer.")
 }
 
-// memory prints what an engine keeps.
+// memory prints the memory that an engine uses for an open run.
 func (t *table) memory(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %12s %16s", "memory of each open run", "bytes", "goroutines")
@@ -144,7 +144,7 @@ func (t *table) memory(b *book, p plan) {
 	t.say("Heap and stacks of the engine with %s runs, less what it had before, for each. In flight: a call of a real agent is under way.", count(p.kept))
 }
 
-// cold prints starts of the binary.
+// cold prints the times of starts of the binary.
 func (t *table) cold(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %16s %16s", "engine apply, cold", "first step ms", "end ms")
@@ -154,7 +154,7 @@ func (t *table) cold(b *book, p plan) {
 	t.say("Medians of %d, from the start of the process to the start of the first of %d steps, which has committed twice by then, and to the end of the process.", p.colds, steps)
 }
 
-// idle prints what an idle engine asks.
+// idle prints how many statements an idle engine sends.
 func (t *table) idle(b *book, took time.Duration) {
 	t.say("")
 	t.say("idle engine: %s statements a minute, and %s empty ones of the connection that listens, over %s",

@@ -15,16 +15,16 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A takeover is what one round found.
+// A takeover holds the figures of one round.
 type takeover struct {
 	psql, took       time.Duration
-	psqlCPU, tookCPU time.Duration // of everybody who takes part; 0 = not known
+	psqlCPU, tookCPU time.Duration // CPU time of all processes that take part; 0 = not known
 }
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
-// takeovers makes n runs in flight, and has one engine after the other take them
-// over from one that is dead. psql reads the same rows before each.
+// takeovers makes n runs in flight. In each round another engine takes them over from an
+// engine that is dead. Before each round psql reads the same rows.
 func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
 	psql, err := findTool(ctx, d, "psql")
 	if err != nil {
@@ -54,9 +54,9 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 	return out, nil
 }
 
-// takeOver starts an engine and measures how long it takes until every run is
-// its own and decided: each would be sent if its agent had room. It returns the
-// engine's number, which is dead by then.
+// takeOver starts an engine and measures how long it takes until the engine owns every run
+// and has made its next decision. At that point each call would be sent if its agent had a
+// free slot. takeOver returns the number of the engine, which is dead by then.
 func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))
@@ -81,7 +81,8 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	if err := <-ended; !errors.Is(err, engine.ErrStopping) {
 		return 0, 0, fmt.Errorf("takeover: stop the engine: %w", err)
 	}
-	if err := d.store.Leave(ctx, owner); err != nil { // nobody has to wait for its lease
+	// So that the next engine does not wait for the end of its lease.
+	if err := d.store.Leave(ctx, owner); err != nil {
 		return 0, 0, fmt.Errorf("takeover: %w", err)
 	}
 	var have int
@@ -94,14 +95,14 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	return owner, took, nil
 }
 
-// passes waits until an engine has told that it took so many runs over.
+// passes waits until an engine has reported the takeover of a number of runs.
 type passes struct {
 	engine.NoObserver
 	left atomic.Int64
 	all  chan struct{}
 }
 
-// Pass counts what was taken.
+// Pass counts the runs that the engine has taken over.
 func (p *passes) Pass(s engine.PassStats) {
 	if n := int64(s.Taken); n > 0 {
 		if left := p.left.Add(-n); left <= 0 && left+n > 0 {
@@ -110,33 +111,33 @@ func (p *passes) Pass(s engine.PassStats) {
 	}
 }
 
-// silent stands for agents that are not asked anything: none has room.
+// silent is an Invoker that is never called, because its agents have no free slot.
 type silent struct{}
 
-// Invoke refuses, since no slot was ever granted.
+// Invoke refuses the call: no slot was ever granted.
 func (silent) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{}, &invoke.Deferred{Why: "no agent has room"}
 }
 
-// occupied is a Capacity of agents that have no room.
+// occupied is a Capacity of agents that never have a free slot.
 type occupied struct{}
 
-// Slot says that nothing may start.
+// Slot reports that no call may start.
 func (occupied) Slot(invoke.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
 
-// Reserve reports that there is nothing to be had.
+// Reserve reports that no slot is free.
 func (occupied) Reserve(invoke.AgentSpec, int) bool { return false }
 
-// Release takes nothing back.
+// Release does nothing, because no slot is ever reserved.
 func (occupied) Release(invoke.AgentSpec, int) {}
 
-// OnFree never calls.
+// OnFree never calls the function, because no slot ever becomes free.
 func (occupied) OnFree(func(key string)) {}
 
-// recovery measures the scan and the takeover, in databases of their own. The
-// runs that are taken over stand next to the finished ones.
+// recovery measures the scan and the takeover in databases of their own. The runs for the
+// takeover are in the database with the finished runs.
 func (l historyLab) recovery(ctx context.Context) (err error) {
-	var closing closers // in the end: passes alternate between the two
+	var closing closers // both databases are closed at the end, because passes alternate between them
 	defer func() { err = errors.Join(err, closing.close()) }()
 	var scenes [2]*scene
 	for i, finished := range []int{0, l.p.finished} {

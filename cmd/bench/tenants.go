@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	greedyTenants = 3 // workflows of the worst kind
-	greedyRuns    = 4 // runs of each that are in flight
+	greedyTenants = 3 // workflows that use as much computing time as they may
+	greedyRuns    = 4 // runs in flight of each greedy workflow
 )
 
-// tenants measures what a run of one workflow takes while the engine has nothing else
-// to do, and while three other workflows take all the computing time that they may.
+// tenants measures how long a run of one workflow takes: first on an idle engine, then
+// while three other workflows use as much computing time as they may.
 func (l runLab) tenants(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -88,7 +88,7 @@ func (r loader) greedy(ctx context.Context, workflows []string) (stop func() err
 
 // tenantsSource returns the workflows. A quiet run has as many steps as the other runs of
 // the benchmark. Each step of a greedy run evaluates an expression whose cost is near the
-// limit. A hog's step is a program that spins in four processes for a second.
+// limit. A step of a hog is a program that computes in four processes for a second.
 func tenantsSource() fs.FS {
 	var b strings.Builder
 	b.WriteString(`agent "mock" {
@@ -129,7 +129,7 @@ locals {
 	return fstest.MapFS{"tenants.hcl": {Data: []byte(b.String())}}
 }
 
-// tenants prints what greedy workflows cost a quiet one.
+// tenants prints how much slower greedy workflows make a quiet one.
 func (t *table) tenants(b *book) {
 	const columns = "%-28s %9s %9s %9s"
 	t.say("")

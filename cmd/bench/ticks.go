@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// ticks say what all CPUs of the machine have done since it started.
+// ticks hold the time that all CPUs of the machine together have spent since its start, in
+// ticks of /proc/stat.
 type ticks struct{ all, idle, stolen float64 }
 
-// The fields behind "cpu" that matter.
+// Indexes of the fields after "cpu" in /proc/stat.
 const (
 	statIdle   = 3
-	statWait   = 4 // for a disk: idle, too
-	statStolen = 7 // by the host, for its other guests
-	statGuest  = 8 // from here on contained in what stands before
+	statWait   = 4 // waiting for a disk, which is idle time, too
+	statStolen = 7 // taken by the host for its other guests
+	statGuest  = 8 // this field and the later ones are already included in earlier ones
 )
 
-// readTicks reads them from /proc/stat.
+// readTicks reads the ticks from /proc/stat.
 func readTicks() (m ticks, err error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -49,8 +50,8 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since returns which part of the CPU was idle and which was stolen by the host
-// since an earlier time, in percent.
+// since returns the percentages of the CPU time since `before` that were idle and that the
+// host has taken.
 func (m ticks) since(before ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {

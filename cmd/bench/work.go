@@ -18,20 +18,20 @@ var source embed.FS
 // steps is the number of steps of the workflows five and undone.
 const steps = 5
 
-// payload is what the steps hand on, in bytes.
+// payload is the size of the value that each step passes on, in bytes.
 const payload = 100
 
-// A work is what is run, and where its agent is.
+// A work holds the workflows of the benchmark and the place of their agent.
 type work struct {
 	def     *dsl.Definition
-	vars    dsl.Value // of each of its workflows
+	vars    dsl.Value // variables for the runs of all its workflows
 	catalog *agents.Catalog
 }
 
-// value is what the runs are submitted with, as JSON.
+// value returns the value with which runs are submitted, as JSON.
 func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
 
-// link prepares the workflows against the agent in a directory.
+// link prepares the workflows with the agent in a directory.
 func link(ctx context.Context, dir string) (*work, error) {
 	catalog := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}})
 	w, err := linkSource(ctx, catalog, source, "five")
@@ -41,7 +41,7 @@ func link(ctx context.Context, dir string) (*work, error) {
 	return w, nil
 }
 
-// linkSource prepares workflows that all take the variables of one of them.
+// linkSource prepares workflows. All take the same variables as the workflow named by one.
 func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
 	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
@@ -57,7 +57,7 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind links workflows against the agents that find returns.
+// bind links workflows with the agents that find returns.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

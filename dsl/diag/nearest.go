@@ -24,7 +24,7 @@ func Nearest(name string, candidates []string) string {
 	}
 	if best == "" {
 		for _, c := range sorted { // a part of the right word is a near miss too
-			if len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
+			if c != name && len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
 				return c
 			}
 		}

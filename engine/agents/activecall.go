@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
@@ -12,45 +11,9 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// An activeCall is one call on its way through limit, breaker and process. It begins when
-// the engine asks for the call, and ends when the pool does not wait for the agent's
-// answer any more. Pool.work counts it that long. A goroutine waits for it only if no
-// process is ready.
-type activeCall struct {
-	agent   *agent
-	call    invoke.Call
-	done    func(sdk.Reply, error)
-	verdict func(error) // the breaker's; nil = it was not asked
-	tag     callTag
-
-	before, after *activeCall // on its page in agent.book; protected by the book's mu
-
-	// Protected by agent.mu.
-	life      *life // the process that has the call
-	counted   bool  // in life.calls
-	listening bool  // in life.listening
-
-	// Of a call whose ctx is watched; protected by agent.mu.
-	ctx        context.Context
-	prev, next *activeCall // in agent.watched
-
-	mu      sync.Mutex // protects following fields
-	over    bool       // done was called, or will be
-	stopped bool       // the answer is not wanted any more
-	sent    bool       // it was given to a process, which may have sent it
-	search  context.CancelFunc
-	ongoing *plugin.Ongoing
-	// sendings counts how often it was given to a process: again where the one
-	// before turned out to have ended.
-	sendings int
-
-	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // protected by telling: it is not called any more
-}
-
 var _ invoke.Started = (*activeCall)(nil)
 
-// start makes the call or defers it.
+// start makes the call, or defers it.
 func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
@@ -66,10 +29,10 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	a.watchLocked(f) // the one that cuts the call off knows its verdict
+	a.watchLocked(f) // if ctx ends, the breaker's verdict is already set
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
-		f.cut(ctx.Err()) // its end may have been dealt with before this call was among the watched
+		f.cut(ctx.Err()) // ctx may have ended before this call was added to the watched calls
 	}
 	if err != nil {
 		f.land(sdk.Reply{}, err)
@@ -78,7 +41,7 @@ func (f *activeCall) start() {
 	f.route()
 }
 
-// route gives the call to a process, at once where one is ready.
+// route gives the call to a process. It does so at once if a process is ready.
 func (f *activeCall) route() {
 	a, now := f.agent, time.Now()
 	left := f.call.Request.TimeLeft(now)
@@ -125,7 +88,7 @@ func (f *activeCall) await(left time.Duration) {
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
-	if f.over { // it was cut off
+	if f.over { // the call was cut off
 		f.mu.Unlock()
 		f.leave()
 		f.agent.pool.work.Done()
@@ -135,15 +98,19 @@ func (f *activeCall) send() {
 	f.sendings++
 	mine := f.sendings
 	f.mu.Unlock()
-	f.agent.book.begin(f)
+	f.booked = bookedCall{knownCall: knownCall{
+		tag: callTag{f.call.Request.Run, f.call.Request.Step, f.call.Request.Attempt},
+		run: f.call.Run, scrub: f.call.Scrub, secrets: f.call.Secrets, process: f.life.number(),
+	}}
+	f.agent.book.begin(&f.booked)
 	o := plugin.CallOptions{OnExpired: f.expired, OnLate: f.call.OnLate}
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// What becomes of the call decides itself by its complete-by, Stop and cut.
+	// The call ends by its complete-by, by Stop or by cut, so it needs no ctx.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
-	if f.sendings == mine { // else it was answered at once, and sent again
+	if f.sendings == mine { // otherwise it has already been answered and sent again
 		f.ongoing = ongoing
 	}
 	unwanted := f.stopped
@@ -153,19 +120,8 @@ func (f *activeCall) send() {
 	}
 }
 
-// Stop tells the agent that the answer is not wanted any more.
-func (f *activeCall) Stop() {
-	f.mu.Lock()
-	f.stopped = true
-	ongoing := f.ongoing
-	f.mu.Unlock()
-	if ongoing != nil {
-		ongoing.Cancel()
-	}
-}
-
-// cut ends the call here. Its agent is told, and still counts it until it answers
-// or complete-by passes.
+// cut ends the call for its caller. The agent is asked to stop. The process still counts
+// the call until the agent answers or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -181,15 +137,15 @@ func (f *activeCall) cut(why error) {
 	}
 }
 
-// expired is called when complete-by passes without an answer. It returns for
-// how long one is listened for.
+// expired is called when complete-by passes without an answer. It returns for how long a
+// late answer is waited for.
 func (f *activeCall) expired() time.Duration {
 	listen := f.life.expires(f)
 	f.finish(sdk.Reply{}, fmt.Errorf("agent %s did not answer: %w", f.agent.spec.Name, context.DeadlineExceeded))
 	return listen
 }
 
-// answered is called when the process is done with the call.
+// answered is called when the process has finished the call.
 func (f *activeCall) answered(reply sdk.Reply, err error) {
 	a := f.agent
 	a.mu.Lock()
@@ -200,10 +156,11 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) { // it has ended
+	// With these errors the process has ended.
+	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
-	a.book.end(f, last)
+	a.book.end(&f.booked, last)
 	switch {
 	case errors.Is(err, plugin.ErrNotSent):
 		if errors.Is(err, plugin.ErrExited) && f.again() {
@@ -211,7 +168,7 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 		}
 		err = notSent(err)
 	case errors.Is(err, context.Canceled):
-		// Told to stop, and gone before it said what it had done.
+		// The agent was asked to stop, and ended before it reported its outcome.
 		reply, err = sdk.Reply{
 			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
 			Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
@@ -220,8 +177,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.land(reply, err)
 }
 
-// again tries another process, as it is certain that this one has not seen the
-// call. It reports false if nobody wants that.
+// again tries another process, because it is certain that this one has not received the
+// call. It reports false if the call has ended meanwhile.
 func (f *activeCall) again() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,18 +186,18 @@ func (f *activeCall) again() bool {
 		return false
 	}
 	f.sent, f.ongoing = false, nil
-	go f.route() // the caller may be the one who would have to listen
+	go f.route() // on another goroutine: the caller may be the goroutine that receives answers
 	return true
 }
 
-// land ends a call that no process has, or has any more.
+// land ends a call that no process has any more.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
 }
 
-// finish settles the call with breaker and limit and tells its maker, unless
-// that was done before.
+// finish reports the outcome to the breaker, the limit and the caller. It does so only
+// once.
 func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.mu.Lock()
 	if f.over {
@@ -267,7 +224,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.done(reply, err)
 }
 
-// fail tells the maker of a call that was not even counted.
+// fail reports an error for a call that was not counted yet.
 func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true
@@ -275,7 +232,7 @@ func (f *activeCall) fail(err error) {
 	f.done(sdk.Reply{}, err)
 }
 
-// leave ends what the process counts of the call.
+// leave ends the counting of the call at its process.
 func (f *activeCall) leave() {
 	f.agent.mu.Lock()
 	defer f.agent.mu.Unlock()
@@ -294,7 +251,7 @@ func (f *activeCall) leaveLocked(now time.Time) {
 	}
 }
 
-// progress passes a sign of life on while the call runs.
+// progress passes on a sign of life while the call runs.
 func (f *activeCall) progress(ev sdk.Event) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -307,8 +264,44 @@ func (f *activeCall) progress(ev sdk.Event) {
 	case sdk.Checkpoint:
 		blob := ev.Blob
 		if blob == nil {
-			blob = []byte{} // nil would be a heartbeat
+			blob = []byte{} // nil would mean a heartbeat
 		}
 		f.call.OnProgress(invoke.Progress{Number: int(ev.Number), Blob: blob})
 	}
+}
+
+// expires records that the process did not answer a call in time. It drains the process if
+// that happened many times in a row while another process of the agent answered: then the
+// remote service is not the reason (S69). It returns for how long a late answer is waited
+// for.
+func (l *life) expires(f *activeCall) time.Duration {
+	a := l.instance.agent
+	a.mu.Lock()
+	if !f.counted { // the answer came at the same time and was handled first
+		a.mu.Unlock()
+		return 0
+	}
+	now := time.Now()
+	f.leaveLocked(now)
+	if l.expired++; l.expired == 1 {
+		l.since = now
+	}
+	slow := false
+	if limit := a.pool.opts.SlowAfter; limit > 0 && l.expired >= limit {
+		for _, other := range a.instances {
+			o := other.life
+			slow = slow || o != l && o.takesLocked() && o.expired == 0 && o.answered.After(l.since)
+		}
+	}
+	listen := time.Duration(0)
+	if l.listening < maxListening {
+		l.listening++
+		f.listening = true
+		listen = listenFor
+	}
+	a.mu.Unlock()
+	if slow {
+		l.drain("it does not answer in time while others do")
+	}
+	return listen
 }

@@ -1,39 +1,13 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
-
-// unlimited stands for the slots of an agent without max_concurrency.
-const unlimited = 1 << 30
-
-// An agent is what the calls of one AgentSpec.Key share: processes, limit and
-// breaker.
-type agent struct {
-	pool    *Pool
-	spec    invoke.AgentSpec
-	breaker *breaker
-	book    callBook
-	births  atomic.Int64 // how many processes were to be started
-
-	mu        sync.Mutex // protects following fields, and those of instances and lives
-	reserved  int        // slots that the scheduler holds
-	calls     int        // calls under way
-	lastCall  time.Time  // when the last one began or ended, or a process started
-	instances []*instance
-	watched   *activeCall   // calls that the end of their ctx cuts off
-	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
-}
 
 func newAgent(p *Pool, spec invoke.AgentSpec) *agent {
 	a := &agent{pool: p, spec: spec, changed: make(chan struct{})}
@@ -49,79 +23,7 @@ func newAgent(p *Pool, spec invoke.AgentSpec) *agent {
 	return a
 }
 
-// slot says what the agent can take now.
-func (a *agent) slot() machine.Slot {
-	room, until, limited := a.breaker.room()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.slotLocked(room, until, limited)
-}
-
-func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot {
-	if limited && !until.IsZero() {
-		return machine.Slot{Until: until, Why: "circuit open"}
-	}
-	if a.idleLocked() {
-		if a.pool.crowd.full(a) {
-			a.pool.wantRoom()
-			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
-		}
-		if until, why := a.downLocked(time.Now()); why != nil {
-			return machine.Slot{Until: until, Why: why.Error()}
-		}
-	}
-	free := unlimited
-	if a.spec.MaxConcurrency > 0 {
-		free = max(0, a.spec.MaxConcurrency-max(a.reserved, a.calls))
-	}
-	why := "full"
-	if limited {
-		waiting := max(0, a.reserved-a.calls) // reserved, not yet known to the breaker
-		if probes := max(0, room-waiting); probes < free {
-			free, why = probes, "circuit half-open, probe under way"
-		}
-	}
-	if free > 0 {
-		why = ""
-	}
-	return machine.Slot{Free: free, Why: why}
-}
-
-func (a *agent) reserve(n int) bool {
-	room, until, limited := a.breaker.room()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.slotLocked(room, until, limited).Free < n {
-		return false
-	}
-	a.reserved += n
-	return true
-}
-
-func (a *agent) release(n int) {
-	a.mu.Lock()
-	a.reserved = max(0, a.reserved-n)
-	a.mu.Unlock()
-	a.freed()
-}
-
-// freed is free after a call or a reservation: where neither the agent block nor
-// the breaker limits calls nobody waits for that.
-func (a *agent) freed() {
-	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
-		a.free()
-	}
-	a.pool.wantRoom()
-}
-
-// free tells those who wait for a slot, if there is one.
-func (a *agent) free() {
-	if a.slot().Free > 0 {
-		a.pool.free(a.spec.Key)
-	}
-}
-
-// notSent makes a Deferred of what kept a call from being sent.
+// notSent returns a *Deferred for the reason why a call was not sent.
 func notSent(err error) error {
 	var down *downError
 	switch {
@@ -135,7 +37,7 @@ func notSent(err error) error {
 	return &invoke.Deferred{Why: err.Error()}
 }
 
-// A downError says that no process can be started before a time.
+// A downError says that no process can be started before a certain time.
 type downError struct {
 	until time.Time
 	err   error
@@ -144,14 +46,13 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how often a process is started that ends before it is ready,
-// until the agent counts as one that cannot be called here.
+// startTries is how many times a process that ends before it is ready is started again,
+// before check reports that the agent cannot be called here.
 const startTries = 5
 
-// check starts a process if none is ready, also after failed starts. A process
-// that dies at its start says nothing about the agent, and still less about the
-// run for which it was started: a person may have killed it, or the machine was
-// out of memory. So another one is started at once.
+// check starts a process if none is ready, even after failed starts. If a process ends
+// during its start, that says nothing about the agent or the run: a person may have killed
+// the process, or the machine had no memory left. So check starts another process at once.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -165,7 +66,7 @@ func (a *agent) check(ctx context.Context) error {
 		case !errors.As(err, &down):
 			return err
 		case errors.As(down.err, new(*crowdedError)):
-			return nil // it is not the agent that is missing
+			return nil // the agent itself is not missing
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}
@@ -178,9 +79,9 @@ func diedAtStart(err error) bool {
 	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
-// readyLocked returns the ready process with the fewest calls, and counts a call
-// of it; nil if none is ready. It starts those that are not running; at once also
-// forgets the pause after earlier failures.
+// readyLocked returns the ready process with the fewest calls, and counts one more call of
+// it. It returns nil if none is ready. It starts processes that are not running. atOnce
+// means that it ignores the pause after earlier failures.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -195,8 +96,8 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	return l, nil
 }
 
-// acquire returns what readyLocked does, and waits for a process where none is
-// ready. Returns *downError, ctx's error or errClosed.
+// acquire returns the result of readyLocked. If no process is ready, it waits for one. It
+// returns a *downError, ctx's error or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()
@@ -223,39 +124,42 @@ func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	}
 }
 
-// leastBusyLocked returns the healthy process with the most free capacity (S33,
-// S69, S70), or nil.
-func (a *agent) leastBusyLocked() *life {
-	var best *life
-	for _, i := range a.instances {
-		if i.life.takesLocked() && (best == nil || i.life.calls < best.calls) {
-			best = i.life
+// watchLocked adds a call to the list of calls that are cut off when their ctx ends.
+func (a *agent) watchLocked(f *activeCall) {
+	if f.ctx == nil {
+		return
+	}
+	if f.next = a.watched; f.next != nil {
+		f.next.prev = f
+	}
+	a.watched = f
+}
+
+// unwatchLocked removes a call from the list.
+func (a *agent) unwatchLocked(f *activeCall) {
+	if f.ctx == nil {
+		return
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	}
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		a.watched = f.next
+	}
+	f.ctx, f.prev, f.next = nil, nil, nil
+}
+
+// watchedBy returns the calls with a ctx, which is identified by its Done channel.
+func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*activeCall
+	for f := a.watched; f != nil; f = f.next {
+		if f.ctx.Done() == done {
+			list = append(list, f)
 		}
 	}
-	return best
-}
-
-// idleLocked reports whether no process is there or about to be.
-func (a *agent) idleLocked() bool {
-	return !slices.ContainsFunc(a.instances, func(i *instance) bool { return i.state != stateIdle })
-}
-
-// downLocked says why no process is there or about to be, and until when; the
-// error is nil otherwise.
-func (a *agent) downLocked(now time.Time) (time.Time, error) {
-	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
-	for _, i := range a.instances {
-		if i.state != stateIdle || !now.Before(i.notBefore) {
-			return time.Time{}, nil
-		}
-	}
-	return first.notBefore, cmp.Or(first.why, errNoReason)
-}
-
-var errNoReason = errors.New("the agent's process has ended")
-
-// changedLocked wakes those who wait for a process.
-func (a *agent) changedLocked() {
-	close(a.changed)
-	a.changed = make(chan struct{})
+	return list
 }

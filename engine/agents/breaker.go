@@ -13,30 +13,31 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// defaultCooldown is used where a definition gives none.
+// defaultCooldown is the cooldown if a definition states none.
 const defaultCooldown = 30 * time.Second
 
-// windowBuckets is how many parts a window forgets its counts in.
+// windowBuckets is the number of parts of a window; the counts of a part are forgotten
+// together.
 const windowBuckets = 10
 
-// A breaker keeps calls from an agent that does not work (S34). What it holds
-// back was not sent and spends no attempt.
+// A breaker stops calls to an agent that does not work (S34). A call that it stops was not
+// sent and does not count as an attempt.
 type breaker struct {
 	cb       *gobreaker.TwoStepCircuitBreaker[struct{}]
 	cooldown time.Duration
 	probes   int
-	changed  func(transition) // called without locks held, one at a time
+	changed  func(transition) // called without locks held, one call at a time
 	spawn    func(fn func()) bool
 
-	limits atomic.Bool // it is not closed
-	news   atomic.Bool // pending is not empty
+	limits atomic.Bool // true unless the breaker is closed
+	news   atomic.Bool // true if pending is not empty
 
 	mu       sync.Mutex // protects following fields
-	until    time.Time  // next probe, while open
-	failures int        // that opened it
+	until    time.Time  // time of the next probe, while the breaker is open
+	failures int        // number of failures that opened it
 	pending  []transition
 	telling  bool
-	timer    *time.Timer // ends the cooldown, while open
+	timer    *time.Timer // fires at the end of the cooldown, while the breaker is open
 	closed   bool
 }
 
@@ -46,19 +47,19 @@ type transition struct {
 	until    time.Time
 }
 
-// What a call says about its agent, for gobreaker.
+// Verdicts of a call about its agent, for gobreaker.
 var (
 	errBroken   = errors.New("the agent does not work")
 	errExcluded = errors.New("says nothing about the agent")
 )
 
-// newBreaker makes a closed breaker. spawn runs a function in a goroutine.
+// newBreaker returns a closed breaker. spawn runs a function in a goroutine.
 func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func(fn func()) bool) *breaker {
 	b := &breaker{cooldown: s.Cooldown, probes: max(1, s.Probes), changed: changed, spawn: spawn}
 	if b.cooldown <= 0 {
 		b.cooldown = defaultCooldown
 	}
-	var failures int // of the counts that tripped; guarded by gobreaker's own lock
+	var failures int // number of failures that opened the breaker; protected by gobreaker's own lock
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         name,
 		MaxRequests:  uint32(b.probes),
@@ -78,7 +79,7 @@ func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func
 		IsExcluded: func(err error) bool { return errors.Is(err, errExcluded) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.note(circuit(from), circuit(to), failures)
-			failures = 1 // what opens a half-open breaker again
+			failures = 1 // one failure opens a half-open breaker again
 		},
 	})
 	return b
@@ -94,7 +95,8 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note keeps a change of state until it can be told: gobreaker holds its lock.
+// note stores a change of state. The change is reported later by tell, because gobreaker
+// holds its lock now.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +107,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		b.timer = nil
 	}
 	if to == CircuitOpen {
-		// gobreaker took the time a moment ago, so this is never too early.
+		// gobreaker read the clock a moment ago, so this time is never too early.
 		b.until = time.Now().Add(b.cooldown)
 		b.failures = failures
 		t.until, t.failures = b.until, failures
@@ -118,7 +120,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell passes noted changes on, in order.
+// tell reports the stored changes, in order.
 func (b *breaker) tell() {
 	if !b.news.Load() {
 		return
@@ -126,7 +128,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // the goroutine that tells will tell these, too
+		return // the goroutine that reports now reports these as well
 	}
 	b.telling = true
 	for len(b.pending) > 0 {
@@ -136,14 +138,14 @@ func (b *breaker) tell() {
 		b.changed(t)
 		b.mu.Lock()
 	}
-	b.pending = nil // else its array would stay as long as it ever was
+	b.pending = nil // free the array, which may have become large
 	b.news.Store(false)
 	b.telling = false
 }
 
-// state returns the present state; an open breaker whose cooldown has passed
-// becomes half-open by it. What that changes is told by another goroutine,
-// because the caller may be the one who would have to listen.
+// state returns the present state. If the cooldown of an open breaker has passed, the
+// breaker becomes half-open. Another goroutine reports that change, because this caller may
+// be the receiver of such reports.
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
 	if b.news.Load() {
@@ -152,11 +154,11 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker admits now; limited is false if it
-// does not limit them. until is the next probe of an open one.
+// room returns how many calls the breaker admits now. limited is false if it admits all
+// calls. until is the next probe of an open breaker.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // only a call's end can change it
+		return 0, time.Time{}, false // only the end of a call can change that
 	}
 	switch b.state() {
 	case CircuitOpen:
@@ -170,8 +172,8 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// status returns the state, how many failures it counts and, if it is open, when
-// the next probe is let through.
+// status returns the state, the number of failures and, if the breaker is open, the time of
+// the next probe.
 func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	state = b.state()
 	failures = int(b.cb.Counts().ConsecutiveFailures)
@@ -183,8 +185,8 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// allow asks for leave to make a call, and returns what must be told its verdict,
-// or *Deferred.
+// allow asks whether a call may be made. It returns a function to which the verdict of the
+// call must be given, or a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.tell()
@@ -199,8 +201,8 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict says what a call tells about its agent. Business codes show neither
-// that it works nor that it does not.
+// verdict returns what a call says about its agent. Error codes of the business do not show
+// whether the agent works.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {
@@ -226,7 +228,7 @@ func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	return errBroken
 }
 
-// stop ends the cooldown's timer.
+// stop stops the timer of the cooldown.
 func (b *breaker) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

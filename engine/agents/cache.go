@@ -13,16 +13,16 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// cacheVersion changes whenever what a description holds changes.
+// cacheVersion changes whenever the format of a description changes.
 const cacheVersion = 1
 
-// maxCached is the most bytes a description may have.
+// maxCached is the largest size of a description, in bytes.
 const maxCached = 4 << 20
 
-// A cache keeps descriptions of binaries by checksum, so that a binary is asked
-// once. It only saves time: if it cannot be used, the binary is asked.
+// A cache keeps descriptions of binaries by checksum, so that each binary is asked only
+// once. It only saves time: if the cache cannot be used, the binary is asked again.
 type cache struct {
-	dir    string // "" = nothing is kept
+	dir    string // "" = descriptions are not kept
 	logger *slog.Logger
 }
 
@@ -72,8 +72,8 @@ func (c cache) read(sum string) (cached, error) {
 	return entry, nil
 }
 
-// private refuses a directory that others can write to: what they put there
-// would be believed.
+// private returns an error if other users can write to the directory, because the engine
+// would trust their files.
 func (c cache) private() error {
 	info, err := os.Stat(c.dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c cache) put(sum string, d plugin.Description) {
 	}
 }
 
-// write replaces the file at once, so that nobody reads half of it.
+// write replaces the file atomically, so that no reader sees half of it.
 func (c cache) write(sum string, d plugin.Description) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err

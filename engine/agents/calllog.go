@@ -5,142 +5,30 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A callTag is how the SDK tags what an agent logs while it works on a call.
-type callTag struct {
-	run, step string // public names
-	attempt   int
-}
-
-// A knownCall is a call that an agent recently had.
-type knownCall struct {
-	tag     callTag
-	run     status.RunID
-	scrub   func(string) string
-	secrets []string  // which scrub takes out
-	process int64     // the number of the process that had it
-	last    time.Time // when a printed line counts as printed during the call, at the latest; zero = always
-}
-
-// maxEnded is how many calls are remembered after their end: what an agent logs
-// last may arrive after its reply.
-const maxEnded = 256
-
-// bookPages is how many pages the calls under way are spread over.
-const bookPages = 256
-
-// A callBook knows the calls of an agent by their tags. Only a run whose calls
-// an agent has can it write into the logs of. The zero callBook is ready. Calls
-// come and go by the ten thousand, and few are ever looked for: so they are
-// linked with each other, which takes no memory and little time.
-type callBook struct {
-	mu     sync.Mutex             // protects following fields
-	pages  [bookPages]*activeCall // under way, linked by before and after
-	ended  [maxEnded]knownCall    // a ring
-	oldest int                    // of ended; those before it wrap around
-	hush   hush                   // sensitive strings of calls that have ended
-}
-
-// page is where a call with this tag stands: the ends of names differ mostly, be
-// it those of runs or of one run's instances.
-func (t *callTag) page() int {
-	h := uint(t.attempt)
-	for _, name := range [...]string{t.run, t.step} {
-		for i := max(0, len(name)-6); i < len(name); i++ {
-			h = h*37 + uint(name[i])
-		}
-	}
-	return int(h % bookPages)
-}
-
-func (b *callBook) begin(f *activeCall) {
-	f.tag = callTag{f.call.Request.Run, f.call.Request.Step, f.call.Request.Attempt}
-	page := &b.pages[f.tag.page()]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f.after, *page = *page, f
-	if f.after != nil {
-		f.after.before = f
-	}
-}
-
-// end notes that the call has ended, and up to when the agent's process may still
-// print something about it; zero = for ever, because the process has ended.
-func (b *callBook) end(f *activeCall, last time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f.before != nil {
-		f.before.after = f.after
-	} else {
-		b.pages[f.tag.page()] = f.after
-	}
-	if f.after != nil {
-		f.after.before = f.before
-	}
-	f.before, f.after = nil, nil
-	b.ended[b.oldest] = knownCall{tag: f.tag, run: f.call.Run, scrub: f.call.Scrub, secrets: f.call.Secrets, process: f.life.number(), last: last}
-	b.oldest = (b.oldest + 1) % maxEnded
-	b.hush.add(time.Now(), f.call.Secrets)
-}
-
-// stray returns what takes out of a line what is sensitive in any call, for a line about
-// a call that is not known any more.
-func (b *callBook) stray() func(string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	texts := map[string]bool{}
-	for _, f := range b.pages {
-		for ; f != nil; f = f.after {
-			for _, s := range f.call.Secrets {
-				texts[s] = true
-			}
-		}
-	}
-	return b.hush.redactor(time.Now(), texts)
-}
-
-func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) string, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for f := b.pages[tag.page()]; f != nil; f = f.after {
-		if f.tag == tag {
-			return f.call.Run, f.call.Scrub, true
-		}
-	}
-	for i := range b.ended { // the latest first
-		k := &b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
-		if k.tag == tag && k.tag != (callTag{}) {
-			return k.run, k.scrub, true
-		}
-	}
-	return 0, nil, false
-}
-
-// tagged is the handler of what agents log: what belongs to a call is scrubbed
-// of what that call was told in confidence, and also goes to the sink.
+// tagged is the slog.Handler for the log of an agent. It removes the secrets of a call from
+// a line that belongs to the call, and also passes the line to the sink.
 type tagged struct {
 	next    slog.Handler
 	book    *callBook
-	process int64               // the number of the process that logs; 0 = the engine logs
-	secrets []string            // of the agent's configuration
-	redact  func(string) string // takes them out
-	sink    func(store.LogLine) // nil = nowhere
+	process int64               // number of the process that logs; 0 = the engine logs
+	secrets []string            // secrets of the agent's configuration
+	redact  func(string) string // removes these secrets
+	sink    func(store.LogLine) // nil = there is no sink
 }
 
-// Enabled reports true for every level that the logger or the sink takes; the sink
-// takes all.
+// Enabled reports true for every level that the logger or the sink accepts. The sink
+// accepts all levels.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes the record on to the logger and to the sink.
+// Handle passes a record to the logger and to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -161,8 +49,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
-	// The call's secrets come first. They include those of the configuration, and one
-	// of them may contain one of those.
+	// The call's secrets must be removed first. They include the secrets of the
+	// configuration, and a secret of the call may contain a secret of the configuration.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)
@@ -183,12 +71,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed is the record without what is sensitive.
+// scrubbed returns the record without sensitive values.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "run", "step", "attempt": // ours
+		case "run", "step", "attempt": // attributes of the engine, not of the agent
 		default:
 			a = redactAttr(a, scrub)
 		}
@@ -198,21 +86,21 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs hands attributes on: they are ours, and the sink knows them.
+// WithAttrs passes attributes on. They are the engine's own, and the sink knows them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup hands the group on.
+// WithGroup passes the group on.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
 	return &out
 }
 
-// number reads a number as JSON holds it.
+// number reads a number from JSON.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -223,7 +111,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf is a record as one text: the message and what else it says.
+// lineOf returns a record as one line of text: the message and the attributes.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)
@@ -250,4 +138,24 @@ func levelName(l slog.Level) string {
 		return "warn"
 	}
 	return "error"
+}
+
+// handlePrinted handles a printed line that does not name its call. It keeps the line for
+// every run that it may belong to, and passes it on. A panic is such a line, and a person
+// looks for its reason in the log of the run.
+func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
+	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
+	rec = scrubbed(rec, scrub)
+	if h.sink != nil {
+		message, level := lineOf(rec), levelName(rec.Level)
+		for _, k := range calls {
+			h.sink(store.LogLine{
+				Run: k.run, At: rec.Time, Step: k.tag.step, Attempt: k.tag.attempt, Level: level, Message: message,
+			})
+		}
+	}
+	if !h.next.Enabled(ctx, rec.Level) {
+		return nil
+	}
+	return h.next.Handle(ctx, rec)
 }

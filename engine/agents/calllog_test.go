@@ -5,18 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/status"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // A call is found by its tag while it is under way and for some time after its
 // end, and nobody else's is found in its place.
 func TestCallBook(t *testing.T) {
 	var b callBook
-	flights := make([]*activeCall, 4*bookPages)
+	flights := make([]*bookedCall, 4*bookPages)
 	for i := range flights {
-		flights[i] = &activeCall{call: invoke.Call{Run: status.RunID(i), Request: sdk.Request{Run: fmt.Sprintf("r-%d", i), Step: "pay", Attempt: 1}}}
+		flights[i] = &bookedCall{knownCall: knownCall{run: status.RunID(i), tag: callTag{fmt.Sprintf("r-%d", i), "pay", 1}}}
 		b.begin(flights[i])
 	}
 	found := func(i int) bool {
@@ -38,7 +36,7 @@ func TestCallBook(t *testing.T) {
 	}
 
 	// Two calls with one tag: an attempt that is sent to another process.
-	again := &activeCall{call: flights[7].call}
+	again := &bookedCall{knownCall: flights[7].knownCall}
 	b.begin(again)
 	b.end(flights[7], time.Time{})
 	for i := 100; i < 100+maxEnded; i++ {

@@ -17,53 +17,34 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/sdk/plugin"
-	"github.com/saga-engine/engine/sdk/schema"
 )
-
-// A Binary is an agent's binary, described.
-type Binary struct {
-	Found
-	Checksum string // hex SHA-256
-	Schema   schema.Schema
-	// Unlocked are files of the name in the module's own place that were passed
-	// over, and not run, because no lock file names them.
-	Unlocked []Found
-}
-
-// Pin returns what a definition pins of the binary. One under dev_overrides has
-// no checksum: it may change under a run.
-func (b Binary) Pin() dsl.AgentBinary {
-	pin := dsl.AgentBinary{Schema: b.Schema, Version: b.Version, Checksum: b.Checksum}
-	if b.Source == SourceDev {
-		pin.Checksum = ""
-	}
-	return pin
-}
 
 // A Listed is a binary as lists show it.
 type Listed struct {
 	Binary
-	Shadows []Found // further ones of the name, which it keeps from being used; without Unlocked
-	Err     error   // why it cannot be used; nil = it can
+	// Further binaries of this name, which are not used because of this one; without
+	// Unlocked.
+	Shadows []Found
+	Err     error // why the binary cannot be used; nil = it can be used
 }
 
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *dsl.Lock    // of the module whose own place is searched; nil = it has none
+	Lock     *lock.Lock   // of the module whose own place is searched; nil = it has none
 	CacheDir string       // for descriptions; "" = not cached
 	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
 	Logger   *slog.Logger // nil = nowhere
 }
 
-// A Catalog chooses agents' binaries. The places are searched when it is first
-// used and after Refresh. It is safe for concurrent use.
+// A Catalog chooses the binaries of agents. It searches the directories at the first use
+// and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
-	lock    *dsl.Lock // nil = none
+	lock    *lock.Lock // nil = none
 	cache   cache
 	tempDir string
 	logger  *slog.Logger
@@ -72,39 +53,39 @@ type Catalog struct {
 	searched  bool
 	warned    bool
 	found     []Found
-	err       error // of places that could not be searched
+	err       error // directories that could not be searched
 	described map[string]*description
 }
 
-// description is what one file is, and what it said about itself. The checksum
-// comes first and needs nothing to be run.
+// description holds what is known of one file: its checksum and its description of itself.
+// The checksum comes first, because it can be computed without running the file.
 type description struct {
 	hashOnce sync.Once
-	sum      string // hex SHA-256; "" with hashErr
+	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	asking *asking // protected by Catalog.mu; nil = the file was not asked yet
+	asking *asking // the question to the file; nil = not asked yet; protected by Catalog.mu
 }
 
-// An asking is one question to a file about what it is, for all who want to
-// know. Its end belongs to none of them: it goes on while one of them waits. When
-// the last one has gone it is cancelled and forgotten.
+// An asking is one run of a file that asks for its description. All callers who want to
+// know share it, and none of them owns it. It continues while at least one caller waits.
+// When the last caller has left, it is cancelled and forgotten.
 type asking struct {
 	waiting int // protected by Catalog.mu
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when the answer is there
+	done    chan struct{} // closed when there is an answer
 
-	binary Binary // the answer; to be read after done
+	binary Binary // the answer; may be read after done is closed
 	err    error
 }
 
-// hash returns the file's checksum, without running it.
+// hash returns the checksum of the file. It does not run the file.
 func (d *description) hash(path string) (string, error) {
 	d.hashOnce.Do(func() { d.sum, d.hashErr = checksum(path) })
 	return d.sum, d.hashErr
 }
 
-// NewCatalog makes a Catalog. It reads nothing yet.
+// NewCatalog returns a Catalog. It reads no file yet.
 func NewCatalog(o CatalogOptions) *Catalog {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -115,7 +96,7 @@ func NewCatalog(o CatalogOptions) *Catalog {
 	}
 }
 
-// Refresh makes the next use search the places again.
+// Refresh makes the next use search the directories again.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +104,8 @@ func (c *Catalog) Refresh() {
 	c.described = map[string]*description{}
 }
 
-// all returns what is in the places, and what kept one from being searched.
+// all returns the binaries in the directories. The error says which directories could not
+// be searched.
 func (c *Catalog) all() ([]Found, error) {
 	c.mu.Lock()
 	if !c.searched {
@@ -141,17 +123,17 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent: of the first place that holds
-// one whose version fits the constraint, the newest. constraint is as in
-// "~> 1.2"; "" = any version. An override fits always. A file in the module's own
-// place counts only if the lock file names it; no other is run, not even to ask
-// what it is. Returns *NotFoundError, *VersionError, *UnlockedError, or a
-// *plugin.StartError about the binary.
+// Find returns the binary to use for an agent. It takes the first directory that has a
+// binary whose version meets the constraint, and the newest such version there. A
+// constraint looks like "~> 1.2"; "" = any version. An override always meets it. A file in
+// the module's own directory counts only if the lock file names it. Other files there are
+// not run, not even to ask for their description. Find returns a *NotFoundError,
+// *VersionError, *UnlockedError, or a *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find is Find among the files that counts lets count.
+// find searches like Find, but only files for which counts returns true.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -162,7 +144,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	var unlocked []Found
 	for _, f := range c.named(name) {
 		if best != nil && f.Place != best.Place {
-			break // the first place that has one wins
+			break // the first directory that has one is used
 		}
 		if f.Version != "" && !fits(want, f.Version) {
 			others = append(others, Binary{Found: f})
@@ -175,8 +157,8 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
-			// Not passed over in silence: what would be used instead is not
-			// what the user put there.
+			// This is an error: otherwise a binary would be used that the user did not
+			// intend.
 			return Binary{}, err
 		case f.Source == SourceDev:
 			return b, nil
@@ -198,27 +180,27 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	return Binary{}, c.notFound(name, "")
 }
 
-// Exact returns the binary that a definition is pinned to. "" as version or
-// checksum means any; an override fits always. With a checksum no other file is
-// run, not even to ask what it is: one that stands where the binary should be
-// and has another checksum is a *ChecksumError.
+// Exact returns the binary that a definition names. "" as version or checksum means any. An
+// override is always accepted. With a checksum, no other file is run, not even to ask for
+// its description. If the file at the expected place has another checksum, Exact returns a
+// *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
 
-// Present returns the error that Exact would return, as far as that is known
-// without running a file of a module that its lock file does not name.
+// Present returns the error that Exact would return. It does not run a file of a module
+// that the lock file does not name, so it cannot find all errors.
 func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
 	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // its path says its version
+		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version
 	})
 	return err
 }
 
-// exact is Exact; describe says what a file is.
+// exact does the work of Exact. describe returns the description of a file.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -278,8 +260,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns, for each agent name, the binary that wins without any
-// constraint, and what it shadows. Sorted by name.
+// List returns, sorted by agent name, the binary that is used if there is no constraint,
+// and the binaries that are not used because of it.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -308,8 +290,8 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	return list, err
 }
 
-// Describe asks a binary what it is, or remembers it by its checksum, and says
-// whether this engine can talk to it.
+// Describe asks a binary for its description, or reads the cached one. It returns an error
+// if this engine cannot talk to the binary.
 func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	d := c.entry(f.Path)
 	if err := ctx.Err(); err != nil {
@@ -326,7 +308,8 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the question to a file, which has begun. The caller must leave it.
+// ask returns the asking for a file, and starts it if there is none. The caller must call
+// leave.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,23 +320,23 @@ func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	q := &asking{waiting: 1, done: make(chan struct{})}
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.asking = q
-	go func() { // awaited by the last one who leaves
+	go func() { // the last caller who leaves waits for it
 		defer close(q.done)
 		q.binary, q.err = c.describe(ctx, f, d)
 	}()
 	return q
 }
 
-// leave ends a caller's interest in a question. The last one to leave before the
-// answer is there cancels the question and waits until the process that was asked
-// has ended; who asks later asks anew.
+// leave ends a caller's wait. If the last caller leaves before there is an answer, leave
+// cancels the asking and waits until the process of the binary has ended. A later caller
+// asks again.
 func (c *Catalog) leave(d *description, q *asking) {
 	c.mu.Lock()
 	q.waiting--
 	last := q.waiting == 0
 	if last && d.asking == q {
 		select {
-		case <-q.done: // the answer is remembered
+		case <-q.done: // the answer is kept
 		default:
 			d.asking = nil
 		}
@@ -365,7 +348,7 @@ func (c *Catalog) leave(d *description, q *asking) {
 	}
 }
 
-// entry is what is remembered of a file.
+// entry returns the description for a file.
 func (c *Catalog) entry(path string) *description {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,8 +360,8 @@ func (c *Catalog) entry(path string) *description {
 	return d
 }
 
-// knownVersion is a binary's version as far as that is known without running
-// it: from its path, or from an earlier description; "" = not known.
+// knownVersion returns a binary's version if it is known without running the binary: from
+// its path or from an earlier description; "" = not known.
 func (c *Catalog) knownVersion(f Found, sum string) string {
 	if f.Version != "" {
 		return f.Version
@@ -391,7 +374,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // nothing could tell it from another file
+		if hashErr != nil { // without a checksum it could not be told from another file
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -425,7 +408,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	return b, nil
 }
 
-// unreadable says why a file has no checksum.
+// unreadable returns the error for a file whose checksum cannot be computed.
 func unreadable(path string, err error) error {
 	e := &plugin.StartError{Path: path, Reason: plugin.ReasonNotExecutable, Hint: "make the file readable for the engine", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -435,7 +418,7 @@ func unreadable(path string, err error) error {
 }
 
 func (c *Catalog) named(name string) []Found {
-	all, _ := c.all() // what could not be searched is told where nothing is found
+	all, _ := c.all() // errors of searching are reported if nothing is found
 	var fs []Found
 	for _, f := range all {
 		if f.Name == name {
@@ -445,7 +428,7 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound says that nothing was found, and what is nearly it.
+// notFound returns the error if nothing was found. It names similar agents.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
@@ -466,7 +449,7 @@ func (c *Catalog) notFound(name, ver string) error {
 
 // checksum returns a file's SHA-256 in hex.
 func checksum(path string) (string, error) {
-	// Opening a pipe would wait for a writer.
+	// Opening a named pipe would wait for a writer.
 	if info, err := os.Stat(path); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
@@ -496,8 +479,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether a version meets a constraint; as everywhere, one that
-// names no pre-release is met by none.
+// fits reports whether a version meets a constraint. As usual, a pre-release meets only a
+// constraint that names a pre-release.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -518,12 +501,46 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// Fits reports whether an agent's version meets a constraint such as "~> 1.2";
-// "" is met by every version.
+// Fits reports whether an agent's version meets a constraint such as "~> 1.2". Every
+// version meets "".
 func Fits(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {
 		return false, err
 	}
 	return fits(cs, ver), nil
+}
+
+// trusts reports whether a file may be run, judging by the place in which it was found.
+// Files in the module's own directory come with a checkout, perhaps from a stranger. Of
+// these, only files that the lock file names may be run. The other places belong to the
+// user or to the engine.
+func (c *Catalog) trusts(f Found) bool {
+	if f.Source != SourceProject {
+		return true
+	}
+	if c.lock == nil {
+		return false
+	}
+	locked, ok := c.lock.Agent(f.Name)
+	if !ok {
+		return false
+	}
+	sum, err := c.entry(f.Path).hash(f.Path)
+	return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])
+}
+
+// Displaced returns the installed binaries that are not used because the agent comes from
+// the module's own directory; nil for a binary from another place.
+func (c *Catalog) Displaced(b Binary) []Found {
+	if b.Source != SourceProject {
+		return nil
+	}
+	var list []Found
+	for _, f := range c.named(b.Name) {
+		if f.Source != SourceProject {
+			list = append(list, f)
+		}
+	}
+	return list
 }

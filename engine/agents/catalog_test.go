@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
@@ -307,7 +307,7 @@ func TestOtherBinaryIsNotRun(t *testing.T) {
 					return agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}, CacheDir: cache})
 				}
 				install(t, dir, description("a", "1.0.0", 1), "exit 9")
-				lock, err := catalog().Lock(t.Context(), []agents.Use{{Name: "a"}}, dsl.Lock{}, false)
+				lock, err := catalog().Lock(t.Context(), []agents.Use{{Name: "a"}}, lock.Lock{}, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -498,25 +498,25 @@ func TestLockAndResolve(t *testing.T) {
 	ctx := t.Context()
 
 	uses := []agents.Use{{Name: "b"}, {Name: "a", Constraint: "~> 1.0"}, {Name: "a", Constraint: "< 1.1"}, {Name: "a", Constraint: "~> 1.0"}}
-	lock, err := catalog().Lock(ctx, uses, dsl.Lock{}, false)
+	locked, err := catalog().Lock(ctx, uses, lock.Lock{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := lock.Agent("a")
-	if len(lock.Agents) != 2 || a.Version != "1.0.0" || a.Constraint != "< 1.1, ~> 1.0" || len(a.Hashes) != 1 {
-		t.Fatalf("lock=%+v", lock)
+	a, _ := locked.Agent("a")
+	if len(locked.Agents) != 2 || a.Version != "1.0.0" || a.Constraint != "< 1.1, ~> 1.0" || len(a.Hashes) != 1 {
+		t.Fatalf("lock=%+v", locked)
 	}
-	lock.Agents[0].Hashes["plan9_mips"] = strings.Repeat("1", 64)
+	locked.Agents[0].Hashes["plan9_mips"] = strings.Repeat("1", 64)
 
 	t.Run("what is locked stays", func(t *testing.T) {
-		next, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, lock, false)
+		next, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, locked, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a, _ := next.Agent("a"); len(next.Agents) != 1 || a.Version != "1.0.0" || len(a.Hashes) != 2 {
 			t.Errorf("lock=%+v, want a 1.0.0 with both hashes and nothing else", next)
 		}
-		b, err := catalog().Resolve(ctx, agents.Use{Name: "a"}, &lock)
+		b, err := catalog().Resolve(ctx, agents.Use{Name: "a"}, &locked)
 		if err != nil || b.Version != "1.0.0" {
 			t.Errorf("resolve: %s %v, want the locked version", b.Version, err)
 		}
@@ -525,7 +525,7 @@ func TestLockAndResolve(t *testing.T) {
 		}
 	})
 	t.Run("upgrade", func(t *testing.T) {
-		next, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, lock, true)
+		next, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, locked, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -537,24 +537,24 @@ func TestLockAndResolve(t *testing.T) {
 		var lockErr *agents.LockError
 		for name, tc := range map[string]struct {
 			use  agents.Use
-			lock dsl.Lock
+			lock lock.Lock
 			want string
 		}{
-			"not locked":   {agents.Use{Name: "c"}, lock, "is not in"},
-			"constraint":   {agents.Use{Name: "a", Constraint: ">= 1.1"}, lock, "does not allow"},
-			"nonsense":     {agents.Use{Name: "a", Constraint: "new"}, lock, "constraint"},
-			"other system": {agents.Use{Name: "a"}, dsl.Lock{Agents: []dsl.LockedAgent{{Name: "a", Version: "1.0.0"}}}, "no hash for"},
+			"not locked":   {agents.Use{Name: "c"}, locked, "is not in"},
+			"constraint":   {agents.Use{Name: "a", Constraint: ">= 1.1"}, locked, "does not allow"},
+			"nonsense":     {agents.Use{Name: "a", Constraint: "new"}, locked, "constraint"},
+			"other system": {agents.Use{Name: "a"}, lock.Lock{Agents: []lock.Agent{{Name: "a", Version: "1.0.0"}}}, "no hash for"},
 		} {
 			if _, err := catalog().Resolve(ctx, tc.use, &tc.lock); !errors.As(err, &lockErr) || !strings.Contains(err.Error(), tc.want) || lockErr.Hint() == "" {
 				t.Errorf("%s: error=%v, want %q", name, err, tc.want)
 			}
 		}
-		if next, err := catalog().Lock(ctx, []agents.Use{{Name: "a", Constraint: ">= 1.1"}}, lock, false); err != nil || next.Agents[0].Version != "1.1.0" {
+		if next, err := catalog().Lock(ctx, []agents.Use{{Name: "a", Constraint: ">= 1.1"}}, locked, false); err != nil || next.Agents[0].Version != "1.1.0" {
 			t.Errorf("lock=%+v %v: a constraint that the lock does not meet chooses anew", next, err)
 		}
 	})
 	t.Run("changed since", func(t *testing.T) {
-		upgraded, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, dsl.Lock{}, false)
+		upgraded, err := catalog().Lock(ctx, []agents.Use{{Name: "a"}}, lock.Lock{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -578,10 +578,10 @@ func TestLockAndResolve(t *testing.T) {
 		search := search
 		search.DevOverrides = map[string]string{"a": dev}
 		c := agents.NewCatalog(agents.CatalogOptions{Search: search})
-		if b, err := c.Resolve(ctx, agents.Use{Name: "a", Constraint: "~> 1.0"}, &lock); err != nil || b.Version != "0.0.1" {
+		if b, err := c.Resolve(ctx, agents.Use{Name: "a", Constraint: "~> 1.0"}, &locked); err != nil || b.Version != "0.0.1" {
 			t.Errorf("resolve: %s %v, want the override", b.Version, err)
 		}
-		if next, err := c.Lock(ctx, uses, lock, true); err != nil || next.Agents[0].Version != "1.0.0" {
+		if next, err := c.Lock(ctx, uses, locked, true); err != nil || next.Agents[0].Version != "1.0.0" {
 			t.Errorf("lock=%+v %v, want the old entry kept", next, err)
 		}
 	})

@@ -16,12 +16,14 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// binaryPrefix is what the name of every agent's binary begins with.
+// binaryPrefix is the beginning of the name of every agent's binary.
 const binaryPrefix = "engine-agent-"
 
-// Source says which of the places an agent was found in.
+// Source says in which place an agent was found.
 type Source string
 
 // The sources, in the order in which they are searched.
@@ -34,21 +36,22 @@ const (
 	SourceEngine  Source = "engine"            // next to the engine's binary
 )
 
-// SearchOptions say where agents are looked for: an empty field is a place that
-// is not searched. The working directory and PATH never are.
+// SearchOptions say in which directories agents are searched. A directory whose field is
+// empty is not searched. The working directory and PATH are never searched.
 type SearchOptions struct {
-	PluginDirs   []string          // --plugin-dir
-	DevOverrides map[string]string // agent name to binary, or to the directory that holds it
-	Modules      []string          // directories of modules
-	EnvDirs      []string          // ENGINE_PLUGIN_DIR
-	UserDir      string            // holds agents by name; see UserDir
-	EngineDir    string            // directory of the engine's binary
+	PluginDirs []string // --plugin-dir
+	// Agent name to the path of its binary, or of the directory with the binary.
+	DevOverrides map[string]string
+	Modules      []string // directories of modules
+	EnvDirs      []string // ENGINE_PLUGIN_DIR
+	UserDir      string   // has a directory for each agent name; see UserDir
+	EngineDir    string   // directory of the engine's binary
 }
 
 // A Found is an agent's binary in one of the places.
 type Found struct {
 	Name    string // agent name
-	Version string // "" = the path does not say; Catalog asks the binary
+	Version string // "" = the path does not contain the version; the Catalog asks the binary
 	Path    string // absolute
 	Source  Source
 	Place   string // the directory that was searched; "" for an override
@@ -62,7 +65,7 @@ func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 type place struct {
 	source Source
 	dir    string
-	flat   bool // also holds binaries without a version in their path
+	flat   bool // it also has binaries without a version in their path
 }
 
 func (o SearchOptions) places() []place {
@@ -89,10 +92,10 @@ func (o SearchOptions) places() []place {
 	return ps
 }
 
-// Discover lists every agent binary in order of precedence, without running
-// any: for each place first the newest version. A place that does not exist
-// holds nothing; one that cannot be read is an error, beside what was found
-// elsewhere. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must exist.
+// Discover lists all agent binaries in order of precedence, without running any. Within
+// each directory the newest version comes first. A directory that does not exist has no
+// binaries. If a directory cannot be read, Discover returns an error together with what it
+// found elsewhere. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must exist.
 func Discover(o SearchOptions) ([]Found, error) {
 	var found []Found
 	var errs []error
@@ -118,8 +121,8 @@ func Discover(o SearchOptions) ([]Found, error) {
 	return found, errors.Join(errs...)
 }
 
-// search lists NAME/VERSION/OS_ARCH/engine-agent-NAME and, where it is flat,
-// engine-agent-NAME.
+// search lists files NAME/VERSION/OS_ARCH/engine-agent-NAME. If flat is set, it also lists
+// files engine-agent-NAME.
 func (p place) search() ([]Found, error) {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {
@@ -150,7 +153,7 @@ func (p place) search() ([]Found, error) {
 	return append(flat, versioned...), errors.Join(errs...)
 }
 
-// versions lists what is below NAME/, newest first.
+// versions lists the binaries below NAME/, newest first.
 func (p place) versions(placeDir, name string) ([]Found, error) {
 	dir := filepath.Join(placeDir, name)
 	entries, err := os.ReadDir(dir)
@@ -162,11 +165,11 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 	for _, e := range entries {
 		v, err := version.NewSemver(e.Name())
 		if err != nil {
-			continue // some other directory
+			continue // not a version directory
 		}
 		path := filepath.Join(dir, e.Name(), Platform(), binaryName(name))
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue // another platform's only
+			continue // only for another platform
 		}
 		parsed[e.Name()] = v
 		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
@@ -177,8 +180,8 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 	return found, nil
 }
 
-// misplaced lists binaries of an agent that lie too high below the place:
-// the mistake of those who put them there by hand.
+// misplaced lists binaries of an agent that are too high in the directory tree. People who
+// copy files by hand make this mistake.
 func (p place) misplaced(name string) []Misplaced {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil || !namePattern.MatchString(name) {
@@ -207,8 +210,8 @@ func (p place) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the user's dev_overrides. A binary that is not there is
-// listed too: starting it will say so, which is better than taking another one.
+// overrides lists the user's dev_overrides. A binary that does not exist is listed too.
+// Starting it gives an error, which is better than using another binary.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {
@@ -247,11 +250,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the places that every user of the engine has: those
-// named in the environment and in the user's configuration file, the user's
-// data directory and the directory of the running binary. Flags and project
-// are the caller's to add. Warnings in the diagnostics are about the
-// configuration file.
+// DefaultSearch returns the directories that apply to every user of the engine: directories
+// named in the environment and in the user's configuration file, the user's data directory,
+// and the directory of the running binary. The caller adds flags and the module. The
+// diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
@@ -276,7 +278,7 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 	if err != nil {
 		return o, diag.Diagnostics{{Severity: diag.SeverityError, Summary: "Cannot read the configuration file", Detail: err.Error()}}
 	}
-	conf, diags := dsl.ReadUserConfig(src, path)
+	conf, diags := lock.ReadUserConfig(src, path)
 	o.DevOverrides = conf.DevOverrides
 	for name, p := range o.DevOverrides {
 		if !filepath.IsAbs(p) {
@@ -286,7 +288,7 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 	return o, diags
 }
 
-// ConfigFile is the path of the user's configuration file: ENGINE_CONFIG, or
+// ConfigFile returns the path of the user's configuration file: ENGINE_CONFIG, or
 // engine/config.hcl in the user's configuration directory; "" = there is none.
 func ConfigFile(getenv func(string) string) string {
 	if path := getenv("ENGINE_CONFIG"); path != "" {
@@ -298,7 +300,7 @@ func ConfigFile(getenv func(string) string) string {
 	return ""
 }
 
-// CacheDir is where descriptions of agents are kept; "" = nowhere.
+// CacheDir returns the directory for descriptions of agents; "" = they are not kept.
 func CacheDir(getenv func(string) string) string {
 	if dir := userBase(getenv, "XDG_CACHE_HOME", ".cache", "LOCALAPPDATA"); dir != "" {
 		return filepath.Join(dir, "engine", "agents")
@@ -306,7 +308,7 @@ func CacheDir(getenv func(string) string) string {
 	return ""
 }
 
-// userDir is where agents are installed for one user.
+// userDir returns the directory in which one user's agents are installed.
 func userDir(getenv func(string) string) string {
 	if dir := userBase(getenv, "XDG_DATA_HOME", filepath.Join(".local", "share"), "LOCALAPPDATA"); dir != "" {
 		return filepath.Join(dir, "engine", "agents")
@@ -314,7 +316,7 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase finds one of the user's directories.
+// userBase returns one of the user's directories.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)
@@ -335,4 +337,30 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// A Binary is an agent's binary with its description.
+type Binary struct {
+	Found
+	Checksum string // hex SHA-256
+	Schema   schema.Schema
+	// Unlocked are files for this agent in the module's own directory that were ignored,
+	// and not run, because no lock file names them.
+	Unlocked []Found
+}
+
+// Pin returns the fields of the binary that a definition stores. A binary from
+// dev_overrides gets no checksum, because it may change during a run.
+func (b Binary) Pin() dsl.AgentBinary {
+	pin := dsl.AgentBinary{Schema: b.Schema, Version: b.Version, Checksum: b.Checksum}
+	if b.Source == SourceDev {
+		pin.Checksum = ""
+	}
+	return pin
+}
+
+// A Misplaced is a binary in a directory that is searched, but in the wrong place there.
+type Misplaced struct {
+	Path string
+	Want string // path at which it would be found; the path contains VERSION if the version is not known
 }

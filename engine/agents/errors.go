@@ -8,21 +8,14 @@ import (
 // A NotFoundError says that there is no binary for an agent.
 type NotFoundError struct {
 	Name      string
-	Version   string      // "" = of no version
-	Searched  []string    // directories, in order
-	Misplaced []Misplaced // binaries of that name that do not count where they are
-	Similar   string      // the installed agent whose name is most like it; "" = none is
-	Err       error       // places that could not be searched, or nil
+	Version   string      // "" = any version
+	Searched  []string    // the directories that were searched, in order
+	Misplaced []Misplaced // binaries of that name that are in a wrong directory
+	Similar   string      // installed agent with the most similar name; "" = none
+	Err       error       // error of directories that could not be searched, or nil
 }
 
-// A Misplaced binary is in a directory that is searched, but not where it is
-// looked for there.
-type Misplaced struct {
-	Path string
-	Want string // where it would be found; VERSION stands for a version that the path does not say
-}
-
-// Error names what is missing and where it was looked for.
+// Error names the missing binary and the directories that were searched.
 func (e *NotFoundError) Error() string {
 	what := binaryName(e.Name)
 	if e.Version != "" {
@@ -41,7 +34,7 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// Unwrap returns what kept places from being searched.
+// Unwrap returns the error of directories that could not be searched.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // Hint says what to do.
@@ -55,14 +48,14 @@ func (e *NotFoundError) Hint() string {
 	return "install the agent, or say where it is with --plugin-dir"
 }
 
-// A VersionError says that an agent is there, but in no version that fits.
+// A VersionError says that an agent is installed, but no version of it fits.
 type VersionError struct {
 	Name       string
 	Constraint string
-	Have       []Binary // what there is
+	Have       []Binary // installed versions
 }
 
-// Error names the constraint and the versions there are.
+// Error names the constraint and the installed versions.
 func (e *VersionError) Error() string {
 	var have []string
 	for _, b := range e.Have {
@@ -96,23 +89,22 @@ func (e *ChecksumError) Hint() string {
 	return "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent"
 }
 
-// A ConfigError says that an agent refuses its configuration, or that it could
-// not be put together.
+// A ConfigError says that an agent refuses its configuration, or that the configuration
+// could not be evaluated.
 type ConfigError struct {
-	Name string // of the agent block
+	Name string // name of the agent block
 	Err  error
 }
 
-// Error is the agent's own text.
+// Error returns the agent's own text.
 func (e *ConfigError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
 
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// A SecretError says that a secret in an agent's configuration cannot be
-// resolved here.
+// A SecretError says that a secret in an agent's configuration cannot be resolved here.
 type SecretError struct {
-	Name string // of the agent block
+	Name string // name of the agent block
 	Err  error
 }
 
@@ -121,3 +113,20 @@ func (e *SecretError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name
 
 // Unwrap returns the cause.
 func (e *SecretError) Unwrap() error { return e.Err }
+
+// An UnlockedError says that the only file for an agent is in the module's own directory
+// and no lock file names it. The file was not run.
+type UnlockedError struct {
+	Name string
+	Path string
+}
+
+// Error names the file.
+func (e *UnlockedError) Error() string {
+	return fmt.Sprintf("agent %q: %s came with the module, and no lock file names it, so it is not run", e.Name, e.Path)
+}
+
+// Hint says what a person can do.
+func (e *UnlockedError) Hint() string {
+	return "if you trust the file, run `engine init`: it locks it"
+}

@@ -3,31 +3,31 @@ package agents
 import (
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 const (
-	// hushFor is how long what a call knew in confidence is looked for in what its
-	// agent says after its end. Lines wait in a pipe until those before them were read.
+	// hushFor is for how long after its end the secrets of a call are removed from what its
+	// agent logs. A line may wait in a pipe until earlier lines have been read.
 	hushFor = time.Minute
-	// maxHush is how many such texts are remembered, and maxHushBytes what they take.
+	// maxHush is how many secrets are kept, and maxHushBytes their total size in bytes.
 	maxHush      = 10_000
 	maxHushBytes = 8 << 20
 )
 
-// notShown stands for a line of which it is not known whether it is sensitive.
+// notShown replaces a line that may be sensitive.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A hush remembers the sensitive texts of calls that have ended. Its owner's mutex
-// protects it. The zero hush is ready.
+// A hush keeps the secrets of calls that have ended. Its owner's mutex protects it. The
+// zero hush is ready to use.
 type hush struct {
-	texts map[string]time.Time // until when
+	texts map[string]time.Time // each text, with the time until which it is kept
 	bytes int
-	swept time.Time // when old texts were last looked for
-	lost  time.Time // until when a text may be missing; zero = none is
+	swept time.Time // time of the last search for old texts
+	lost  time.Time // time until which a text may be missing; zero = none is missing
 }
 
-// add remembers texts of a call that ends now.
+// add keeps the texts of a call that ends now.
 func (h *hush) add(now time.Time, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -38,7 +38,8 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// Not for each text: a thousand calls a second would go through all texts.
+			// At most once a second: with a thousand calls a second, most of the time would
+			// go into searching all texts.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}
@@ -57,7 +58,7 @@ func (h *hush) full(s string) bool {
 	return len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes
 }
 
-// forget drops what need not be looked for any more.
+// forget drops the texts that need not be kept any more.
 func (h *hush) forget(now time.Time) {
 	h.swept = now
 	for s, until := range h.texts {
@@ -68,8 +69,8 @@ func (h *hush) forget(now time.Time) {
 	}
 }
 
-// redactor returns what takes these texts, and those that are remembered, out of what
-// an agent says.
+// redactor returns a function that removes the kept texts, and the texts in more, from what
+// an agent logs.
 func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string {
 	if now.Before(h.lost) {
 		return func(string) string { return notShown }
@@ -84,5 +85,5 @@ func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string
 	for s := range more {
 		all = append(all, s)
 	}
-	return dsl.Redactor(all)
+	return secret.Redactor(all)
 }

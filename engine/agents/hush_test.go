@@ -6,9 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // What calls knew in confidence is taken out of lines that come up to a minute after
@@ -16,9 +13,9 @@ import (
 // line is shown.
 func TestHush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		book, life := &callBook{}, &life{}
+		book := &callBook{}
 		call := func(step, secret string) {
-			f := &activeCall{life: life, call: invoke.Call{Run: 1, Request: sdk.Request{Run: "r", Step: step, Attempt: 1}, Secrets: []string{secret}}}
+			f := &bookedCall{knownCall: knownCall{run: 1, tag: callTag{"r", step, 1}, secrets: []string{secret}}}
 			book.begin(f)
 			book.end(f, time.Now())
 		}
@@ -28,7 +25,7 @@ func TestHush(t *testing.T) {
 		}
 		says := func() (printed, stray string) {
 			const line = "it said hunter2hunter2"
-			_, scrub := book.printedDuring(life.number(), time.Now(), nil)
+			_, scrub := book.printedDuring(0, time.Now(), nil)
 			return scrub(line), book.stray()(line)
 		}
 		if printed, stray := says(); printed != "it said (sensitive)" || stray != "it said (sensitive)" {

@@ -10,38 +10,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// instanceState is what an instance is doing.
-type instanceState uint8
-
-const (
-	stateIdle instanceState = iota // no process
-	stateStarting
-	stateReady
-)
-
-// An instance is one of an agent's places for a process.
-type instance struct {
-	agent  *agent
-	number int // from 1
-
-	// Protected by agent.mu.
-	state     instanceState
-	life      *life     // while ready: the process that is given calls
-	old       []*life   // drained processes that have not ended, oldest first
-	failures  int       // starts that failed and lives that were short, in a row
-	notBefore time.Time // of the next start
-	why       error     // of the last failure
-}
-
-// startLocked starts a process in the background. The process belongs to the pool
-// and not to the call that needed it first. It reports false if the pool is closed.
+// startLocked starts a process in the background. The process belongs to the pool, not to
+// the call that first needed it. It reports false if the pool is closed.
 //
-// It starts nothing where the engine runs as many processes as it may: then the
-// instance looks for a place again after a pause.
+// If the engine already runs the largest allowed number of processes, no process is
+// started. Then the instance tries again after a pause.
 func (i *instance) startLocked() bool {
 	p, further := i.agent.pool, !i.agent.idleLocked()
 	if !p.crowd.enter(further) {
@@ -52,7 +29,7 @@ func (i *instance) startLocked() bool {
 		return true
 	}
 	i.state = stateStarting
-	// The pool's lock is never held by those who take the agent's.
+	// No deadlock: a goroutine that holds the pool's lock never waits for the agent's lock.
 	started := p.run(func() {
 		defer p.left()
 		i.live(context.Background())
@@ -63,7 +40,7 @@ func (i *instance) startLocked() bool {
 	return started
 }
 
-// live is one life of a process: start, watch, end.
+// live runs one process: it starts the process, watches it and waits for its end.
 func (i *instance) live(ctx context.Context) {
 	a, p := i.agent, i.agent.pool
 	ctx, cancel := context.WithCancel(ctx)
@@ -98,12 +75,12 @@ func (i *instance) live(ctx context.Context) {
 	p.opts.Observer.ProcessEnded(info, err)
 }
 
-// ended notes the end of a life, or a failed start (nil), and when the next one
-// may begin.
+// ended handles the end of a life, or a failed start (l is nil). It sets when the next
+// process may start.
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
-	if l != nil && i.life != l { // it was replaced long ago
+	if l != nil && i.life != l { // another process has replaced it already
 		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
 		a.mu.Unlock()
 		i.logger().Debug("drained agent process has ended", "error", why)
@@ -119,8 +96,8 @@ func (i *instance) ended(l *life, why error) {
 	a.pool.run(func() { i.announce(pause) })
 }
 
-// vacateLocked notes that no process is there to be given calls, and returns
-// the pause before the next one may start: none after a long life.
+// vacateLocked records that no process can get calls. It returns the pause before the next
+// start; 0 after a long life.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -140,7 +117,7 @@ func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	return pause
 }
 
-// announce tells those who wait for a slot when the next start may begin.
+// announce notifies the runs that wait for a slot when the next process may be started.
 func (i *instance) announce(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -151,12 +128,12 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process that the spec asks for, with this number among the
-// agent's, and configures it.
+// open starts the process for the spec and configures it. number is the number of the
+// process among those of the agent.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
-	config, err := dsl.ResolveSecrets(spec.Config, func(ref string) (string, error) {
+	config, err := secret.Resolve(spec.Config, func(ref string) (string, error) {
 		text, err := opts.Secrets(ref)
 		if err == nil {
 			secrets = append(secrets, text)
@@ -171,7 +148,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	}
 	binary, err := opts.Catalog.Exact(ctx, spec.Plugin, spec.Version, spec.Checksum)
 	if err != nil {
-		opts.Catalog.Refresh() // it may have been mended by the next time
+		opts.Catalog.Refresh() // the binary may have been repaired by the next time
 		return nil, err
 	}
 	var sum []byte
@@ -187,7 +164,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// Whether a cancelled call is still waited for is decided in invoke.
+		// The pool itself decides how long a cancelled call is waited for.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {
@@ -201,7 +178,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	return process, nil
 }
 
-// scrub removes secrets from what an agent says about its configuration.
+// scrub removes secrets from an agent's error about its configuration.
 func scrub(err error, secrets []string) error {
 	var (
 		refused *ConfigError
@@ -210,15 +187,15 @@ func scrub(err error, secrets []string) error {
 	switch {
 	case errors.As(err, &ended):
 		mended := *ended
-		mended.Err = errors.New(dsl.Redactor(secrets)(ended.Err.Error()))
+		mended.Err = errors.New(secret.Redactor(secrets)(ended.Err.Error()))
 		return &mended
 	case errors.As(err, &refused):
-		return &ConfigError{Name: refused.Name, Err: errors.New(dsl.Redactor(secrets)(refused.Err.Error()))}
+		return &ConfigError{Name: refused.Name, Err: errors.New(secret.Redactor(secrets)(refused.Err.Error()))}
 	}
 	return err
 }
 
-// configure checks that the process is what was described, and hands it its
+// configure checks that the process matches its description, and sends it its
 // configuration.
 func (i *instance) configure(ctx context.Context, process *plugin.Process, binary Binary, config json.RawMessage) error {
 	if s := process.Schema(); s.Name != binary.Name || s.Version != binary.Version {
@@ -237,14 +214,14 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 	return nil
 }
 
-// environ is the part of the engine's environment that the agent block allows.
-// A definition that is older than the rule may still name a variable of the
-// engine: its agent does without.
+// environ returns the part of the engine's environment that the agent block allows. A
+// definition that is older than this rule may name a variable of the engine; the agent does
+// not get it.
 func (i *instance) environ() []string {
 	var env []string
 	for _, name := range i.agent.spec.Env {
-		if dsl.ReservedEnv(name) {
-			i.logger().Warn("variable withheld", "variable", name, "why", dsl.ReservedEnvRule)
+		if secret.ReservedEnv(name) {
+			i.logger().Warn("variable withheld", "variable", name, "why", secret.ReservedEnvRule)
 			continue
 		}
 		if value, ok := i.agent.pool.opts.LookupEnv(name); ok {
@@ -254,14 +231,129 @@ func (i *instance) environ() []string {
 	return env
 }
 
-// logger is for what the engine says about the instance.
+// logger returns the logger for messages of the engine about the instance.
 func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 
-// loggerOf is for what the process with that number logs and prints.
+// loggerOf returns the logger for what the process with this number logs and prints.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
-		next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink, secrets: secrets, redact: dsl.Redactor(secrets),
+		next: opts.Logger.Handler(), book: &i.agent.book, process: process, sink: opts.LogSink, secrets: secrets, redact: secret.Redactor(secrets),
 	})
 	return l.With("agent", i.agent.spec.Name, "instance", i.number)
+}
+
+// Limits that have no setting.
+const (
+	// deadAfter is how many signs of life in a row must be missing before a process is
+	// killed. After the first missing one it is drained.
+	deadAfter = 4
+	// maxOld is how many drained processes of an instance may continue with their calls. If
+	// there are more, the oldest is killed.
+	maxOld = 2
+	// listenFor is for how long an answer is waited for after complete-by, as evidence.
+	// maxListening is for how many calls of a process this is done at the same time.
+	listenFor    = 30 * time.Second
+	maxListening = 100
+)
+
+// watch returns when the process has ended or should end. It asks for signs of life. It
+// drains a process that gives none, and kills it if it gives none for long. It ends a
+// process that has had no call for long.
+func (l *life) watch(ctx context.Context) {
+	opts := l.instance.agent.pool.opts
+	pings := time.NewTicker(opts.PingInterval)
+	defer pings.Stop()
+	var bored <-chan time.Time
+	if opts.IdleAfter > 0 {
+		ticker := time.NewTicker(max(opts.IdleAfter/4, time.Millisecond))
+		defer ticker.Stop()
+		bored = ticker.C
+	}
+	for {
+		select {
+		case <-l.process.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-l.empty:
+			return
+		case <-bored:
+			l.retire()
+			continue
+		case <-pings.C:
+		}
+		if !l.ping(ctx) {
+			return
+		}
+	}
+}
+
+// ping asks for a sign of life. It reports false if the process is dead.
+func (l *life) ping(ctx context.Context) bool {
+	a := l.instance.agent
+	ping, cancel := context.WithTimeout(ctx, a.pool.opts.PingTimeout)
+	err := l.process.Ping(ping)
+	cancel()
+	if ctx.Err() != nil || l.process.Err() != nil {
+		return false
+	}
+	a.mu.Lock()
+	if err == nil {
+		l.missed = 0
+		a.mu.Unlock()
+		return true
+	}
+	l.missed++
+	missed := l.missed
+	a.mu.Unlock()
+	if missed < deadAfter {
+		l.drain("it gives no sign of life")
+		return true
+	}
+	l.instance.logger().Warn("agent gives no sign of life; it is killed", "pid", l.process.Pid(), "error", err)
+	l.process.Kill()
+	return false
+}
+
+// drain gives the process no more calls, and starts another process in its place.
+func (l *life) drain(why string) {
+	i, a := l.instance, l.instance.agent
+	a.mu.Lock()
+	if l.draining != "" || i.life != l {
+		a.mu.Unlock()
+		return
+	}
+	l.draining = why
+	calls := l.calls
+	l.emptyLocked()
+	pause := i.vacateLocked(l.born, fmt.Errorf("the agent's process is replaced: %s", why))
+	i.old = append(i.old, l)
+	var excess *life
+	if len(i.old) > maxOld {
+		excess = i.old[0]
+	}
+	if pause == 0 {
+		i.startLocked() // false: the pool is closed, and everything ends with it
+	}
+	a.mu.Unlock()
+	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
+	if excess != nil {
+		i.logger().Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
+		excess.process.Kill()
+	}
+	if pause > 0 {
+		a.pool.run(func() { i.announce(pause) })
+	}
+}
+
+// retire ends the process if its agent has had no call for long.
+func (l *life) retire() {
+	i, a := l.instance, l.instance.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.draining != "" || i.life != l || a.reserved > 0 || a.calls > 0 || l.calls > 0 || time.Since(a.lastCall) < a.pool.opts.IdleAfter {
+		return
+	}
+	l.retireLocked()
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/lock"
 )
 
-// A Use is a module's wish for an agent.
+// A Use says which agent a module uses.
 type Use struct {
 	Name       string // plugin name
 	Constraint string // "" = any version
@@ -23,26 +23,25 @@ type LockError struct {
 	hint string
 }
 
-// Error says what does not fit.
+// Error says why the lock file does not fit.
 func (e *LockError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
 
 // Unwrap returns the cause.
 func (e *LockError) Unwrap() error { return e.Err }
 
-// Hint says what to do.
+// Hint says what a person can do.
 func (e *LockError) Hint() string { return e.hint }
 
-// Resolve returns the binary that a module uses for an agent: the locked one,
-// its checksum compared, or what Find finds where lock is nil. An override is
-// taken whatever the lock says. Returns what Find and Exact return, or a
-// *LockError.
-func (c *Catalog) Resolve(ctx context.Context, use Use, lock *dsl.Lock) (Binary, error) {
-	if lock == nil || c.overridden(use.Name) {
+// Resolve returns the binary that a module uses for an agent. This is the locked binary,
+// whose checksum is compared. If of is nil, it is the result of Find. An override is used
+// whatever the lock says. Resolve returns the errors of Find and Exact, or a *LockError.
+func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
+	if of == nil || c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
 	}
-	locked, ok := lock.Agent(use.Name)
+	locked, ok := of.Agent(use.Name)
 	if !ok {
-		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", dsl.LockFile), hint: "run `engine init`"}
+		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", lock.File), hint: "run `engine init`"}
 	}
 	fit, err := Fits(use.Constraint, locked.Version)
 	if err != nil {
@@ -51,14 +50,14 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, lock *dsl.Lock) (Binary,
 	if !fit {
 		return Binary{}, &LockError{
 			Name: use.Name, hint: "run `engine init --upgrade`",
-			Err: fmt.Errorf("%s holds version %s, which %q does not allow", dsl.LockFile, locked.Version, use.Constraint),
+			Err: fmt.Errorf("%s holds version %s, which %q does not allow", lock.File, locked.Version, use.Constraint),
 		}
 	}
 	sum, ok := locked.Hashes[Platform()]
 	if !ok {
 		return Binary{}, &LockError{
 			Name: use.Name, hint: "run `engine init` on this platform",
-			Err: fmt.Errorf("%s holds no hash for %s", dsl.LockFile, Platform()),
+			Err: fmt.Errorf("%s holds no hash for %s", lock.File, Platform()),
 		}
 	}
 	return c.Exact(ctx, use.Name, locked.Version, sum)
@@ -70,13 +69,13 @@ func (c *Catalog) overridden(name string) bool {
 	return len(found) > 0 && found[0].Source == SourceDev
 }
 
-// Lock makes the lock of a module from what is installed and what was locked
-// before. What was locked stays, as long as it fits and is there unchanged,
-// unless upgrade is set: then the newest that fits is taken. Hashes of other
-// platforms are kept with an unchanged version. Overrides are not locked.
-// Entries of agents that are not used any more are dropped.
-func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
-	var out dsl.Lock
+// Lock makes the lock of a module from the installed binaries and the old lock. A locked
+// binary is kept as long as it fits and is installed unchanged. With upgrade, the newest
+// binary that fits is taken instead. The hashes for other platforms are kept if the version
+// is unchanged. Overrides are not locked. Entries of agents that are not used any more are
+// dropped.
+func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
+	var out lock.Lock
 	for _, use := range merge(uses) {
 		before, had := old.Agent(use.Name)
 		if c.overridden(use.Name) {
@@ -87,13 +86,13 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bo
 		}
 		b, err := c.choose(ctx, use, before, upgrade)
 		if err != nil {
-			return dsl.Lock{}, err
+			return lock.Lock{}, err
 		}
-		next := dsl.LockedAgent{
+		next := lock.Agent{
 			Name: use.Name, Version: b.Version, Constraint: use.Constraint,
 			Hashes: map[string]string{Platform(): b.Checksum},
 		}
-		// Another build of the same version has other hashes everywhere.
+		// Another build of the same version has other hashes on all platforms.
 		same := had && sameVersion(before.Version, b.Version)
 		if sum, ok := before.Hashes[Platform()]; same && (!ok || sum == b.Checksum) {
 			maps.Copy(next.Hashes, before.Hashes)
@@ -104,8 +103,8 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old dsl.Lock, upgrade bo
 	return out, nil
 }
 
-// choose finds the binary to lock. before is the former entry, or zero.
-func (c *Catalog) choose(ctx context.Context, use Use, before dsl.LockedAgent, upgrade bool) (Binary, error) {
+// choose returns the binary to lock. before is the former entry, or zero.
+func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
@@ -116,7 +115,7 @@ func (c *Catalog) choose(ctx context.Context, use Use, before dsl.LockedAgent, u
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge makes one use of each agent, sorted by name, with all its constraints.
+// merge combines the uses of each agent into one, with all its constraints, sorted by name.
 func merge(uses []Use) []Use {
 	constraints := map[string][]string{}
 	for _, u := range uses {

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -11,65 +10,69 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// Options are the settings of a Pool. Catalog is required; every other zero
-// field means its default.
+// DefaultMaxProcesses is how many agent processes an engine runs at the same time. One
+// process takes about 17 MiB.
+const DefaultMaxProcesses = 64
+
+// Options are the settings of a Pool. Catalog is required. Every other zero field means its
+// default.
 type Options struct {
 	Catalog *Catalog
-	// Secrets resolves references such as "env:X" in configurations, right
-	// before a process starts. nil = none resolves.
+	// Secrets resolves references such as "env:X" in configurations, right before a process
+	// starts. nil = no reference can be resolved.
 	Secrets func(ref string) (string, error)
-	// LookupEnv reads the engine's own environment, for the names that an
-	// agent block allows; nil = os.LookupEnv.
+	// LookupEnv reads the engine's own environment, for the names that an agent block
+	// allows; nil = os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
-	Observer  Observer     // nil = nobody
-	Logger    *slog.Logger // for what agents log, and about them; nil = nowhere
-	// LogSink receives every line that an agent logs while it works on a call,
-	// and what its process prints meanwhile, once for each run it may be about,
-	// of whatever level, without what is sensitive. It is called from several
-	// goroutines and must not block. engine.LogKeeper.Keep is one; nil = none.
+	Observer  Observer     // nil = there is no observer
+	Logger    *slog.Logger // for what agents log, and for messages about agents; nil = nothing is logged
+	// LogSink receives every line that an agent logs or prints while it works on a call, of
+	// any level and without sensitive values. If a line may belong to several runs, LogSink
+	// is called once for each. It is called from several goroutines and must not block.
+	// engine.LogKeeper.Keep can be used; nil = there is no sink.
 	LogSink func(store.LogLine)
 
-	// MaxProcesses is how many processes of all agents together run at once. An
-	// agent without a process waits until another one's ends; its calls are held.
-	// 0 = DefaultMaxProcesses.
+	// MaxProcesses is how many processes of all agents together run at the same time. An
+	// agent without a process waits until a process of another agent ends; its calls are
+	// held. 0 = DefaultMaxProcesses.
 	MaxProcesses int
 
-	// MaxMemory, MaxThreads and MaxFiles are what each process may take, with all that
+	// MaxMemory, MaxThreads and MaxFiles limit each process, including the processes that
 	// it starts; see plugin.OpenOptions. 0 = the defaults of package plugin.
 	MaxMemory  int64
 	MaxThreads int
 	MaxFiles   int
 
-	PayloadLimit int           // bytes of an input or an output; 0 = plugin.DefaultPayloadLimit
-	TempDir      string        // for private directories of processes; "" = os.TempDir
-	StartTimeout time.Duration // until a process is ready; 0 = 15 s
-	CloseGrace   time.Duration // for an orderly end of a process, before it is killed; 0 = 3 s
+	PayloadLimit int           // largest size of an input or an output, in bytes; 0 = plugin.DefaultPayloadLimit
+	TempDir      string        // directory for private directories of processes; "" = os.TempDir
+	StartTimeout time.Duration // how long a process may take until it is ready; 0 = 15 s
+	// How long a process may take for an orderly end before it is killed; 0 = 3 s.
+	CloseGrace time.Duration
 
-	// Unary makes every call on a stream of its own, as with agents that know no
-	// other way: for comparisons. Otherwise calls travel in batches.
+	// Unary sends every call on a stream of its own, as for agents of an old protocol. It
+	// is for comparisons. Otherwise calls are sent in batches.
 	Unary bool
 
-	PingInterval time.Duration // between two signs of life; 0 = 15 s
-	// PingTimeout is how long one of them may take. A process that gives none
-	// in that time is slow: it gets no more calls and is replaced, and ends when
-	// its calls have. Four missing in a row kill it. 0 = 10 s.
+	PingInterval time.Duration // time between two signs of life; 0 = 15 s
+	// PingTimeout is how long a sign of life may take. A process that gives none in that
+	// time is slow: it gets no more calls, is replaced, and ends after its calls. After
+	// four missing signs in a row it is killed. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is the number of calls in a row after which a process that does not
-	// answer in time is replaced, while another process of the agent answers. 0 = 5,
-	// negative = never.
+	// SlowAfter is the number of calls in a row that a process may fail to answer in time,
+	// while another process of the agent answers. Then it is replaced. 0 = 5, negative =
+	// never.
 	SlowAfter int
-	// IdleAfter is how long an agent must have had no call for its processes to
-	// be ended; the next call starts them again. 0 = 5 min, negative = never.
+	// IdleAfter is how long an agent must have had no call before its processes are ended.
+	// The next call starts them again. 0 = 5 min, negative = never.
 	IdleAfter time.Duration
 
-	// MinBackoff and MaxBackoff bound the pause before a process is started
-	// again that did not start or did not live long. 0 = 200 ms and 30 s.
+	// MinBackoff and MaxBackoff limit the pause before a process is started again after a
+	// failed start or a short life. 0 = 200 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// Stable is how long a process must have lived to be started again at
-	// once; 0 = 10 s.
+	// Stable is how long a process must have run so that it is started again without a
+	// pause; 0 = 10 s.
 	Stable time.Duration
-	// RetrySecret is the pause before a secret that could not be resolved is
-	// tried again; 0 = 10 s.
+	// RetrySecret is the pause before the pool tries again to resolve a secret; 0 = 10 s.
 	RetrySecret time.Duration
 }
 
@@ -115,7 +118,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// protocol is the newest version of the protocol to agree on; 0 = any.
+// protocol returns the newest version of the protocol that may be used; 0 = any.
 func (o Options) protocol() int {
 	if o.Unary {
 		return plugin.ProtocolUnary
@@ -123,7 +126,7 @@ func (o Options) protocol() int {
 	return 0
 }
 
-// backoff is the pause before the next start after n short lives in a row.
+// backoff returns the pause before the next start after n short lives in a row.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {
@@ -131,60 +134,3 @@ func (o Options) backoff(n int) time.Duration {
 	}
 	return min(d, o.MaxBackoff)
 }
-
-// An Observer gets what happens to processes and breakers. Its methods are
-// called without locks held, from several goroutines, and must not block.
-type Observer interface {
-	// CircuitChanged reports that a breaker has another state.
-	CircuitChanged(c CircuitChange)
-	// ProcessStarted reports that a process is ready for calls.
-	ProcessStarted(p ProcessInfo)
-	// ProcessEnded reports the end of a process that was ready, and how.
-	ProcessEnded(p ProcessInfo, err error)
-}
-
-// A CircuitChange is a change of a breaker's state.
-type CircuitChange struct {
-	Agent    string // name of the agent block
-	Key      string // invoke.AgentSpec.Key
-	From, To Circuit
-	Failures int       // that opened it; 0 unless To is CircuitOpen
-	Until    time.Time // next probe; zero unless To is CircuitOpen
-}
-
-// Circuit is a breaker's state.
-type Circuit string
-
-// The states of a breaker.
-const (
-	CircuitClosed   Circuit = "closed"
-	CircuitHalfOpen Circuit = "half-open"
-	CircuitOpen     Circuit = "open"
-)
-
-// ProcessInfo identifies a process.
-type ProcessInfo struct {
-	Agent    string // name of the agent block
-	Key      string // invoke.AgentSpec.Key
-	Instance int    // from 1
-	Pid      int
-}
-
-// String names the process for people.
-func (p ProcessInfo) String() string {
-	return fmt.Sprintf("agent %s, instance %d, pid %d", p.Agent, p.Instance, p.Pid)
-}
-
-// NoObserver ignores everything.
-type NoObserver struct{}
-
-// CircuitChanged does nothing.
-func (NoObserver) CircuitChanged(CircuitChange) {}
-
-// ProcessStarted does nothing.
-func (NoObserver) ProcessStarted(ProcessInfo) {}
-
-// ProcessEnded does nothing.
-func (NoObserver) ProcessEnded(ProcessInfo, error) {}
-
-var _ Observer = NoObserver{}

@@ -2,28 +2,11 @@ package agents
 
 import (
 	"context"
-	"errors"
-	"sync"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/sdk"
 )
-
-// A Pool runs agents and calls them. It is safe for concurrent use; Close must
-// be called in the end.
-type Pool struct {
-	opts  Options
-	crowd crowd
-	stop  chan struct{}  // closed by Close
-	work  sync.WaitGroup // goroutines that end after stop
-
-	mu     sync.Mutex // protects following fields
-	agents map[string]*agent
-	ctxs   map[<-chan struct{}]bool // by their Done: those whose end cuts calls off
-	onFree []func(key string)
-	closed bool
-}
 
 var (
 	_ invoke.AsyncInvoker = (*Pool)(nil)
@@ -31,8 +14,8 @@ var (
 	_ invoke.Checker      = (*Pool)(nil)
 )
 
-// NewPool makes a Pool. It starts nothing: processes start when they are first
-// called, or by Check.
+// NewPool returns a Pool. It starts no process: processes start at their first call, or in
+// Check.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
@@ -78,7 +61,7 @@ func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply,
 	}
 	p.launch(f)
 	if err := ctx.Err(); err != nil {
-		f.cut(err) // it may have begun too late for those who watch
+		f.cut(err) // ctx may have ended before the call was watched
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,9 +85,9 @@ func (p *Pool) launch(f *activeCall) {
 	f.start()
 }
 
-// Check starts the agent, so that each reason that would keep a run from calling it is
-// known beforehand. It returns a *NotFoundError, *VersionError, *ChecksumError,
-// *SecretError, *ConfigError or *plugin.StartError, or ctx's error.
+// Check starts the agent, so that every reason that prevents a call is found before the run
+// starts. It returns a *NotFoundError, *VersionError, *ChecksumError, *SecretError,
+// *ConfigError or *plugin.StartError, or ctx's error.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -113,7 +96,7 @@ func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	return a.check(ctx)
 }
 
-// Slot returns what an agent can take now. See invoke.Capacity.
+// Slot returns how many calls an agent can take now. See invoke.Capacity.
 func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -122,7 +105,7 @@ func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	return a.slot()
 }
 
-// Reserve takes n slots of an agent, all or none. See invoke.Capacity.
+// Reserve takes n slots of an agent, or none if fewer are free. See invoke.Capacity.
 func (p *Pool) Reserve(spec invoke.AgentSpec, n int) bool {
 	a, err := p.agent(spec)
 	return err == nil && a.reserve(n)
@@ -146,21 +129,6 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.onFree = append(p.onFree, fn)
 }
 
-// free tells those who wait for slots.
-func (p *Pool) free(key string) {
-	p.mu.Lock()
-	fns := p.onFree
-	if p.closed {
-		fns = nil
-	}
-	p.mu.Unlock()
-	for _, fn := range fns {
-		fn(key)
-	}
-}
-
-var errClosed = errors.New("the engine is stopping")
-
 func (p *Pool) agent(spec invoke.AgentSpec) (*agent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,30 +147,27 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// run starts a goroutine that Close waits for; it reports false after Close.
-func (p *Pool) run(fn func()) bool {
+// watch makes the end of ctx cut off its calls. One goroutine watches ctx for all of them.
+func (p *Pool) watch(ctx context.Context) {
+	done := ctx.Done()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return false
+	if p.ctxs[done] {
+		return
 	}
-	p.work.Go(fn)
-	return true
-}
-
-// Close ends every process and waits for that: first in an orderly way, then by
-// killing it. Calls that are out end with an unknown outcome. What comes later
-// is deferred. It may be called several times.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		close(p.stop)
-	}
-	agents := p.agents
-	p.mu.Unlock()
-	for _, a := range agents {
-		a.breaker.stop()
-	}
-	p.work.Wait()
+	p.ctxs[done] = true
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		delete(p.ctxs, done)
+		agents := make([]*agent, 0, len(p.agents))
+		for _, a := range p.agents {
+			agents = append(agents, a)
+		}
+		p.mu.Unlock()
+		for _, a := range agents {
+			for _, f := range a.watchedBy(done) {
+				f.cut(ctx.Err())
+			}
+		}
+	})
 }

@@ -8,20 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // A printed line goes to each run with a call in the process that printed it,
 // once, and without the secrets of any of them.
 func TestPrintedLines(t *testing.T) {
-	one, other := &life{birth: 1}, &life{birth: 2}
-	flightOf := func(l *life, run int, step, secret string) *activeCall {
-		return &activeCall{life: l, call: invoke.Call{
-			Run: status.RunID(run), Request: sdk.Request{Run: fmt.Sprint("r", run), Step: step, Attempt: 1},
-			Scrub: strings.NewReplacer(secret, "(sensitive)").Replace,
+	const one, other = 1, 2 // numbers of processes
+	flightOf := func(process int64, run int, step, secret string) *bookedCall {
+		return &bookedCall{knownCall: knownCall{
+			run: status.RunID(run), tag: callTag{fmt.Sprint("r", run), step, 1}, process: process,
+			scrub: strings.NewReplacer(secret, "(sensitive)").Replace,
 		}}
 	}
 	var (

@@ -5,15 +5,16 @@ import (
 	"log/slog"
 )
 
-// redactAttr returns an attribute of a log record whose texts were replaced. It is a
-// second net: agents should not log secrets.
+// redactAttr returns an attribute of a log record with replaced texts. It is a second
+// protection: agents should not log secrets.
 func redactAttr(a slog.Attr, replace func(string) string) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
 		return slog.String(a.Key, replace(v.String()))
 	case slog.KindAny:
-		// Whatever it is, it is shown as text that can be searched.
+		// A value of any other type is shown as text, so that it can be searched for
+		// secrets.
 		return slog.String(a.Key, replace(fmt.Sprint(v.Any())))
 	case slog.KindGroup:
 		var in []any

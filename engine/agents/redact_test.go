@@ -5,34 +5,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // A secret that contains another one is replaced as a whole, whoever of the two
 // belongs to which call or to the configuration.
 func TestSecretThatContainsAnother(t *testing.T) {
 	const inner, outer = "fish", "sw0rd-fish-and-chips"
-	call := func(run, secret string) *activeCall {
-		secrets := []string{secret}
-		return &activeCall{life: &life{birth: 1}, call: invoke.Call{
-			Run: 1, Request: sdk.Request{Run: run, Step: "s", Attempt: 1}, Scrub: dsl.Redactor(secrets), Secrets: secrets,
+	call := func(run, key string) *bookedCall {
+		secrets := []string{key}
+		return &bookedCall{knownCall: knownCall{
+			run: 1, tag: callTag{run, "s", 1}, process: 1, scrub: secret.Redactor(secrets), secrets: secrets,
 		}}
 	}
 	for name, test := range map[string]struct {
 		config []string
-		calls  []*activeCall
+		calls  []*bookedCall
 		attrs  []any
 	}{
-		"of two calls":                           {nil, []*activeCall{call("r", inner), call("q", outer)}, []any{"stream", "stderr"}},
-		"of two calls, the other way round":      {nil, []*activeCall{call("q", outer), call("r", inner)}, []any{"stream", "stderr"}},
-		"of the configuration in a call's":       {[]string{inner}, []*activeCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
-		"of the configuration in a printed line": {[]string{inner}, []*activeCall{call("r", outer)}, []any{"stream", "stderr"}},
+		"of two calls":                           {nil, []*bookedCall{call("r", inner), call("q", outer)}, []any{"stream", "stderr"}},
+		"of two calls, the other way round":      {nil, []*bookedCall{call("q", outer), call("r", inner)}, []any{"stream", "stderr"}},
+		"of the configuration in a call's":       {[]string{inner}, []*bookedCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of the configuration in a printed line": {[]string{inner}, []*bookedCall{call("r", outer)}, []any{"stream", "stderr"}},
 		"of the configuration and nothing else":  {[]string{inner, outer}, nil, nil},
-		"of a call and not of the configuration": {nil, []*activeCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
-		"of a call, within the configuration's":  {[]string{outer}, []*activeCall{call("r", inner)}, []any{"stream", "stderr"}},
+		"of a call and not of the configuration": {nil, []*bookedCall{call("r", outer)}, []any{"run", "r", "step", "s", "attempt", 1}},
+		"of a call, within the configuration's":  {[]string{outer}, []*bookedCall{call("r", inner)}, []any{"stream", "stderr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var (
@@ -44,7 +42,7 @@ func TestSecretThatContainsAnother(t *testing.T) {
 				b.begin(f)
 			}
 			log := slog.New(&tagged{
-				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: dsl.Redactor(test.config),
+				next: slog.NewTextHandler(&text, nil), book: &b, process: 1, secrets: test.config, redact: secret.Redactor(test.config),
 				sink: func(l store.LogLine) { sunk = append(sunk, l.Message) },
 			})
 			log.Info("key "+outer+" refused", append([]any{"detail", outer}, test.attrs...)...)

@@ -2,87 +2,31 @@ package agents
 
 import (
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/saga-engine/engine/engine/machine"
 )
 
-// DefaultMaxProcesses is how many agent processes an engine runs at once: one
-// takes about 17 MiB.
-const DefaultMaxProcesses = 64
-
-// A crowd counts the processes of all agents of a pool.
-type crowd struct {
-	most   int
-	wanted atomic.Bool // an agent waits for a place
-	making atomic.Bool // a goroutine looks for a process that can be ended
-
-	mu      sync.Mutex // protects following fields; no other lock is taken under it
-	running int
-	waiting []*agent // those that found no place since one was free
-}
-
-// enter takes a place for a process. further is true if the agent has a process already.
-// All further processes together may take half of the places. The other half is kept for
-// agents without a process, so that many instances of one agent cannot stop the others.
-func (c *crowd) enter(further bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running >= c.most || further && c.running >= max(1, c.most/2) {
-		return false
-	}
-	c.running++
-	return true
-}
-
-// leave gives a place back and returns the agents that wait for one.
-func (c *crowd) leave() []*agent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running--
-	waiting := c.waiting
-	c.waiting = nil
-	c.wanted.Store(false)
-	return waiting
-}
-
-// full reports whether there is no place for an agent without a process. Then it
-// gets a hint when one is given back.
-func (c *crowd) full(a *agent) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running < c.most {
-		return false
-	}
-	if !slices.Contains(c.waiting, a) {
-		c.waiting = append(c.waiting, a)
-	}
-	c.wanted.Store(true)
-	return true
-}
-
-// A crowdedError says that an agent has no process because the engine runs as
-// many as it may. It says nothing about the agent.
+// A crowdedError says that an agent has no process because the engine runs the largest
+// allowed number. It says nothing about the agent.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
 }
 
-// crowdedPause is how long an instance that found no place waits before it looks
-// again.
+// crowdedPause is how long an instance that found no place waits before it tries again.
 const crowdedPause = time.Second
 
-// wantRoom has a process ended that has no call, if an agent waits for a place.
-// It may be called with an agent's lock held.
+// wantRoom ends a process without calls if an agent waits for a place. It may be called
+// while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of the agent that has had no call for longest.
+// makeRoom ends the processes of the agent that has been idle for the longest time.
 func (p *Pool) makeRoom() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -101,7 +45,7 @@ func (p *Pool) makeRoom() {
 	idlest.mu.Lock()
 	defer idlest.mu.Unlock()
 	if !idlest.restsLocked() {
-		return // it was called meanwhile
+		return // it got a call meanwhile
 	}
 	for _, i := range idlest.instances {
 		if i.life.takesLocked() && i.life.calls == 0 {
@@ -110,23 +54,7 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// known returns all agents.
-func (p *Pool) known() []*agent {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	agents := make([]*agent, 0, len(p.agents))
-	for _, a := range p.agents {
-		agents = append(agents, a)
-	}
-	return agents
-}
-
-// restsLocked reports whether the agent has a process and no call.
-func (a *agent) restsLocked() bool {
-	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
-}
-
-// left gives the place of a process back and lets those try that wait for one.
+// left gives the place of a process back. The instances that wait for a place try again.
 func (p *Pool) left() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
@@ -138,5 +66,94 @@ func (p *Pool) left() {
 		a.changedLocked()
 		a.mu.Unlock()
 		a.free()
+	}
+}
+
+// unlimited is the number of slots of an agent without max_concurrency.
+const unlimited = 1 << 30
+
+// slot returns how many calls the agent can take now.
+func (a *agent) slot() machine.Slot {
+	room, until, limited := a.breaker.room()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.slotLocked(room, until, limited)
+}
+
+func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot {
+	if limited && !until.IsZero() {
+		return machine.Slot{Until: until, Why: "circuit open"}
+	}
+	if a.idleLocked() {
+		if a.pool.crowd.full(a) {
+			a.pool.wantRoom()
+			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
+		}
+		if until, why := a.downLocked(time.Now()); why != nil {
+			return machine.Slot{Until: until, Why: why.Error()}
+		}
+	}
+	free := unlimited
+	if a.spec.MaxConcurrency > 0 {
+		free = max(0, a.spec.MaxConcurrency-max(a.reserved, a.calls))
+	}
+	why := "full"
+	if limited {
+		// Calls that have reserved a slot but are not known to the breaker yet.
+		waiting := max(0, a.reserved-a.calls)
+		if probes := max(0, room-waiting); probes < free {
+			free, why = probes, "circuit half-open, probe under way"
+		}
+	}
+	if free > 0 {
+		why = ""
+	}
+	return machine.Slot{Free: free, Why: why}
+}
+
+func (a *agent) reserve(n int) bool {
+	room, until, limited := a.breaker.room()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.slotLocked(room, until, limited).Free < n {
+		return false
+	}
+	a.reserved += n
+	return true
+}
+
+func (a *agent) release(n int) {
+	a.mu.Lock()
+	a.reserved = max(0, a.reserved-n)
+	a.mu.Unlock()
+	a.freed()
+}
+
+// freed is called after a call or a reservation has ended. If neither the agent block nor
+// the breaker limits calls, no run waits for a slot, so freed does nothing.
+func (a *agent) freed() {
+	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
+		a.free()
+	}
+	a.pool.wantRoom()
+}
+
+// free notifies the runs that wait for a slot, if a slot is free.
+func (a *agent) free() {
+	if a.slot().Free > 0 {
+		a.pool.free(a.spec.Key)
+	}
+}
+
+// free notifies the runs that wait for slots.
+func (p *Pool) free(key string) {
+	p.mu.Lock()
+	fns := p.onFree
+	if p.closed {
+		fns = nil
+	}
+	p.mu.Unlock()
+	for _, fn := range fns {
+		fn(key)
 	}
 }

@@ -6,36 +6,35 @@ import (
 	"time"
 )
 
-// An AgentStatus is what a Pool knows of one agent.
+// An AgentStatus describes one agent of a Pool.
 type AgentStatus struct {
 	Agent    string // name of the agent block
 	Key      string // invoke.AgentSpec.Key
 	Plugin   string
 	Version  string
-	InFlight int // calls under way
-	Capacity int // calls at a time (max_concurrency); 0 = no limit
-	// Circuit is the breaker's state, Failures how many failures in a row it
-	// has counted, or those that opened it, and Until when it lets the next
-	// probe through; zero unless it is open.
+	InFlight int // number of calls in progress
+	Capacity int // largest number of calls at the same time (max_concurrency); 0 = no limit
+	// Circuit is the breaker's state. Failures is the number of failures in a row, or the
+	// number that opened the breaker. Until is the time of the next probe; zero unless the
+	// breaker is open.
 	Circuit   Circuit
 	Failures  int
 	Until     time.Time
-	Instances []InstanceStatus // by number, drained processes after the present one
+	Instances []InstanceStatus // by number; drained processes come after the present one
 }
 
-// An InstanceStatus is what a Pool knows of one process of an agent, or of the
-// place of one that is not running.
+// An InstanceStatus describes one process of an agent, or an instance without a process.
 type InstanceStatus struct {
-	Instance int // from 1
-	Pid      int // 0 = not running
+	Instance int // number of the instance, from 1
+	Pid      int // process id; 0 = there is no process
 	State    InstanceState
-	Healthy  bool      // it is given calls
-	InFlight int       // calls under way
-	Expired  int       // calls in a row that were not answered in time
-	Missed   int       // signs of life in a row that are missing
-	Since    time.Time // of its start; zero = not running
+	Healthy  bool      // it gets calls
+	InFlight int       // number of calls in progress
+	Expired  int       // number of calls in a row that were not answered in time
+	Missed   int       // number of signs of life in a row that were missing
+	Since    time.Time // start of the process; zero = there is no process
 	Why      string    // why it is draining or down; "" = nothing went wrong
-	Next     time.Time // not started again before this; zero = at the next call
+	Next     time.Time // time before which no process is started; zero = at the next call
 }
 
 // InstanceState says what a process is doing.
@@ -43,14 +42,14 @@ type InstanceState string
 
 // The states of an instance.
 const (
-	InstanceDown     InstanceState = "down" // not started yet, idle for long, or lost
+	InstanceDown     InstanceState = "down" // not started yet, ended because it had no calls, or lost
 	InstanceStarting InstanceState = "starting"
 	InstanceReady    InstanceState = "ready"
-	InstanceDraining InstanceState = "draining" // replaced; it ends when its calls are done
+	InstanceDraining InstanceState = "draining" // replaced; it ends when its calls have ended
 )
 
-// Status returns what the pool knows of its agents, by name and key: of those
-// that were called, or looked at, since it was made.
+// Status describes the pool's agents, sorted by name and key. It contains the agents that
+// were called or checked.
 func (p *Pool) Status() []AgentStatus {
 	p.mu.Lock()
 	agents := make([]*agent, 0, len(p.agents))

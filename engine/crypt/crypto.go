@@ -16,34 +16,34 @@ import (
 	"sync"
 )
 
-// A Sealer encrypts sensitive bytes before they reach a store, and decrypts them. The
-// argument where names the place that the bytes belong to: bytes that were moved to
-// another place do not open. Implementations are safe for concurrent use.
+// A Sealer encrypts sensitive bytes before they are stored, and decrypts them. The argument
+// where names the place to which the bytes belong. Bytes that were moved to another place
+// cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
-	// Seal returns the encrypted form of plain, which it does not keep.
+	// Seal returns the encrypted form of plain. It does not keep plain.
 	Seal(where, plain []byte) ([]byte, error)
-	// Open returns what was sealed for the same where. Returns *KeyError if it
-	// was sealed with a key that is not known.
+	// Open decrypts bytes that were sealed for the same where. It returns a *KeyError if
+	// they were sealed with an unknown key.
 	Open(where, sealed []byte) ([]byte, error)
-	// KeyID returns the name of the key that seals; not "". The name does not reveal the
-	// key.
+	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal
+	// the key.
 	KeyID() string
-	// Tag returns a proof that a holder of the sealing key wrote data in this place. It
-	// keeps neither argument.
+	// Tag returns a proof that data was written in this place by a holder of the sealing
+	// key. It keeps neither argument.
 	Tag(where, data []byte) [TagSize]byte
 	// Tagged reports whether Tag, with one of the known keys, returns tag for the same
 	// place and data.
 	Tagged(where, data, tag []byte) bool
 }
 
-// TagSize is the length of a tag in bytes: guessing one takes 2^64 tries, and
-// each try needs an engine that reads the row.
+// TagSize is the length of a tag in bytes. To guess a tag takes 2^64 tries, and each try
+// needs an engine that reads the row.
 const TagSize = 8
 
 // KeySize is the length of an encryption key in bytes.
 const KeySize = 32
 
-// keyIDSize is how many bytes of a key's hash name the key in sealed data.
+// keyIDSize is how many bytes of a key's hash identify the key in sealed data.
 const keyIDSize = 4
 
 // A Key is a secret AES-256 key.
@@ -58,8 +58,8 @@ func NewKey() (Key, error) {
 	return k, nil
 }
 
-// ParseKey reads a key written as 64 hex digits or as base64 of 32 bytes, the
-// form of ENGINE_ENCRYPTION_KEY.
+// ParseKey reads a key in the form of ENGINE_ENCRYPTION_KEY: 64 hex digits, or 32 bytes in
+// base64.
 func ParseKey(text string) (Key, error) {
 	text = strings.TrimSpace(text)
 	var k Key
@@ -76,11 +76,11 @@ func ParseKey(text string) (Key, error) {
 	return Key{}, errors.New("an encryption key is 32 bytes written in base64 or hex; make one with: openssl rand -base64 32")
 }
 
-// encode returns the key in base64, the form that ParseKey reads: the secret
-// itself, never to be logged.
+// encode returns the key in base64, in the form that ParseKey reads. The result is the
+// secret itself and must never be logged.
 func (k Key) encode() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
-// String returns the key's id, not the key.
+// String returns the key's id, not the key, so that a log never contains the key.
 func (k Key) String() string { return "key " + k.id().String() }
 
 // GoString returns the key's id, not the key.
@@ -98,14 +98,14 @@ type keyID [keyIDSize]byte
 // String returns the id in hex.
 func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 
-// A KeyError means that a value cannot be sealed or opened, because a key is missing.
+// A KeyError says that a value cannot be sealed or opened because a key is missing.
 type KeyError struct {
 	ID    string // id of the key that is missing; "" = there is no key at all
-	Given string // id of the key that was given instead; "" = none, or it is not known
+	Given string // id of the key that was given instead; "" = none, or its id is not known
 	Hint  string
 }
 
-// Error says which key is missing and what to do.
+// Error names the missing key and says what to do.
 func (e *KeyError) Error() string {
 	switch {
 	case e.ID == "":
@@ -122,17 +122,17 @@ const (
 	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"
 )
 
-// A keyring seals with its first key and opens with any.
+// A keyring seals with its first key, and opens with any of its keys.
 type keyring struct {
 	first keyID
 	aeads map[keyID]cipher.AEAD
-	tags  []*tagger // of the first key, then of the others
+	tags  []*tagger // taggers of all keys; that of the first key comes first
 }
 
-// NewSealer returns a Sealer that seals with the first key and opens data that any of
-// the keys sealed. The first key must be the one that the store was first written with
-// (journal.PinKey). The others are for reading data from other stores. The cipher is
-// AES-256-GCM with a random nonce. The key's id is stored in front of the data.
+// NewSealer returns a Sealer. It seals with the first key, and it opens data that any of
+// the keys sealed. The first key must be the key with which the store was first written
+// (journal.PinKey). The other keys are for data from other stores. The cipher is
+// AES-256-GCM with a random nonce. The id of the key is stored in front of the data.
 func NewSealer(keys ...Key) (Sealer, error) {
 	if len(keys) == 0 {
 		return nil, &KeyError{Hint: HintMakeKey}
@@ -205,10 +205,10 @@ func (r *keyring) Tagged(where, data, tag []byte) bool {
 
 var _ Sealer = (*keyring)(nil)
 
-// A tagger makes tags with one key: the first bytes of HMAC-SHA256, with a key that
-// follows from the encryption key, so that no key has two uses.
+// A tagger makes tags with one key. A tag is the first bytes of an HMAC-SHA256. Its key is
+// derived from the encryption key, so that no key has two uses.
 type tagger struct {
-	states sync.Pool // of *tagState: making a tagState takes three times as long as a tag
+	states sync.Pool // *tagState values; making one takes three times as long as a tag
 }
 
 // A tagState makes one tag at a time.
@@ -226,7 +226,7 @@ func (t *tagger) tag(where, data []byte) (tag [TagSize]byte) {
 	s := t.states.Get().(*tagState)
 	defer t.states.Put(s)
 	s.mac.Reset()
-	s.mac.Write(where) // a hash never fails to write
+	s.mac.Write(where) // Write of a hash never returns an error
 	s.mac.Write(data)
 	copy(tag[:], s.mac.Sum(s.sum[:0]))
 	return tag

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// LoadOrCreateKeyFile reads the key in the file at path, or makes a key and
-// writes it there with mode 0600. Two processes that create it at once agree
-// on one key: the file appears complete under its name or not at all. A file
-// that others can read is refused.
+// LoadOrCreateKeyFile reads the key in the file at path. If there is no file, it makes a
+// key and writes it there with mode 0600. If two processes do this at the same time, both
+// use the same key, because the file appears complete or not at all. LoadOrCreateKeyFile
+// refuses a file that other users can read.
 func LoadOrCreateKeyFile(path string) (Key, error) {
 	key, err := loadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +31,7 @@ func loadKeyFile(path string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("read the key file: %w", err)
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would block until a process writes to it
+	if !info.Mode().IsRegular() { // opening a named pipe would wait for a writer
 		return Key{}, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
@@ -48,8 +48,8 @@ func loadKeyFile(path string) (Key, error) {
 	return key, nil
 }
 
-// createKeyFile writes the key under a temporary name, flushes it, and links
-// it to its name, which fails if the name exists.
+// createKeyFile writes the key to a temporary file, flushes it, and links it to its name.
+// Linking fails if the name exists.
 func createKeyFile(path string, key Key) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".key-*") // mode 0600

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// The byte in front of stored data says whether it is sealed. Numbers are
-// persisted. Package journal has more of them.
+// The first byte of stored data says whether the data is sealed. The numbers are persisted.
+// Package journal has more of them.
 const (
 	MarkPlain  = 0
 	MarkSealed = 1
 )
 
-// Wrap puts the mark in front of plain and seals it if it is sensitive. A nil
-// sealer with sensitive data is a *KeyError.
+// Wrap returns plain with the mark in front. If sensitive is true, it seals plain. Without
+// a sealer it then returns a *KeyError.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil
@@ -28,7 +28,7 @@ func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	return append([]byte{MarkSealed}, sealed...), nil
 }
 
-// Unwrap undoes Wrap.
+// Unwrap reverses Wrap.
 func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")
@@ -36,7 +36,7 @@ func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	return UnwrapMarked(sealer, where, data[0], data[1:])
 }
 
-// UnwrapMarked undoes Wrap for data whose first byte, the mark, was cut off.
+// UnwrapMarked reverses Wrap for data whose first byte, the mark, was removed.
 func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
 	switch mark {
 	case MarkPlain:

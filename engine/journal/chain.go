@@ -12,28 +12,28 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A run's history is a chain: each row of its journal ends with a check of the row,
-// its place and the check of the row before (decision 0020). With a key the check is
-// a tag that cannot be made without the key. Without one it is a checksum, which
-// finds accidents. Rows of earlier versions have neither; they count for the check of
-// the row that follows.
+// A run's history is a chain. Each row of its journal ends with a check of three things:
+// the row, its place, and the check of the previous row (decision 0020). With a key the
+// check is a tag, which cannot be made without the key. Without a key it is a checksum,
+// which finds accidental changes. Rows of earlier versions have no check, but the check of
+// the next row covers them.
 const (
 	sumSize = 4
 
-	// Flags of a row's mark. Numbers are persisted.
+	// Flags in the mark of a row. The numbers are persisted.
 	markTagged = 0x80
 	markSummed = 0x40
 	markFlags  = markTagged | markSummed
 )
 
-// A protection is how a row's history is protected. Within a run a later row never has a
-// weaker protection than an earlier one: a weaker one is an error.
+// A protection says how a row's history is protected. Within a run a later row must not
+// have a weaker protection than an earlier one: that is an error.
 type protection uint8
 
 const (
-	unprotected protection = iota // written by an earlier version
-	summed                        // by a checksum
-	tagged                        // by a tag
+	unprotected protection = iota // written by an earlier version, without a check
+	summed                        // the check is a checksum
+	tagged                        // the check is a tag
 )
 
 // protectionOf returns the protection of stored data that begins with mark.
@@ -47,8 +47,8 @@ func protectionOf(mark byte) protection {
 	return unprotected
 }
 
-// cutCheck splits a row's data into the bytes that the check covers and the check. ok is
-// false if the data is too short to hold both.
+// cutCheck splits a row's data into the bytes that the check covers, and the check. ok is
+// false if the data is too short to contain both.
 func cutCheck(data []byte) (body, check []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, nil, false
@@ -66,19 +66,19 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A Link binds the next row of a run to the rows before it. The zero Link is for the
+// A Link connects the next row of a run to the rows before it. The zero Link is for the
 // first row.
 type Link struct {
-	tag  [crypt.TagSize]byte // of the last row; zero where no key is known
-	sum  uint32              // of the last row; not kept up once rows are tagged
-	best protection          // of the rows so far
+	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
+	sum  uint32              // checksum of the last row; not updated once rows are tagged
+	best protection          // strongest protection of the rows so far
 }
 
-// placeSize is how many bytes appendPlace adds.
+// placeSize is the number of bytes that appendPlace appends.
 const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendPlace appends the place of a row to b: its run, number, time and the check of
-// the row before.
+// appendPlace appends the place of a row to b: its run, number and time, and the check of
+// the previous row.
 func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -94,8 +94,8 @@ func checksum(place, body []byte) uint32 {
 }
 
 // bind appends the check to the data of a row, and returns the link for the next row. It
-// may change data. The place is written behind the data for a moment: so nothing is
-// allocated if data has room.
+// may change data. It writes the place behind the data temporarily, so that it allocates
+// nothing if data has enough capacity.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -110,17 +110,17 @@ func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Tim
 	return append(data[:n], l.tag[:]...), l
 }
 
-// A chain checks the rows of a run, one after the other, and finds the first row that
-// does not continue the rows before it.
+// A chain checks the rows of a run one by one, and finds the first row that does not
+// continue the previous ones.
 type chain struct {
 	Link
-	rows   int32 // rows so far
+	rows   int32 // number of rows checked so far
 	strict bool  // every row must be tagged
 	buf    [placeSize]byte
 }
 
 // follow checks the next row. Without a key it cannot check tags and accepts them. The
-// error says how the row is wrong.
+// error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
@@ -160,7 +160,7 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 	return nil
 }
 
-// A historyFault is a way in which a row of a history is wrong.
+// A historyFault says what is wrong with a row of a history.
 type historyFault string
 
 // Error describes the fault for people.
@@ -174,14 +174,14 @@ const (
 	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
 )
 
-// A HistoryError means that the journal of a run differs from the rows that its engines
-// wrote: a row was changed, removed, moved, or written without the key. No engine works
-// on such a run.
+// A HistoryError says that the journal of a run differs from the rows that engines wrote: a
+// row was changed, removed, moved, or written without the key. No engine works on such a
+// run.
 type HistoryError struct {
 	Run    int64  // internal id
 	Name   string // public id
 	Seq    int32  // number of the first row that is wrong
-	Reason string // what is wrong with it, as the rest of a sentence
+	Reason string // what is wrong with the row, as the end of a sentence
 }
 
 // Error names the row and what is wrong with it.
@@ -194,7 +194,7 @@ func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
-// broken makes the error of a run whose row seq does not verify.
+// broken returns the error of a run whose row with number seq does not verify.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {
@@ -203,8 +203,8 @@ func broken(head store.Head, seq int32, why error) *RunError {
 	return &RunError{Run: h.Run, Name: h.Name, Err: h, Hint: h.hint()}
 }
 
-// LinkOf returns the link for the row after the given stored rows. It does not decode
-// their records. The error is a *RunError if the rows do not verify.
+// LinkOf returns the link for the row after the given stored rows. It does not decode their
+// records. The error is a *RunError if the rows do not verify.
 func LinkOf(sealer crypt.Sealer, head store.Head, rows []store.Row) (Link, error) {
 	var c chain
 	for _, row := range rows {

@@ -11,21 +11,21 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxDefinitions is how many definitions are kept compiled.
+// maxDefinitions is how many compiled definitions are kept.
 const maxDefinitions = 256
 
-// Definitions keeps stored definitions compiled. It is safe for concurrent use.
+// Definitions keeps compiled definitions. It is safe for concurrent use.
 type Definitions struct {
 	store  store.Catalogue
-	sealer crypt.Sealer // nil = definitions that hold sensitive values cannot be read
+	sealer crypt.Sealer // nil = definitions with sensitive values cannot be read
 
 	mu       sync.Mutex   // protects following fields
-	since    status.RunID // the first run of which every row must be tagged; 0 = not asked yet
+	since    status.RunID // first run whose rows must all be tagged; 0 = not read yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
 }
 
-// NewDefinitions returns an empty cache over a catalogue.
+// NewDefinitions returns an empty cache for a catalogue.
 func NewDefinitions(store store.Catalogue, sealer crypt.Sealer) *Definitions {
 	d := &Definitions{store: store, sealer: sealer}
 	d.resetLocked()
@@ -37,8 +37,8 @@ func (d *Definitions) resetLocked() {
 	d.byDigest = map[string]map[string]store.WorkflowID{}
 }
 
-// Workflow returns a workflow of a stored definition. Returns ErrNotFound if
-// there is none, a *KeyError if it is sealed with a key that is not known.
+// Workflow returns a workflow of a stored definition. It returns ErrNotFound if there is
+// none, and a *KeyError if it is sealed with an unknown key.
 func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.Workflow, error) {
 	d.mu.Lock()
 	wf := d.byID[id]
@@ -70,14 +70,14 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// unreadable marks an error that would come again if the definition were read again.
+// unreadable marks an error that would occur again if the definition were read again.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.
 func (u *unreadable) Unwrap() error { return u.error }
 
-// Put stores a definition, unless it is stored, and returns the ids of its
-// workflows by name.
+// Put stores a definition if it is not stored yet, and returns the ids of its workflows by
+// name.
 func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]store.WorkflowID, error) {
 	digest := def.Digest()
 	d.mu.Lock()
@@ -87,8 +87,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		return ids, nil
 	}
 	stored := store.Definition{Digest: digest}
-	// With a key every definition is sealed. Not only values that are marked sensitive
-	// may be secret: literals and the results of env() and file() may be secret, too.
+	// With a key every definition is sealed. Not only values that are marked sensitive may
+	// be secret: literals and results of env() and file() may be secret as well.
 	sensitive := d.sealer != nil
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
@@ -119,8 +119,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	return ids, nil
 }
 
-// hasSensitiveDefault reports whether the source text of a workflow holds a
-// sensitive value.
+// hasSensitiveDefault reports whether the source text of a workflow contains a sensitive
+// value.
 func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	for _, v := range wf.Variables {
 		if v.Sensitive && v.HasDefault {
@@ -128,4 +128,23 @@ func hasSensitiveDefault(wf *dsl.Workflow) bool {
 		}
 	}
 	return false
+}
+
+// Definition returns the whole stored definition that contains a workflow, for people who
+// ask which definition a run has. Each call reads it again. It returns ErrNotFound, or a
+// *KeyError if the definition is sealed with an unknown key.
+func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
+	stored, _, err := d.store.Definition(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
+	}
+	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	if err != nil {
+		return nil, fmt.Errorf("open definition %.12s: %w", stored.Digest, err)
+	}
+	def, err := dsl.Decode(plain)
+	if err != nil {
+		return nil, fmt.Errorf("read definition %.12s: %w", stored.Digest, err)
+	}
+	return def, nil
 }

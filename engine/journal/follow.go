@@ -15,20 +15,21 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// followRows is how many rows of a run are read at once.
+// followRows is how many rows of a run one read returns at most.
 const followRows = 256
 
 // FollowOptions set how often a journal is read.
 type FollowOptions struct {
-	Hint       <-chan struct{} // receives a value when there may be new rows; nil = only Poll counts
-	Poll       time.Duration   // longest pause between two reads; 0 = 1 s
-	RetryStore time.Duration   // longest pause before a store that does not answer is asked again; 0 = 5 s
-	// Unanswered is called when the store stops answering. It is not called again before
+	// Receives a value when there may be new rows; nil = rows are read once in each Poll.
+	Hint       <-chan struct{}
+	Poll       time.Duration // longest pause between two reads; 0 = 1 s
+	RetryStore time.Duration // longest pause before a store that does not answer is read again; 0 = 5 s
+	// Unanswered is called when the store stops answering. It is called again only after
 	// the store has answered in between. nil = not called.
 	Unanswered func(err error)
 }
 
-// Follow is Node.Follow without a node, for commands that only watch.
+// Follow works like Node.Follow but needs no node. Commands that only read use it.
 func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
@@ -45,20 +46,22 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		}
 		return err
 	})
-	if err == nil && story.Head.Fence >= int32(len(rows)) { // more rows will not come
-		err = broken(story.Head, int32(len(rows)), faultTail)
-	}
 	if err != nil {
 		return nil, followError(ctx, run, err)
 	}
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
-	for {
+	for loaded := true; ; loaded = false {
 		for _, row := range rows {
 			if err := story.tell(sealer, row, from, fn); err != nil {
 				return nil, err
 			}
 			next, pause = row.Seq+1, least
+		}
+		if loaded { // the run's own row was read with these rows: what is missing will not come
+			if err := story.whole(); err != nil {
+				return nil, followError(ctx, run, err)
+			}
 		}
 		status := story.State.Status()
 		if len(rows) < followRows && (status.Final() || status.NeedsHuman()) {
@@ -84,8 +87,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 	}
 }
 
-// followError adds the run to an error of Follow. The error of an ended ctx is returned
-// unchanged.
+// followError adds the run to an error of Follow. If ctx has ended, it returns ctx's error.
 func followError(ctx context.Context, run status.RunID, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -93,7 +95,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 	return fmt.Errorf("follow run %s: %w", naming.RunName(run), err)
 }
 
-// tell verifies and folds one row and tells its facts.
+// tell verifies and folds one row, and passes its facts to fn.
 func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err

@@ -8,11 +8,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// DecodeLate returns the answer that a late reply holds: machine.AttemptOK,
-// AttemptFailed, AttemptUnknown or AttemptNotDone. A nil sealer opens only what
-// is not sealed. Returns a *KeyError inside the error if the key is not known,
-// wire.ErrFormat if a newer version wrote it, wire.ErrCorrupt if it is
-// damaged.
+// DecodeLate returns the answer in a late reply: machine.AttemptOK, AttemptFailed,
+// AttemptUnknown or AttemptNotDone. A nil sealer opens only data that is not sealed. The
+// error contains a *KeyError if the key is unknown, wire.ErrFormat if a newer version wrote
+// the reply, or wire.ErrCorrupt if the reply is damaged.
 func DecodeLate(sealer crypt.Sealer, l store.LateReply) (machine.Event, error) {
 	e, err := DecodeMessage(sealer, l.Run, l.Data)
 	if err != nil {

@@ -17,12 +17,11 @@ import (
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
 	"restore that file and leave ENGINE_ENCRYPTION_KEY unset; another key needs another state"
 
-// PinKey makes a store remember the key of the first engine that works on it,
-// before that engine writes anything else, and refuses every engine with
-// another key: two keys on one store would make runs that neither can read. An
-// engine without a key is refused too, because it would write in the clear
-// what the others seal. A store on which only engines without keys have worked
-// remembers none.
+// PinKey records in a store the key of the first engine that works on it, before that
+// engine writes any other data. It refuses every engine with another key, because with two
+// keys there would be runs that some engines cannot read. It refuses an engine without a
+// key as well, because that engine would write in plain text what the others seal. If only
+// engines without keys have worked on a store, no key is recorded.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {
@@ -38,21 +37,21 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 	return pinHistory(ctx, st, sealer, now)
 }
 
-// historyGrace is how long rows without a tag are still accepted after the first engine
-// that tags rows has started. In that time engines of an earlier version, or without a
-// key, may still run: they are refused only when they start.
+// historyGrace is for how long rows without a tag are accepted after the first engine that
+// tags rows has started. In that time engines of an earlier version, or without a key, may
+// still run: they are refused only when they start.
 const historyGrace = 24 * time.Hour
 
-// pinHistory makes a store remember the first run of which every row must be tagged.
-// Engines refuse rows of that run and of later runs without a tag. Otherwise a user who
-// can write to the state could replace a run by one in the format of an earlier version.
-// In a state without runs every run must be tagged.
+// pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
+// untagged rows of that run and of later runs. Otherwise a person who can write to the
+// state could replace a run by one in the format of an earlier version. In a state without
+// runs, every run must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
-	case sealer == nil && mark != "": // the key that was pinned with it is gone
+	case sealer == nil && mark != "": // the key that was recorded with it is missing
 		return &crypt.KeyError{ID: "for this state's history", Hint: hintPinned}
 	case sealer == nil:
 		return nil
@@ -77,7 +76,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is the place that the mark of a state's history is sealed for.
+// markPlace is the associated data with which the mark of a state's history is encrypted.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
@@ -88,7 +87,7 @@ func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
 	return hex.EncodeToString(sealed), nil
 }
 
-// openMark returns the first run of which every row must be tagged.
+// openMark returns the first run whose rows must all be tagged.
 func openMark(sealer crypt.Sealer, mark string) (status.RunID, error) {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// The first byte of a row with one record that is not sealed is markLone plus the
-// number of the format. The record's time is left out, because the row has the same time.
-// markLone is persisted: never change it.
+// The first byte of a row with one unsealed record is markLone plus the number of the
+// format. Such a row omits the record's time, because the store keeps it as the row's time.
+// markLone is persisted and must never change.
 const markLone = 16
 
-// rowPlace returns the place that the data of a journal row is sealed for: run and number.
+// rowPlace returns the place for which the data of a journal row is sealed: its run and
+// number.
 func rowPlace(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
@@ -26,12 +27,19 @@ func rowPlace(run status.RunID, seq int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace returns the place that the data of a definition is sealed for: its digest.
+// definitionPlace returns the place for which a definition is sealed: its digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// EncodeRow returns the data of a journal row of this time, in newly allocated memory.
-// before is the link of the row before it, the zero link for the first row. The second
-// result is the link for the next row.
+// A Scratch is memory that encoding and folding rows reuse. The zero Scratch is ready to
+// use, by one goroutine at a time.
+type Scratch struct {
+	encoder wire.Encoder
+	reader  wire.Reader
+}
+
+// EncodeRow returns the data of a journal row with the given time, in newly allocated
+// memory. before is the link of the previous row, or the zero link for the first row. The
+// second result is the link for the next row.
 func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
 	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), records)
 	if err != nil {
@@ -53,9 +61,9 @@ func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.Ru
 	return data, after, nil
 }
 
-// shorten drops the record's time if it is the time of the row, which the store keeps
-// anyway. Most rows allow that. It saves 10 of about 130 bytes. Other data is returned
-// as it is.
+// shorten removes the record's time if it equals the time of the row, which the store keeps
+// anyway. This works for most rows and saves 10 of about 130 bytes. Other data is returned
+// unchanged.
 func shorten(data []byte, at time.Time) []byte {
 	rest, version, ok := wire.CutSingle(data[1:], at)
 	if !ok {
@@ -66,15 +74,15 @@ func shorten(data []byte, at time.Time) []byte {
 	return data
 }
 
-// opaque reports whether a record holds bytes that only the agent understands. Such a
-// checkpoint is sealed, because it may hold a secret that the agent was given.
+// opaque reports whether a record contains bytes that only the agent understands. Such a
+// checkpoint is sealed, because it may contain a secret that the agent received.
 func opaque(rec machine.Record) bool {
 	p, ok := rec.Event().(machine.AttemptProgress)
 	return ok && len(p.Blob) > 0
 }
 
-// A RowEncoder makes the journal rows of one run, one after the other, for tools that
-// write rows without an engine.
+// A RowEncoder encodes the journal rows of one run, one after the other. It is for tools
+// that write rows without an engine.
 type RowEncoder struct {
 	Sealer crypt.Sealer // nil = a record with a sensitive value is refused
 	Run    status.RunID
@@ -83,8 +91,8 @@ type RowEncoder struct {
 	last Link
 }
 
-// Follow reads the next stored rows of the run, so that Encode makes the row after them.
-// Returns an error if their history does not verify.
+// Follow reads the next stored rows of the run, so that Encode encodes the row after them.
+// It returns an error if their history does not verify.
 func (e *RowEncoder) Follow(rows []store.Row) error {
 	c := chain{Link: e.last, rows: e.next}
 	for _, row := range rows {
@@ -96,7 +104,7 @@ func (e *RowEncoder) Follow(rows []store.Row) error {
 	return nil
 }
 
-// Encode makes the data of the run's next row. Returns a *KeyError if a record is
+// Encode returns the data of the run's next row. It returns a *KeyError if a record is
 // sensitive and there is no key.
 func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, error) {
 	data, after, err := EncodeRow(e.Sealer, &Scratch{}, e.last, e.Run, e.next, at, records)
@@ -107,8 +115,8 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 }
 
 // DecodeRow returns the records of a journal row. It does not check whether the row was
-// changed or moved: Verify does. A nil sealer opens only rows without sensitive
-// values; for others DecodeRow returns a *KeyError.
+// changed or moved: Verify does that. A nil sealer opens only rows without sensitive
+// values; for other rows DecodeRow returns a *KeyError.
 func DecodeRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
@@ -145,13 +153,13 @@ func openRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]byte, erro
 	return plain, nil
 }
 
-// messagePlace returns the place that the data of a message is sealed for: its run.
+// messagePlace returns the place for which a message is sealed: its run.
 func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
-// EncodeMessage makes the data of a message. If there is a key, every message that
-// carries a value is sealed: only the definition knows which values are sensitive.
+// EncodeMessage returns the data of a message. If there is a key, every message with a
+// value is sealed, because only the definition knows which values are sensitive.
 func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]byte, error) {
 	plain, err := wire.EncodeEvent(e)
 	if err != nil {
@@ -160,7 +168,7 @@ func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]by
 	return crypt.Wrap(sealer, messagePlace(run), plain, sealer != nil)
 }
 
-// DecodeMessage undoes EncodeMessage.
+// DecodeMessage reverses EncodeMessage.
 func DecodeMessage(sealer crypt.Sealer, run status.RunID, data []byte) (machine.Event, error) {
 	plain, err := crypt.Unwrap(sealer, messagePlace(run), data)
 	if err != nil {
@@ -173,7 +181,7 @@ func DecodeMessage(sealer crypt.Sealer, run status.RunID, data []byte) (machine.
 	return e, nil
 }
 
-// EventSize estimates the bytes that an event brings into the journal.
+// EventSize estimates how many bytes an event adds to the journal.
 func EventSize(e machine.Event) int {
 	switch e := e.(type) {
 	case machine.AttemptOK:

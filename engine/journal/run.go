@@ -21,22 +21,21 @@ type Run struct {
 	Head    store.Head
 	Flow    *dsl.Workflow
 	State   *machine.State
-	Records []machine.Record // nil if the caller asked for the state only
+	Records []machine.Record // nil if the caller asked only for the state
 	Facts   int              // number of facts in the records
 
-	Stored int64 // bytes of the journal
+	Stored int64 // size of the journal in bytes
 
 	chain chain
 }
 
-// Next returns the link that the next row must continue.
+// Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// Load reads a run's journal and folds it: the workflow it is pinned to, its state,
-// and its records in order (S22, S87). It works without a running engine, and does not
-// slow one down.
-// Returns ErrNotFound; a *KeyError inside the error if it holds sensitive values and
-// the key is not known; a *RunError if what is stored cannot be read by this version.
+// Load reads a run's journal and folds it. It returns the run's workflow, its state, and
+// its records in order (S22, S87). It needs no running engine and does not slow one down.
+// It returns ErrNotFound, or a *RunError if this version cannot read the stored data. The
+// error contains a *KeyError if the run has sensitive values and the key is unknown.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
@@ -45,16 +44,8 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
-// A Scratch is memory that encoding and folding rows use again and again. The zero Scratch
-// is ready to use, by one goroutine at a time.
-type Scratch struct {
-	encoder wire.Encoder
-	reader  wire.Reader
-}
-
-// Fold folds what was loaded of a run. With a scratch it makes no records,
-// which is much cheaper. each is called with every event of the run, in order; nil = it
-// is not called.
+// Fold folds the loaded rows of a run. With a scratch it makes no records, which is much
+// cheaper. each is called with every event of the run, in order; nil = not called.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -76,14 +67,29 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 			return Run{}, err
 		}
 	}
-	if l.Head.Fence >= story.chain.rows { // the row with the number Fence is missing
-		return Run{}, broken(l.Head, story.chain.rows, faultTail)
+	if err := story.whole(); err != nil {
+		return Run{}, err
 	}
 	return story, nil
 }
 
-// verify checks that the row continues the history of the rows before it. Returns a
-// *RunError with a *HistoryError inside if it does not.
+// whole checks that the rows that were folded are all that the run's own row knows of. It
+// knows the row that made an engine the owner, and the state that the last row led to.
+// Head and rows must come from one read of the store.
+// Returns a *RunError with a *HistoryError inside if rows are missing.
+func (st *Run) whole() error {
+	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
+		return broken(st.Head, st.chain.rows, faultTail)
+	}
+	if got := st.State.Status(); got != st.Head.State {
+		return broken(st.Head, st.chain.rows, historyFault(fmt.Sprintf(
+			"is missing, or the run's own row was changed: that says %s, and the journal ends with %s", st.Head.State, got)))
+	}
+	return nil
+}
+
+// verify checks that a row continues the history of the previous rows. If not, it returns a
+// *RunError that contains a *HistoryError.
 func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	seq := st.chain.rows
 	if err := st.chain.follow(sealer, st.Head.Run, row); err != nil {
@@ -109,7 +115,7 @@ func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each f
 	return st.blame(row, err)
 }
 
-// foldRecords is fold that keeps the records.
+// foldRecords does the work of fold and keeps the records.
 func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
@@ -127,7 +133,7 @@ func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine
 	return st.blame(row, err)
 }
 
-// blame adds to an error the run and the row that it is about; nil stays nil.
+// blame adds the run and the row to an error. For nil it returns nil.
 func (st *Run) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
@@ -135,7 +141,7 @@ func (st *Run) blame(row store.Row, err error) error {
 	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: HintFor(err)}
 }
 
-// HintFor returns what a person can do about an error; "" = not known.
+// HintFor returns what a person can do about an error; "" = no hint is known.
 func HintFor(err error) string {
 	var key *crypt.KeyError
 	var agent interface{ Hint() string } // the run's agent is missing, or another one has its name
@@ -150,7 +156,7 @@ func HintFor(err error) string {
 	return ""
 }
 
-// Newer reports whether rows or messages were written by a newer version.
+// Newer reports whether an error says that a newer version wrote the rows or messages.
 func Newer(err error) bool { return errors.Is(err, wire.ErrFormat) }
 
 // Permanent reports whether loading the run again would fail in the same way.
@@ -160,8 +166,8 @@ func Permanent(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
 }
 
-// Lasting reports whether reading the store again would fail in the same way. Other
-// errors may pass, such as a cut network, a server that is starting or a full disk.
+// Lasting reports whether reading the store again would fail in the same way. Other errors
+// may go away, such as a broken network, a server that is starting, or a full disk.
 func Lasting(err error) bool {
 	var schema *store.SchemaError
 	var loss *store.LossError

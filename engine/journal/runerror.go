@@ -7,17 +7,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A RunError means that this engine cannot work on one run, and goes on with the others.
-// The run's journal or definition cannot be read, an agent that it is pinned to is
-// missing, or deciding on it went wrong. The run's state in the store is unchanged.
+// A RunError says that this engine cannot work on one run. It continues with the others.
+// The reason is one of these: the run's journal or definition cannot be read; an agent that
+// the run needs is missing; or a decision on the run went wrong. The run's state in the
+// store is unchanged.
 type RunError struct {
 	Run  int64  // internal id
-	Name string // public id; "" = derived from the internal one
+	Name string // public id; "" = made from the internal id
 	Err  error
-	Hint string // what to do about it; "" = nothing is known
+	Hint string // what a person can do; "" = no hint is known
 }
 
-// Error names the run, the cause and the remedy.
+// Error names the run, the cause and what a person can do.
 func (e *RunError) Error() string {
 	if e.Hint == "" {
 		return fmt.Sprintf("run %s is quarantined: %v", e.PublicName(), e.Err)
@@ -25,7 +26,7 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %s is quarantined: %v (%s)", e.PublicName(), e.Err, e.Hint)
 }
 
-// PublicName returns the id of the run that people use.
+// PublicName returns the run's public id.
 func (e *RunError) PublicName() string {
 	if e.Name != "" {
 		return e.Name

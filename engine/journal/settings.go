@@ -1,7 +1,7 @@
 package journal
 
-// The settings of a store: what it remembers for ever, once it is known.
+// The settings of a store. A setting never changes once it is set.
 const (
 	SettingKey     = "key"     // id of the key that seals what the store holds
-	SettingHistory = "history" // from which run on every row of the journal is tagged (decision 0020)
+	SettingHistory = "history" // the first run whose journal rows must all be tagged (decision 0020)
 )

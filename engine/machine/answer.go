@@ -35,8 +35,9 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of a node has taken effect. The first result
-// of any attempt settles the step, even if another engine owns the run by now.
+// result records that the action of a node has taken effect. The first result of any
+// attempt decides the outcome of the step, even if that attempt was started by a former
+// owner of the run.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
 	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
@@ -48,7 +49,7 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 	d.grown += int64(len(output.JSON()))
 	n.TimedOut = false
 	d.caller().rest(i)
-	if n.Undo != model.UndoNone { // the run has turned: only the effect matters
+	if n.Undo != model.UndoNone { // the run has turned back: only the effect matters now
 		if !n.Ended() {
 			d.forward().endForward(i, status.StepSucceeded)
 		}
@@ -63,8 +64,8 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 	d.forward().endForward(i, status.StepSucceeded)
 }
 
-// postconditions checks what must hold after a result. A condition that cannot
-// be evaluated counts as failed.
+// postconditions checks the postconditions of a step after it got a result. A condition
+// that cannot be evaluated counts as failed.
 func (d answers) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
 	for _, r := range d.step(n).FailWhen {
@@ -106,14 +107,14 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 	return model.Miss{}, false
 }
 
-// gotFailure handles a definite failure: the agent vouches that nothing was
-// done (S31).
+// gotFailure handles a definite failure: the agent guarantees that nothing was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		n.Doubt = max(0, n.Doubt-1) // what it vouches for began after the last checkpoint
+		// What the agent guarantees does not include work before the last checkpoint.
+		n.Doubt = max(0, n.Doubt-1)
 	}
 	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
 		n.Data = d.s.keep(ev.Data)
@@ -140,7 +141,8 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// wish records that the agent asked for a pause before the next call (retry_after).
+// wish records how long the agent wants the engine to wait before the next call
+// (retry_after).
 func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
@@ -152,7 +154,7 @@ func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
-// gotUnknown handles an answer that leaves the outcome open.
+// gotUnknown handles an answer after which the outcome is unknown.
 func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -167,8 +169,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles a lookup's answer that the key never had an effect. Other
-// purposes cannot be answered so.
+// gotNotDone handles a lookup's answer that the key never had an effect. For any other call
+// this is a bad reply.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -206,7 +208,7 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	}
 }
 
-// ended handles a closed attempt without result.
+// ended handles an attempt that was closed without a result.
 func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	switch kind {
@@ -232,9 +234,9 @@ func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
 func (d answers) endedDo(i, call int, m model.Miss) {
 	n := d.edit(i)
 	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
-		m.Kind = model.MissFailed // nothing can have happened
+		m.Kind = model.MissFailed // a read-only action has no effect that could be unknown
 	}
-	if n.Undo != model.UndoNone { // the run has turned; wait for the last of them
+	if n.Undo != model.UndoNone { // the run has turned back; wait until no attempt of the node is open
 		if !n.Open() {
 			d.caller().rest(i)
 			n.Fwd.Blame(m)
@@ -250,18 +252,20 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	}
 	if int(n.Newest(model.CallDo)) != call {
 		if n.Open() {
-			return // another one decides
+			return // the attempt that is still open decides
 		}
 		if n.Fwd.Miss != model.MissNone {
-			m = n.Fwd.Blamed() // the newest has failed already and waited for this one
+			// The newest attempt failed earlier, and its failure was kept until this older
+			// one ended.
+			m = n.Fwd.Blamed()
 		}
 	}
 	d.caller().rest(i)
 	d.forward().missed(i, m)
 }
 
-// deferral handles a call that was not sent. That is a definite outcome: the attempt does
-// not count, and the effect of the step is the same as before.
+// deferral handles a call that was not sent. This outcome is definite: the attempt does not
+// count, and the effect of the step stays as it was.
 func (d answers) deferral(ev AttemptDeferred) {
 	if !d.isOpen(ev.Attempt) {
 		d.late = true
@@ -282,7 +286,7 @@ func (d answers) deferral(ev AttemptDeferred) {
 		n.Und.Attempt, n.Und.Total = n.Und.Attempt-1, n.Und.Total-1
 	}
 	if n.Undo != model.UndoNone && (a.Kind == model.CallDo || n.Undo == model.UndoPending) {
-		if !n.Open() { // the run has turned and this was awaited
+		if !n.Open() { // the run has turned back, and it waited for this attempt
 			d.caller().rest(i)
 			if !n.Ended() {
 				d.forward().endForward(i, status.StepCancelled)
@@ -302,8 +306,8 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). A heartbeat carries no data: it
-// only restarts heartbeat_timeout.
+// progress records a checkpoint of a running call (S82). A heartbeat has no data: it only
+// restarts heartbeat_timeout.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -323,7 +327,8 @@ func (d answers) progress(ev AttemptProgress) {
 	d.secret = len(ev.Blob) > 0 && (model.Confidential(n.Input.V) || model.Confidential(n.UndoInput.V))
 	switch a.Kind {
 	case model.CallDo, model.CallLearn:
-		if !n.Marked() || ev.Number >= n.Point { // else an older attempt lags behind
+		// Otherwise this checkpoint is from an older, slower attempt.
+		if !n.Marked() || ev.Number >= n.Point {
 			n.Point, n.Blob = ev.Number, ev.Blob
 		}
 	case model.CallUndo:
@@ -333,7 +338,7 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// answered calls f if the attempt is open; an answer to any other is late and
+// answered calls f if the attempt is open. An answer to any other attempt is late and
 // changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
@@ -352,8 +357,8 @@ func (d answers) isOpen(id AttemptID) bool {
 }
 
 // passesOver reports whether a checkpoint is not recorded because the run has reached a
-// ceiling. Then it counts only as a heartbeat. The first checkpoint of a node is always
-// recorded, because it says that the step has an effect.
+// ceiling. Then the checkpoint counts only as a heartbeat. The first checkpoint of a node
+// is always recorded, because it says that the step has an effect.
 func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {

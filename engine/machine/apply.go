@@ -6,10 +6,11 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A Change is what a record makes of a state, before the state is changed: the run and
-// the nodes that the record changes, as they were and as they will be. References in the
-// record mean the state before it, so everything is computed before anything is
-// installed. Readers (package story) must not change what they get.
+// A Change is the change that a record makes to a state, computed before the state is
+// changed. It holds the run and the changed nodes, each before and after the record.
+// References in the record refer to the state before it, so all of the change is computed
+// before any of it is installed. Readers (package story) must not change the data that they
+// get from it.
 type Change struct {
 	s       *State
 	at      model.Instant
@@ -19,47 +20,50 @@ type Change struct {
 	empty   bool   // the record changes nothing
 	tells   bool
 
-	run   model.Run     // as it will be
-	nodes []*model.Node // as they will be, in the order of patches; nil = those of the patches
+	run model.Run // the run after the record
+	// The changed nodes after the record, in the order of patches; nil = take the nodes in
+	// patches.
+	nodes []*model.Node
 }
 
-// Apply folds the record into the state: State.Apply without computing the change again.
-// A record that is Empty changes nothing.
+// Apply folds the record into the state. It is State.Apply without computing the change a
+// second time. A record that is Empty changes nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
 	}
 }
 
-// Tells reports whether the change has anything to tell. The answer to what reached a
-// finished run changes nothing and is told.
+// Tells reports whether readers have anything to show for this change. A finished run
+// answers an event without a change; that answer is shown too.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns what happened.
 func (c *Change) Event() Event { return c.event }
 
-// At returns when it happened.
+// At returns when the event happened.
 func (c *Change) At() model.Instant { return c.at }
 
-// Before returns the run as it was.
+// Before returns the run before the record.
 func (c *Change) Before() *model.Run { return &c.s.run }
 
-// After returns the run as it will be.
+// After returns the run after the record.
 func (c *Change) After() *model.Run { return &c.run }
 
-// Nodes returns all nodes as they were.
+// Nodes returns all nodes as they were before the record.
 func (c *Change) Nodes() []*model.Node { return c.s.nodes }
 
-// Len returns how many nodes change.
+// Len returns the number of nodes that change.
 func (c *Change) Len() int { return len(c.patches) }
 
-// Node returns the number of the k-th node that changes, as it was and as it will be.
+// Node returns the number of the k-th changed node, and the node before and after the
+// record.
 func (c *Change) Node(k int) (i int, was, now *model.Node) {
 	i = c.patches[k].Node
 	return i, c.s.before(i), c.now(k)
 }
 
-// now returns the k-th node that changes as it will be.
+// now returns the k-th changed node as it is after the record.
 func (c *Change) now(k int) *model.Node {
 	if c.nodes == nil {
 		return c.patches[k].To
@@ -86,16 +90,16 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 	return now
 }
 
-// resolveOutputs fills in the references of outputs.
+// resolveOutputs replaces the references in outputs by values.
 func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
 		s.resolve(&outputs[k].Value, "")
 	}
 }
 
-// apply installs what a record amounts to.
+// apply changes the state as a record says.
 func (s *State) apply(c *Change) {
-	s.private = false // it may share nodes with the record from now on
+	s.private = false // from now on the state may share nodes with the record
 	s.installRun(c.run, c.at, s.run.Vars != c.run.Vars)
 	for k := range c.patches {
 		i, n := c.patches[k].Node, c.now(k)
@@ -106,14 +110,14 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed does what every record that was applied brings with it.
+// landed does the work that every applied record needs, however it was applied.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
 	s.prune()
 	s.cached(made)
 	if _, settled := event.(SettleRequested); settled {
-		s.cache = nil // a result may have been corrected
+		s.cache = nil // a correction may have changed a result that is in the cache
 	}
 }
 
@@ -137,15 +141,15 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached keeps the cache that was made while a record was decided, if that record has
-// landed.
+// cached keeps the cache that was made during a decision if the record of that decision is
+// the one that was committed. Otherwise it drops the cache.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
 	case s.cache == landed:
 		s.cache.pending = false
 	default:
-		s.cache = nil // made for a record that did not land
+		s.cache = nil // it was made for a record that was not committed
 	}
 }
 
@@ -155,13 +159,13 @@ func (s *State) before(i int) *model.Node {
 	case i < len(s.nodes):
 		return s.nodes[i]
 	case s.run.ID == 0:
-		return model.NewNode(i) // a step, in the record that accepts the run
+		return model.NewNode(i) // the step is new: this record accepts the run
 	}
 	return &model.Blank
 }
 
-// after returns the node as it is after a record that was not decided on this
-// state.
+// after returns the node as it is after the record. It is used if the record was not
+// decided on this state, so that the record contains only the changed fields.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -174,8 +178,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 	return n
 }
 
-// resolveNode fills in the values of the fields in mask; what was resolved
-// earlier keeps its value.
+// resolveNode fills in the values of the fields in mask. Other fields have their values
+// already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {
@@ -184,15 +188,15 @@ func (s *State) resolveNode(n *model.Node, mask uint64) {
 	}
 }
 
-// index keeps the indexes right for a node that is about to be replaced, and
-// returns it as it was; nil if there is no place for it.
+// index updates all indexes before a node is replaced. It returns the present node. It
+// returns nil if the number of the node is not valid.
 func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	old = &model.Blank
 	switch {
 	case i < len(s.nodes):
 		old = s.nodes[i]
 	case i > len(s.nodes) || i >= model.MaxNodes:
-		return nil // a gap: only a damaged record has one
+		return nil // a number is missing: only a damaged record has such a gap
 	}
 	s.expiry.change(i, old.Expires(), n.Expires())
 	s.limits.change(i, old.Limit(), n.Limit())
@@ -213,7 +217,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	return old
 }
 
-// set replaces a node that index has been told of.
+// set replaces a node, or adds it. index must be called first.
 func (s *State) set(i int, n *model.Node) {
 	if i == len(s.nodes) {
 		s.nodes = append(s.nodes, n)
@@ -231,7 +235,7 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces a node by one that lies in memory which is used again.
+// overwrite replaces a node by one in reused memory, so it copies the node.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {
@@ -253,7 +257,7 @@ func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	}
 }
 
-// tally counts what an event adds to the run's checkpoints.
+// tally adds the size of a checkpoint to the total of the run.
 func (s *State) tally(e Event) {
 	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
 		s.checkpoints += int64(len(ev.Blob)) + checkpointCost

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// grace is how long after its complete-by an attempt without an answer may still be
-// running. No undo and no lookup of the step starts earlier.
+// grace is how long an attempt without an answer may still be running after its
+// complete-by. No undo and no lookup of the step starts before that.
 const grace = 2 * time.Second
 
 // close ends an attempt.
@@ -19,8 +19,8 @@ func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, messag
 	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
 
-// needless closes the open attempts of a node whose outcome is known. Such an attempt may
-// still be running until its complete-by.
+// needless closes the open attempts of a node whose outcome is known now. The agent may
+// still work on such an attempt until its complete-by.
 func (d caller) needless(i int, kind model.CallKind) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -31,8 +31,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// rest ends the present work of a node, forward or undo, and decides nothing about what
-// follows.
+// rest ends the present work of a node, forward or undo. It does not decide what happens
+// next.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -42,7 +42,8 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear records a sign of life of an attempt: its heartbeat_timeout starts again.
+// hear is called when an agent has given a sign of life for an attempt. The
+// heartbeat_timeout of the attempt starts again.
 func (d caller) hear(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return
@@ -57,7 +58,7 @@ func (d caller) hear(n *model.Node, a *model.Attempt) {
 	}
 }
 
-// closeAttempts ends all open attempts of a node. Their outcome is unknown.
+// closeAttempts ends all open attempts of a node. Their outcome is unknown then.
 func (d caller) closeAttempts(i int, code string) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -67,8 +68,8 @@ func (d caller) closeAttempts(i int, code string) {
 	}
 }
 
-// closeUnknown ends an attempt whose outcome is unknown. The agent may still work on it
-// until its complete-by and a safety margin after that.
+// closeUnknown ends an attempt with an unknown outcome. The agent may still work on it
+// until complete-by plus grace.
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
 	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
@@ -82,11 +83,11 @@ func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	}
 }
 
-// stop asks the agents of a node to end forward work that is not needed any
-// more, where the action is read-only or declares that it may be interrupted.
-// Every other call is awaited until its complete-by: interrupting it would turn
-// a result into an unknown outcome. A lookup is awaited too, because the undo
-// needs its answer. Work that the agent does before it stops still counts.
+// stop asks the agents of a node to end forward work that is not needed any more. It does
+// so only if the action is read-only or declares that it may be interrupted. Every other
+// call is awaited until its complete-by, because interrupting it would turn a result into
+// an unknown outcome. A lookup is awaited too, because the undo needs its answer. If the
+// agent completes work before it stops, that work still counts.
 func (d caller) stop(i int) {
 	n := d.get(i)
 	if do := d.step(n).Do; !do.ReadOnly && !do.Cancellable {
@@ -99,8 +100,8 @@ func (d caller) stop(i int) {
 	}
 }
 
-// retract takes back an attempt that this very decision started: nothing has
-// been sent.
+// retract removes an attempt that the present decision started. Nothing has been sent yet,
+// because calls are sent only after the commit.
 func (d caller) retract(i int) {
 	n, calls := d.get(i), d.s.before(i).Calls
 	if n.Calls == calls {
@@ -141,7 +142,7 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
-// pause makes the forward part or the undo of a node, whichever is active, wait until a time.
+// pause makes a node wait until a time. The active part waits: forward or undo.
 func (d caller) pause(i int, until model.Instant) {
 	n := d.edit(i)
 	t := n.Track()
@@ -152,7 +153,7 @@ func (d caller) pause(i int, until model.Instant) {
 	}
 }
 
-// lookUp plans the lookup for the time when no earlier attempt can be at work any more.
+// lookUp plans the lookup for the time at which no earlier attempt can be running any more.
 func (d caller) lookUp(i int) {
 	n := d.edit(i)
 	n.Fwd.Kind = model.CallLookup

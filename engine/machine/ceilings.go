@@ -6,8 +6,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// The ceilings of a run, unless an engine is set otherwise. docs/limits.md lists
-// them.
+// The default ceilings of a run. docs/limits.md lists them.
 const (
 	DefaultInstances   = 10_000
 	defaultRecords     = 500_000
@@ -16,23 +15,26 @@ const (
 	defaultCheckpoints = 64 << 20
 )
 
-// Ceilings limit the size of one run. Only Decide reads them. A record holds the result of
-// a decision, so that engines with other ceilings fold it to the same state. Zero fields
-// mean the defaults.
+// Ceilings limit the size of one run. Only Decide reads them. A record contains the result
+// of a decision, so engines with other ceilings fold it to the same state. A zero field
+// means the default.
 //
 // A ceiling stops only forward work. A step that would exceed one fails with CodeLimit
-// before its agent is called, and the run handles that as any failure. Calls in flight are
-// awaited and their results are kept. Undos and lookups start also above a ceiling, so that
-// the run can still be undone.
+// before its agent is called. The run handles that like any other failure. Calls in flight
+// are awaited and their results are kept. Undos and lookups also start above a ceiling, so
+// that the run can still be undone.
 type Ceilings struct {
-	Instances   int   // instances of all for_each steps of the run together
-	Records     int   // records of the run's history
-	Journal     int64 // bytes of the run's history in the store
-	Values      int64 // bytes of the inputs, outputs and each.values of all steps together
-	Checkpoints int64 // bytes of all checkpoints that were recorded, each with checkpointCost
+	Instances int   // maximum number of instances of all for_each steps of the run together
+	Records   int   // maximum number of records in the run's history
+	Journal   int64 // maximum size of the run's history in the store, in bytes
+	// Maximum size of the inputs, outputs and each.values of all steps together, in bytes.
+	Values int64
+	// Maximum size of all recorded checkpoints, in bytes; each counts checkpointCost more
+	// than its size.
+	Checkpoints int64
 }
 
-// checkpointCost is what each checkpoint counts in addition to its bytes.
+// checkpointCost is added to the size of each checkpoint, in bytes.
 const checkpointCost = 64
 
 // WithDefaults returns the ceilings with the default in every field that is 0.
@@ -73,5 +75,5 @@ func (c Ceilings) Validate() error {
 	return nil
 }
 
-// nodeWeight is about how many bytes of memory a node takes without its values.
+// nodeWeight is roughly how many bytes of memory a node takes without its values.
 const nodeWeight = 700

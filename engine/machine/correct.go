@@ -7,11 +7,11 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A person who settled a step may have been wrong. The statement can be
-// corrected until something was done on its strength: until a call of the step
-// or of a step that depends on it is made, or such a step ends. What has only
-// become ready, or waits for its agent, is taken back. Statements about an undo
-// cannot be corrected, because the run goes on with them at once.
+// A person who settled a step may have been wrong. The statement can be corrected until
+// something relies on it: until the step or a step that depends on it is called, or such a
+// step ends. A step that has only become ready, or that waits for its agent, is set back.
+// Statements about an undo cannot be corrected, because the run continues with them at
+// once.
 
 // correct replaces what a person stated about a step.
 func (d verbs) correct(i int, ev SettleRequested) {
@@ -59,13 +59,13 @@ func (d verbs) correct(i int, ev SettleRequested) {
 	}
 }
 
-// sameOutcome reports whether a node has the output that is stated.
+// sameOutcome reports whether the node already has the output that the person states.
 func sameOutcome(n *model.Node, ev SettleRequested) bool {
 	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
-// relying returns a step that has begun on the strength of a step's end; -1 =
-// there is none.
+// relying returns a dependent step that has begun, so that the end of the step cannot be
+// corrected any more; -1 if there is none.
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -76,8 +76,7 @@ func (d verbs) relying(step int) int {
 	return -1
 }
 
-// forget drops what expressions have made of results so far: one of them
-// changes.
+// forget drops cached values, because a result that they were computed from changes.
 func (d verbs) forget() {
 	d.s.cache = &cache{}
 	d.seen = seen{}
@@ -93,8 +92,8 @@ func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	}
 }
 
-// unready makes the dependents of a step start over that have not begun: what
-// they were made ready with has changed.
+// unready sets back the dependents of a step that have become ready but were not called.
+// Their inputs may change.
 func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -111,8 +110,8 @@ func (d verbs) unready(step int) {
 	}
 }
 
-// takeBack makes a node of the forward part one of which nobody knows whether it
-// took effect, as it was before it was settled.
+// takeBack restores the state of a node before it was settled: its outcome is unknown
+// again.
 func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
@@ -138,7 +137,7 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem is takeBack for an instance whose step has not ended.
+// takeBackItem is takeBack for an instance.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -163,8 +162,8 @@ func doubtful(n *model.Node) model.Miss {
 	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
-// correctUndone corrects what is left behind while the run is being undone and
-// the step's undo has not been called.
+// correctUndone corrects the statement about the effect of a step whose undo has not been
+// called, while the run is being undone.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

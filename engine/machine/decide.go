@@ -8,14 +8,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Decide returns what an event changes in a run: what ends, what starts, and which calls
-// and alerts follow. It first lets time pass to in.At, so that everything due by then
-// expires before the event is handled. It handles every event, gives the same record for
-// the same input, and changes nothing: the caller commits the record and then applies it.
-// A record that is Empty need not be committed.
+// Decide returns what an event changes in a run: which steps end and start, and which calls
+// and alerts follow. First it lets time pass until in.At, so that everything whose time has
+// come expires before the event is handled. It accepts every event and gives the same
+// record for the same input. It changes nothing: the caller commits the record and then
+// applies it. A record that is Empty need not be committed.
 //
-// A state without records accepts only Started. For an answer that reached an engine
-// before it is decided, in.At may be the time of its arrival, but never before State.Last.
+// A state without records accepts only Started. If an answer waited in an engine before the
+// decision, in.At may be the time of its arrival, but never earlier than State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)
@@ -29,7 +29,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			return d.verbs().engineLost(ev) // before time passes: reading the run may be what ended the engines
+			// Before time passes: deciding about the run may be what ended the engines.
+			return d.verbs().engineLost(ev)
 		}
 		d.live()
 	}
@@ -40,7 +41,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 // live handles an event of a run that has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		d.answers().deferral(ev) // before complete-by is checked: a call that was not sent has no unknown outcome
+		// Before complete-by is checked: a call that was not sent has no unknown outcome.
+		d.answers().deferral(ev)
 	}
 	d.clocks().pass()
 	switch ev := d.in.Event.(type) {
@@ -75,7 +77,7 @@ func (d *decider) live() {
 	}
 }
 
-// afterEnd handles an event of a finished run: nothing changes any more.
+// afterEnd handles an event of a finished run. It changes nothing.
 func (d *decider) afterEnd() Record {
 	r := d.nothing()
 	switch ev := d.in.Event.(type) {
@@ -100,7 +102,7 @@ func (d *decider) afterEnd() Record {
 	return r
 }
 
-// open makes the decider ready for a decision.
+// open prepares the decider for a decision.
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
 	d.run = s.run
@@ -137,7 +139,7 @@ func (d *decider) advance() {
 	}
 }
 
-// record closes the draft.
+// record makes the record from the draft.
 func (d *decider) record() Record {
 	d.run.Live, d.run.Waits = d.liveNodes(), d.waits().count()
 	d.run.State = d.runState()
@@ -175,9 +177,10 @@ func (d *decider) record() Record {
 	return r
 }
 
-// lastAlerts returns the commands without alerts whose cause this same decision has
-// removed, and without repeated alerts. A run that needed a person before and needs one
-// now raises no new alert: the person who acted learns it from the answer (I9).
+// lastAlerts returns the commands of the decision without needless alerts. It removes
+// alerts whose cause this same decision has removed, and repeated alerts. A run that needed
+// a person before and still needs one raises no new alert: the person who acted learns it
+// from the answer to the verb (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands
@@ -202,7 +205,7 @@ func (d *decider) lastAlerts() []Command {
 	return kept
 }
 
-// normal returns the event with times as the journal keeps them.
+// normal rounds the times in an event to the precision that the journal keeps.
 func normal(e Event) Event {
 	switch ev := e.(type) {
 	case AttemptDeferred:

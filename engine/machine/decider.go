@@ -8,50 +8,52 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Input is what Decide decides on: an event, when it happened in store
-// time, and what the deciding engine can start right now.
+// An Input is everything that Decide reads besides the state: an event, its time on the
+// store's clock, and which calls the deciding engine can start right now.
 type Input struct {
-	At    time.Time // store time; never before the run's last record
+	At    time.Time // time on the store's clock; never before the run's last record
 	Event Event
-	// Slots says, by agent name, how many calls may start. An agent that is
-	// absent has no limit. A step that finds no slot becomes held.
+	// Slots holds, by agent name, how many calls may start now. An agent that is absent has
+	// no limit. A step that finds no slot becomes held.
 	Slots map[string]Slot
-	// Engine is the membership of the deciding engine, Fence the seq of the
-	// record that made it the owner; both are only copied into commands.
+	// Engine is the membership of the deciding engine. Fence is the seq of the record that
+	// made it the owner. Both are only copied into commands.
 	Engine int32
-	// Ceilings bound what the run may become, and Journal is how many bytes of the
-	// run's history the store holds.
+	// Ceilings limit the size of the run. Journal is the size of the run's history in the
+	// store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
-	// Allowance bounds what the expressions of the decision cost together; nil = only
-	// the limit of each expression counts. Where it is Over the record is what an
-	// overrun leads to: expression_error. A caller that gives less than
-	// MaxDecisionCost throws such a record away and decides again with more.
+	// Allowance limits the total cost of the expressions of the decision. nil means that
+	// only the limit of each single expression applies. If the allowance is used up (Over),
+	// the record is the consequence of an expression_error. A caller that gave less than
+	// MaxDecisionCost drops that record and decides again with more.
 	Allowance *dsl.Allowance
-	// Scratch is memory that the decision may use; nil = its own.
+	// Scratch is memory that the decision may reuse; nil = it allocates its own.
 	Scratch *Scratch
 }
 
-// MaxDecisionCost is what the expressions of one decision may cost together, in
-// nominal nanoseconds of one core: as much as twenty expressions at their limit.
-// Every engine gives as much, so that all come to the same record.
+// MaxDecisionCost is how much the expressions of one decision may cost together, in nominal
+// nanoseconds of one core. It is the limit of twenty single expressions. Every engine uses
+// this value, so that all engines make the same record.
 const MaxDecisionCost = 10_000_000_000
 
 // A Slot is an agent's capacity at the moment of a decision.
 type Slot struct {
-	Free  int       // calls that may start now
-	Until time.Time // no call can start before this (open circuit's next probe); zero = when a slot frees
-	Why   string    // "circuit open", "full", "secret env:X is not set"
+	Free int // calls that may start now
+	// No call can start before this time, such as the next probe of an open circuit; zero
+	// means until a slot becomes free.
+	Until time.Time
+	Why   string // "circuit open", "full", "secret env:X is not set"
 }
 
-// A Scratch is memory that decisions and folds use one after the other, so that
-// each does not ask for its own. The zero Scratch is ready to use. One goroutine at a time
-// uses it; nothing that Decide returns refers to it.
+// A Scratch is memory that decisions and folds reuse one after the other, to save
+// allocations. The zero Scratch is ready to use. Only one goroutine at a time may use it. A
+// result of Decide never refers to it.
 type Scratch struct {
 	d decider
 }
 
-// decider returns a decider to which nothing has happened yet.
+// decider returns a decider for a new decision.
 func (s *Scratch) decider() *decider {
 	if s == nil {
 		return &decider{}
@@ -75,8 +77,8 @@ func (s *Scratch) decider() *decider {
 	return d
 }
 
-// A decider is one decision: a draft over the state. Nodes are copied when
-// they are first changed; the state itself stays as it is.
+// A decider makes one decision. It works on a draft: it copies a node when it first changes
+// the node, and it never changes the state itself.
 type decider struct {
 	wf *dsl.Workflow
 	s  *State
@@ -85,69 +87,68 @@ type decider struct {
 
 	event   Event
 	run     model.Run
-	head    model.Head    // the draft's copy of run's
-	trouble model.Trouble // the draft's copy of run's
+	head    model.Head    // the draft's own copy of run.Head
+	trouble model.Trouble // the draft's own copy of run.Trouble
 	draft   draft
-	added   int // nodes beyond the state's
+	added   int // number of nodes that the decision adds to those of the state
 
 	commands []Command
 	names    []NodeName
-	late     bool // an answer to no open attempt
-	stray    bool // a sign of progress of no open attempt
-	secret   bool // the event holds bytes that may be sensitive
+	late     bool // the event answers an attempt that is not open
+	stray    bool // the event is progress of an attempt that is not open
+	secret   bool // the event contains bytes that may be sensitive
 
-	grown int64 // bytes of values that this decision adds
+	grown int64 // total size of the values that this decision adds, in bytes
 
 	arrived signal  // the signal of this decision; Number 0 = none
-	taken   []int32 // numbers of signals that waits have taken in this decision
+	taken   []int32 // numbers of the signals that waits have taken in this decision
 
-	used     []use    // slots taken by this decision
-	deferred []string // agents that have just refused a call
+	used     []use    // slots that this decision has taken, by agent
+	deferred []string // agents for which the engine has just not sent a call
 
-	frozen int // a for_each step, plus one, whose instances are being ended together
+	frozen int // number + 1 of the for_each step whose instances are all ended now; 0 if none
 
 	ready  queue // steps whose dependencies have ended
-	fan    queue // for_each steps that may begin instances
-	launch queue // nodes to call an agent for
+	fan    queue // for_each steps whose next instances may begin
+	launch queue // nodes whose agent is to be called
 	undo   queue // nodes whose undo may be possible now
-	passed queue // steps whose undo has passed
+	passed queue // steps whose undo has ended or was not needed
 
-	seen seen // scope and settings that expressions of this decision use
+	seen seen // scope and settings that the expressions of this decision use
 }
 
 // The parts of a decision. Each is the same decider with the methods of one concern. Their
 // types are here, below all files with their methods.
 
-// slots decides, within a decision, which agents can be called now, and which nodes wait
-// for an agent. It sees the free slots of Input.Slots, less those that this decision has
-// taken.
+// slots decides which agents can be called now and which nodes must wait for an agent. It
+// uses the free slots in Input.Slots, less the slots that this decision has taken.
 type slots struct{ *decider }
 
-// caller begins and ends attempts of nodes. It does not decide what follows from the end
-// of an attempt: answers and clocks hand that on to forward and undoing.
+// caller begins and ends attempts of nodes. It does not decide what happens after an
+// attempt: answers and clocks pass that on to forward and undoing.
 type caller struct{ *decider }
 
-// answers handles what agents say about attempts.
+// answers handles the answers of agents to attempts.
 type answers struct{ *decider }
 
 // clocks lets time pass: it expires deadlines and attempts.
 type clocks struct{ *decider }
 
-// forward moves the forward part of a run: steps begin, are repeated, and end.
+// forward runs the forward part of a run: steps begin, are repeated, and end.
 type forward struct{ *decider }
 
-// undoing turns a run back and undoes what its steps have done. It also undoes a single
+// undoing turns a run back and undoes the effects of its steps. It also undoes a single
 // step before that step is called again (rerun.go).
 type undoing struct{ *decider }
 
-// waits moves steps that call no agent: values, timers, and waits for signals. They hold
-// no slot, and their effect is none.
+// waits moves the steps that call no agent: values, timers, and waits for signals. They use
+// no slot, and they have no effect.
 type waits struct{ *decider }
 
-// ending parks a run, lets it go on, and ends it.
+// ending parks a run, unparks it, and ends it.
 type ending struct{ *decider }
 
-// verbs handles what people ask of a run.
+// verbs handles the verbs: requests of people to a run, such as cancel.
 type verbs struct{ *decider }
 
 func (d *decider) slots() slots     { return slots{d} }
@@ -160,24 +161,24 @@ func (d *decider) waits() waits     { return waits{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 
-// A use is how many slots of an agent are taken.
+// A use is the number of slots taken from one agent.
 type use struct {
 	agent string
 	calls int
 }
 
-// A seen caches the scope that the expressions of one decision read, and the settings
-// that they return. Each is made once.
+// A seen caches values for the expressions of one decision: the scope they read and the
+// settings they return. Each is made only once in a decision.
 type seen struct {
 	scope    dsl.Scope
-	ready    bool                     // scope is filled in
-	results  func(int) dsl.StepResult // reads from this decider
+	ready    bool                     // scope has been filled in
+	results  func(int) dsl.StepResult // function that reads results from this decision
 	each     dsl.EachItem
-	step     int32         // whose settings these are
-	settings *dsl.Settings // nil = none yet
+	step     int32         // step to which settings belong
+	settings *dsl.Settings // nil if not evaluated yet
 
 	undo         undoTold
-	undoSettings *dsl.Settings // of the node in undo; nil = none yet
+	undoSettings *dsl.Settings // settings of the node in undo; nil if not evaluated yet
 }
 
 // An undoTold holds the values on which the limits of a node's undo may depend.
@@ -189,13 +190,13 @@ type undoTold struct {
 	failure         dsl.Failure
 }
 
-// nothing is the record of an event without consequences.
+// nothing returns the record of an event that changes nothing.
 func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
 
-// count returns the number of nodes, added ones included.
+// count returns the number of nodes, including nodes that this decision adds.
 func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.Steps)) + d.added }
 
-// get returns a node for reading.
+// get returns a node. The caller must not change it.
 func (d *decider) get(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -206,7 +207,8 @@ func (d *decider) get(i int) *model.Node {
 	return d.edit(i)
 }
 
-// edit returns a node for changing; what get returned for it before is stale.
+// edit returns a node that the caller may change. A pointer that get returned earlier may
+// be out of date afterwards.
 func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -219,12 +221,12 @@ func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 // name returns a node's name as people write it.
 func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
-// alert tells an operator (S59).
+// alert reports something to operators (S59).
 func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// runState derives the run's state from its flags.
+// runState computes the run's state from its flags.
 func (d *decider) runState() status.RunState {
 	r := &d.run
 	switch {
@@ -248,7 +250,7 @@ func (d *decider) runState() status.RunState {
 	return status.RunQueued
 }
 
-// liveNodes counts the nodes that will move without a person.
+// liveNodes returns how many nodes will continue without a person.
 func (d *decider) liveNodes() int32 {
 	live := d.s.run.Live
 	for k := range d.draft.list {
@@ -280,16 +282,16 @@ func (d *decider) forwardOpen() bool {
 // hopeless reports whether only a person can deal with the effect that a node may have.
 func (d *decider) hopeless(i int) bool { return hopeless(d.wf, d.get(i)) }
 
-// failure returns the failure that turns the run, as expressions and people see it.
+// failure returns the failure of a step in the form that expressions and people see.
 func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 	return dsl.Failure{Step: d.step(d.get(i)).Name, Code: m.Code, Message: m.Message}
 }
 
-// ceilings returns those of this decision.
+// ceilings returns the ceilings that apply to this decision.
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
-// exceeded reports whether the run has reached a ceiling. Then no step of it may begin, or
-// make another attempt.
+// exceeded reports whether the run has reached a ceiling. Then no step of the run may begin
+// or make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {
@@ -304,8 +306,8 @@ func (d *decider) exceeded() (model.Miss, bool) {
 	return model.Miss{}, false
 }
 
-// grow counts bytes of values that the decision adds to the run. It refuses what
-// would pass the ceiling.
+// grow counts bytes of values that the decision adds to the run. It reports false if the
+// run would exceed the ceiling.
 func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
@@ -316,7 +318,7 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor reports whether the run may get the instances of a for_each step.
+// roomFor reports whether the instances of a for_each step fit below the ceiling.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if n := len(each.Keys); n > most-there {

@@ -14,14 +14,14 @@ import (
 func (d caller) call(i int) {
 	n := d.get(i)
 	if n.Undo == model.UndoNone && (d.run.Phase == model.PhaseUndo || n.Ended()) || n.Undo != model.UndoNone && n.Undo != model.UndoActive {
-		return // overtaken by what happened in the same decision
+		return // the call was planned earlier in this decision, but is not needed any more
 	}
 	kind := n.Track().Kind
 	if kind == model.CallNone {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for it meanwhile
+	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for a pause meanwhile
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -51,20 +51,20 @@ func (d caller) call(i int) {
 	d.start(i, kind)
 }
 
-// start opens an attempt and commands the call.
+// start opens an attempt and adds the command for the call.
 func (d caller) start(i int, kind model.CallKind) {
 	n := d.edit(i)
 	act := d.action(n, kind)
 	t := n.Track()
 	by := d.completeBy(i, kind)
 	if by <= d.at {
-		// A limit that passes this very moment expires at the next look at the
-		// clock; nothing is sent that could not be answered in time.
+		// A deadline that passes at this moment expires in the next decision. The call is
+		// not sent, because its answer could not arrive in time.
 		d.caller().pause(i, d.at.Add(time.Microsecond))
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // what is called now relies on it
+	n.Stated = model.StatedNothing // the call relies on the statement, so it cannot be corrected any more
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -78,7 +78,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // it undoes nothing
+		if kind != model.CallLearn { // a call that learns the output undoes nothing
 			t.Total++
 		}
 	}
@@ -93,9 +93,9 @@ func (d caller) start(i int, kind model.CallKind) {
 	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
 
-// completeBy is the earliest of the attempt's own timeout and of the limits
-// around it (S10, S11). Calls that resolve an outcome are not bounded by the
-// forward limits.
+// completeBy returns the earliest of the attempt's timeout and the deadlines that apply to
+// it (S10, S11). The deadlines of the forward part do not apply to calls that find out an
+// outcome.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -127,7 +127,7 @@ func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
 	return settings.Timeout
 }
 
-// invocation is the command for an attempt.
+// invocation returns the command that calls the agent for an attempt.
 func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number int, by model.Instant) Invoke {
 	n := d.get(i)
 	inv := Invoke{
@@ -148,9 +148,8 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	return inv
 }
 
-// prepare evaluates what the first attempt needs; the input is stored once and
-// serves all later attempts and the undo. An expression that cannot be
-// evaluated fails the step, not the machine.
+// prepare evaluates what the first attempt needs. The input is stored once and is used by
+// all later attempts and by the undo. If an expression cannot be evaluated, the step fails.
 func (d caller) prepare(i int) bool {
 	n := d.get(i)
 	if n.Prepared {
@@ -159,7 +158,9 @@ func (d caller) prepare(i int) bool {
 	step, scope := d.step(n), d.scope(n)
 	for _, c := range step.Pre {
 		if m, ok := checkCondition(c, scope, "precondition"); !ok {
-			d.edit(i).Fwd.Attempt++ // it counts, so that even `on = ["precondition_failed"]` ends
+			// The failure counts as an attempt, so that a step with `on =
+			// ["precondition_failed"]` does not repeat for ever.
+			d.edit(i).Fwd.Attempt++
 			d.run.Begun = true
 			d.forward().missed(i, m)
 			return false

@@ -1,10 +1,10 @@
-// Package machine is the core of the engine: one pure function that moves a
-// run forward. Nothing in it reads a clock, uses chance, blocks, or knows a
-// process, a database or a network.
+// Package machine is the core of the engine: one pure function, Decide, that moves a run
+// forward. The package reads no clock, uses no random numbers and never blocks. It knows
+// no process, no database and no network.
 //
 //	event ──▶ Decide(workflow, state, event) ──▶ Record ──▶ State.Apply
 //	                                               │
-//	                                               └─▶ Record.Commands: what the shell does next
+//	                                               └─▶ Record.Commands: what the engine does next
 //
 // The caller's loop is
 //
@@ -12,20 +12,20 @@
 //	if rec.Empty() {
 //		return // a duplicate, a late answer, nothing due
 //	}
-//	commit(rec)          // durable, or nothing of it happened
+//	commit(rec)          // durable, or the record does not count
 //	state.Apply(rec)     // cannot fail
-//	act(rec.Commands())  // only now, and only by who committed
+//	act(rec.Commands())  // only now, and only in the process that committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// An engine that decides often gives Input.Scratch, so that decisions share their memory.
-// A reader that only wants a state folds rows with a Loader (package wire does).
+// An engine that makes many decisions gives Input.Scratch, so that the decisions reuse
+// memory. A reader that needs only a state folds rows with a Loader, as package wire does.
 //
-// In: a definition, a state and an event. Out: a record, and the state after it. The data
-// of a run are in package model, their bytes in wire, and texts for people in story. The
-// package may touch nothing but the state that it is given.
+// In: a definition, a state and an event. Out: a record, and the state after it. Package
+// model defines the data of a run, package wire their bytes, and package story the texts
+// for people. This package changes nothing but the state that it is given.
 //
-// One decision is the work of a decider. It has a part for each concern: slots, caller,
-// answers, clocks, forward, undoing, ending and verbs.
+// A decider makes one decision. It has a part for each concern: slots, caller, answers,
+// clocks, forward, undoing, ending and verbs.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -41,8 +41,8 @@
 //	verbs, settle, correct            what people ask for
 //	decide                            one event, from beginning to end
 //
-// A state is the fold of its run's records. Records hold what was decided, not
-// only what happened, so that a newer engine reads an old journal to the same
+// A state is made by folding the records of a run, one after the other. A record holds the
+// decision as well as the event, so that a newer engine reads an old journal to the same
 // state.
 //
 // # States of a run
@@ -69,70 +69,71 @@
 //	                       ▼  │                       ▼
 //	                     backoff              undoing ─▶ undone, undo_failed
 //
-// Beside its state a step has an effect: none, maybe or done. Undo looks at
-// the effect only. An attempt whose outcome nobody knows leaves "maybe" behind,
-// and only a definite answer takes it away.
+// A step also has an effect: none, maybe or done. The undo of a run depends on the effects
+// only. An attempt of unknown outcome leaves the effect "maybe". Only a definite answer
+// changes that.
 //
 // # Choices
 //
-// Where the language is silent the machine does this:
+// Where the definition of the language leaves a choice, the machine does this:
 //
-//   - A lookup starts only once no attempt can be at work, like an undo, and is
-//     tried three times.
-//   - A step deadline that passes is a failure that ran out of time: catch takes
-//     it, else on_exhausted decides. For a for_each step each instance's catch
-//     is asked.
-//   - max_parallel counts instances from their beginning to their end, pauses
-//     included. It does not bound undos; agents' slots do.
-//   - An instance whose outcome nobody can find out parks the run even where
-//     max_failures would tolerate its failure.
-//   - A for_each step shows as waiting while its instances run: it has no
-//     attempt of its own.
-//   - A postcondition's failure is repeated, if retry.on names it, only where
-//     the action is idempotent.
-//   - While nobody knows whether the pivot took effect, a cancel or a passed
-//     deadline waits for the answer; if it succeeded they are off.
-//   - A parked run's step deadlines stand still; they go on when it does.
-//   - settle --not-done repeats nothing and undoes nothing: unless a catch takes
-//     the failure the run stays parked for retry or compensate.
-//   - retry is refused for a step in doubt whose action is not idempotent, and so
-//     is compensate --retry for such an undo: settle comes first.
-//   - A settled or late answer never reopens what has ended.
-//   - A checkpoint says that something was done: the effect stays maybe although
-//     the attempt fails for certain. Of several attempts the highest number counts.
-//   - An undo before another attempt (on_rerun = "undo_first") is called where an
-//     effect may exist, and gives the step a new key. If it fails for good, catch
-//     takes the step's own failure, max_failures may tolerate it, else the run is
-//     parked. See docs/decisions/0011.
-//   - An attempt that is silent for too long is told to stop and its outcome is
-//     unknown; until its complete-by and the grace have passed it counts as at
-//     work wherever that matters.
-//   - What an agent asks for by retry_after also holds for lookups and undos. An
+//   - A lookup is tried three times. Like an undo, it starts only when no attempt can be
+//     running any more.
+//   - A passed step deadline is a failure without time for another attempt. The step's
+//     catch may accept it; otherwise on_exhausted decides. For a for_each step the catch
+//     of each instance is asked.
+//   - max_parallel limits how many instances have begun and not ended. Instances in a pause
+//     count. It does not limit undos; the slots of agents do.
+//   - An instance whose outcome stays unknown parks the run, even where max_failures would
+//     tolerate its failure.
+//   - A for_each step shows as waiting while its instances run, because it has no attempt
+//     of its own.
+//   - A failed postcondition is repeated only if retry.on names it and the action is
+//     idempotent.
+//   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits for
+//     it. If the pivot has succeeded, the cancel or the deadline is dropped.
+//   - While a run is parked, the deadlines of its steps do not pass. They are moved when
+//     the run continues.
+//   - settle --not-done repeats nothing and undoes nothing. Unless a catch accepts the
+//     failure, the run stays parked until a retry or a compensate.
+//   - retry is refused for a step of unknown outcome whose action is not idempotent.
+//     compensate --retry is refused for such an undo. A person must use settle first.
+//   - A settlement or a late answer never makes an ended step or run active again.
+//   - A checkpoint says that the step has changed something. So the effect stays "maybe"
+//     although the attempt ends in a definite failure. Of several attempts, the checkpoint
+//     with the highest number counts.
+//   - An undo before another attempt (on_rerun = "undo_first") is called if an effect may
+//     exist. It gives the step a new key. If it fails, catch may accept the step's own
+//     failure, or max_failures may tolerate it. Otherwise the run is parked. See
+//     docs/decisions/0011.
+//   - An attempt that is silent for too long is asked to stop, and its outcome is unknown.
+//     Until its complete-by and the grace have passed, it counts as still running.
+//   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
 //     operator's retry does not wait for it.
-//   - A run is queued until something is attempted or fails; steps that are
-//     skipped or have no instances start nothing.
-//   - --extend never brings a deadline forward and makes none where there is none.
-//   - Every verb is recorded while the run is open, also one that changes nothing.
+//   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
+//     have no instances, do not change that.
+//   - --extend never makes a deadline earlier, and it adds none where there is none.
+//   - Every verb is recorded while the run is open, even if it changes nothing.
 //
 // # Promises
 //
-// Each is a property test over generated workflows and worlds.
+// Property tests check each of these over generated workflows and simulated worlds.
 //
-//  1. Same input, same output; the input is not changed.
+//  1. The same input gives the same output, and the input is not changed.
 //  2. A duplicate or late event changes nothing and commands nothing.
-//  3. Final states absorb.
-//  4. A live run has an attempt in flight or a due time, or is listed as held,
-//     paused or needing a person.
-//  5. Every run ends if the world keeps answering.
+//  3. A final state never changes.
+//  4. A live run has an attempt in flight or a due time, or it is held, paused or needs a
+//     person, and the state says so.
+//  5. Every run ends if agents and people keep answering.
 //  6. A step is invoked only after its dependencies are done.
-//  7. Attempts of a round never exceed the limit.
-//  8. Undo follows the executed graph backwards.
-//  9. "compensated" means that every effect that may exist was undone, or left
-//     by declaration or by a recorded decision of an operator.
+//  7. The attempts of a round never exceed the limit.
+//  8. The undo follows the executed graph backwards.
+//  9. "compensated" means that every possible effect was undone, or was left because the
+//     workflow declares so or an operator's recorded decision says so.
 //  10. Folding the records gives the same state as deciding them.
-//  11. Records survive their codec.
-//  12. Every attempt that a record starts has a complete-by by which it is found.
-//  13. NextDue is never later than what time alone would change.
-//  14. A call that is awaited is asked to stop only if its action is read-only
-//     or declares that it may be interrupted.
+//  11. Encoding and decoding a record does not change it.
+//  12. Every attempt that a record starts has a complete-by, so that it is found later.
+//  13. NextDue is never later than the first change that time alone causes.
+//  14. A call that is awaited is asked to stop only if its action is read-only or declares
+//     that it may be interrupted.
 package machine

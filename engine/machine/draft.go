@@ -7,15 +7,16 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// keptScratch is how many items a Scratch keeps room for between decisions.
+// keptScratch is the largest number of items for which a Scratch keeps memory between
+// decisions.
 const keptScratch = 256
 
-// A draft is the nodes that a decision has changed or added.
+// A draft holds the nodes that a decision has changed or added.
 type draft struct {
 	list  []edited
-	index map[int]int   // of the list, once that is long
-	mores []*model.More // each node's own; handed out in order
-	given int           // how many of mores
+	index map[int]int   // position of each node in list; nil while list is short
+	mores []*model.More // one More for each node of the draft, reused in order
+	given int           // how many of mores are in use
 }
 
 type edited struct {
@@ -23,7 +24,7 @@ type edited struct {
 	old, now *model.Node
 }
 
-// shortDraft is how many nodes are looked for one by one.
+// shortDraft is the largest length of list that find searches item by item.
 const shortDraft = 12
 
 func (t *draft) reset() {
@@ -54,7 +55,7 @@ func (t *draft) find(i int) *model.Node {
 	return nil
 }
 
-// add makes a node part of the draft and returns it for changing.
+// add copies a node into the draft and returns the copy, which the caller may change.
 func (t *draft) add(i int, old *model.Node) *model.Node {
 	now := old.Box()
 	if t.given == len(t.mores) {
@@ -82,7 +83,7 @@ func (t *draft) add(i int, old *model.Node) *model.Node {
 	return now
 }
 
-// A sheet is one piece of memory for what most records hold.
+// A sheet holds the parts of a typical record in one allocation.
 type sheet struct {
 	run      model.RunPatch
 	commands [1]Command
@@ -90,7 +91,8 @@ type sheet struct {
 	nodes    [2]model.NodePatch
 }
 
-// patches closes the draft: what it did not change it shares with the state.
+// patches returns the changes of the draft. Parts that the decision did not change are
+// shared with the state.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil
@@ -117,7 +119,7 @@ func (t *draft) patches(paper *sheet) []model.NodePatch {
 	return nodes
 }
 
-// A queue holds numbers of nodes, first in, first out.
+// A queue holds numbers of nodes. The first number in is the first out.
 type queue struct {
 	items []int
 	first int
@@ -135,7 +137,7 @@ func (q *queue) next() int {
 	return i
 }
 
-// last returns the number that was pushed last; -1 = none is waiting.
+// last returns the number that was pushed last; -1 if the queue is empty.
 func (q *queue) last() int {
 	if q.len() == 0 {
 		return -1

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// park has the run wait for an operator (S59, S79). Nothing is undone.
+// park makes the run wait for an operator (S59, S79). Nothing is undone.
 func (d ending) park(f dsl.Failure) {
 	r := &d.run
 	if r.Parked {
@@ -23,12 +23,12 @@ func (d ending) park(f dsl.Failure) {
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
 
-// unpark continues the forward part. Deadlines of steps move by the time for which the run
-// was parked.
+// unpark continues the forward part. The deadlines of steps move by the time for which the
+// run was parked.
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
-	if r.Turning { // an operator goes on where a cancel had asked to turn back
+	if r.Turning { // a cancel had asked to turn back; the operator decided to continue forward instead
 		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
 	r.Parked, r.ParkedAt = false, 0
@@ -48,8 +48,7 @@ func (d ending) unpark() {
 	}
 }
 
-// reopen plans the start of a node that could not start while the run was parked or
-// paused.
+// reopen plans the start of a node that could not start while the run was parked or paused.
 func (d ending) reopen(i int) {
 	n := d.get(i)
 	switch {
@@ -68,7 +67,7 @@ func (d ending) settle() {
 	switch {
 	case r.Finished != 0:
 	case r.Phase == model.PhaseForward && r.Done == r.Steps:
-		if r.Parked { // what was in flight has brought it to a good end
+		if r.Parked { // a call that was in flight has brought the parked run to a good end
 			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()
@@ -84,10 +83,10 @@ func (d ending) settle() {
 	}
 }
 
-// alertStuck names the undo that has failed. The error that turned the run does not
-// help the person who has to clean up.
+// alertStuck raises the alert that a compensation has failed. It names the undo that
+// failed. The failure that turned the run would not help the person who has to repair.
 func (d ending) alertStuck() {
-	f, more := d.run.Failure, 0 // if the deadline passed before any undo could begin
+	f, more := d.run.Failure, 0 // used if the deadline passed before any undo could begin
 	for i := range d.count() {
 		n := d.get(i)
 		switch {
@@ -104,7 +103,7 @@ func (d ending) alertStuck() {
 	d.alert("compensation_failed", f.Step, f.Code, f.Message)
 }
 
-// undoneState names the end of a run that turned back.
+// undoneState returns the final state of a run that turned back.
 func (d ending) undoneState() status.RunState {
 	switch {
 	case d.run.Cancel:
@@ -135,8 +134,8 @@ func (d ending) finish(state status.RunState) {
 	r.LostAt, r.LostWhy = 0, ""
 }
 
-// evaluateOutputs computes the workflow's outputs. One that cannot be
-// evaluated is null with a note; the run keeps its status.
+// evaluateOutputs computes the workflow's outputs. If an output cannot be evaluated it is
+// null with a note, and the run keeps its status.
 func (d ending) evaluateOutputs() {
 	sum := int64(0)
 	for _, o := range d.wf.Outputs {
@@ -156,15 +155,14 @@ func (d ending) evaluateOutputs() {
 	}
 }
 
-// Lost returns the record that parks a run with which engines died: what Decide
-// makes of an EngineLost on an open run. It needs nothing of the run but the state
-// that the run's row shows, because to read the journal may be what ends an engine.
-// at must not be before the run's last record. A run that needs a person already
-// keeps its state and raises no alert.
+// Lost returns the record that parks a run with which engines died. Decide makes the same
+// record for an EngineLost on an open run. Lost needs only the state that is in the run's
+// row, because reading the journal may be what ended the engines. at must not be before the
+// run's last record. A run that needs a person already keeps its state and raises no alert.
 //
-// Only the store keeps engines away from such a run (engine.Suspects). To the
-// machine it is a run that is held, as one that is paused: answers count and
-// clocks go on. A person's retry, cancel or compensate lets it go on.
+// Only the store keeps engines away from such a run (engine.Suspects). For this package the
+// run is held like a paused one: answers count and deadlines pass. A person's retry, cancel
+// or compensate continues it.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
 		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},

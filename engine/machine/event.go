@@ -7,36 +7,35 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Event is something that happened to a run: a closed set of small
-// structs, each persisted under a kind number that is never reused.
+// An Event is something that happened to a run. The set of events is closed. Each event is
+// persisted under a kind number that is never reused.
 type Event interface{ event() }
 
-// An AttemptID names one call of a run: the node that makes it and the number
-// of the call within the node, counted over all purposes from 1.
+// An AttemptID identifies one call of a run: the node that makes it, and the number of the
+// call within the node. Calls of all purposes are counted together, from 1.
 type AttemptID struct {
 	Node int
 	Call int
 }
 
-// Started accepts a run: its first record (S14).
+// Started accepts a run. It is the event of the first record (S14).
 type Started struct {
 	RunID     status.RunID // internal id
 	Name      string       // public id
 	Key       string       // value of unique.key, or ""
 	Vars      dsl.Value
 	Trigger   string // "manual"
-	StartedBy string // who asked, for people
+	StartedBy string // who started the run, for people
 }
 
-// AttemptOK is a valid result of a call (S16, S35). For a lookup or an undo
-// Output may be null.
+// AttemptOK is a valid result of a call (S16, S35). The Output of a lookup or an undo may
+// be null.
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
 }
 
-// AttemptFailed is a definite failure: the agent vouches that nothing was
-// done (S31).
+// AttemptFailed is a definite failure: the agent guarantees that nothing was done (S31).
 type AttemptFailed struct {
 	Attempt    AttemptID
 	Code       string
@@ -46,84 +45,86 @@ type AttemptFailed struct {
 	Data       dsl.Value // what the agent sent with it: step.N.error.data; null = nothing
 }
 
-// AttemptUnknown says that nobody knows whether the call took effect: agent
-// lost, bad reply, panic. A timeout is not reported by it: only TimePassed
-// says that time has passed.
+// AttemptUnknown says that the outcome of the call is unknown: the agent was lost, gave a
+// bad reply, or panicked. It is not used for a timeout: only TimePassed says that time has
+// passed.
 type AttemptUnknown struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	RetryAfter time.Duration // no attempt before this much later; 0 = as the step says
+	RetryAfter time.Duration // minimum pause before the next attempt; 0 = as the step says
 }
 
-// AttemptNotDone answers a lookup: the key never had an effect.
+// AttemptNotDone is the answer to a lookup: the key never had an effect.
 type AttemptNotDone struct {
 	Attempt AttemptID
 }
 
-// AttemptDeferred says that a call was not sent: a definite outcome that
-// spends no attempt. The step is held until Until, or until a slot frees if
-// Until is zero.
+// AttemptDeferred says that a call was not sent. This outcome is definite, and the attempt
+// does not count. The step is held until the time Until; if Until is zero, until a slot
+// becomes free.
 type AttemptDeferred struct {
 	Attempt AttemptID
 	Until   time.Time
 	Why     string
 }
 
-// AttemptProgress is a durable checkpoint or a heartbeat of a running call. It is
-// a checkpoint if Blob is not nil, also if Blob is empty.
+// AttemptProgress is a checkpoint or a heartbeat of a running call. It is a checkpoint if
+// Blob is not nil, even if Blob is empty.
 type AttemptProgress struct {
 	Attempt AttemptID
-	Number  int // of the checkpoint, in the author's own counting, rising
+	Number  int // number of the checkpoint, chosen by the author of the agent; it must rise
 	Note    string
-	Blob    []byte // what a rerun needs to continue after the checkpoint
+	Blob    []byte // data that the next attempt needs to continue after the checkpoint
 }
 
-// TimePassed says that the time is Input.At: all that is due by then expires. Only the Supervisor
-// delivers it (S37, S44).
+// TimePassed says that the time is Input.At. Everything whose time has come expires. Only
+// the Supervisor delivers it (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed asks held steps to try again; a hint that changes nothing by
-// itself.
+// SlotsFreed asks held steps to try again. It is a hint and has no other effect.
 type SlotsFreed struct{}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
-// former owner stay open: their answers still count. Other attempts may start as well.
+// former owner stay open, and their answers still count. Other attempts may start as well.
 type TakenOver struct {
 	By   int32 // membership of the new owner
-	From int32 // membership of the former owner; 0 = nobody
+	From int32 // membership of the former owner; 0 = there was none
 }
 
-// EngineLost parks a run with which engines died: one after the other ended while
-// it was about to read or decide the run. The engine that finds that sends it, in
-// place of trying the run itself. A second one changes nothing, and so does one
-// that reaches a run that has ended.
+// EngineLost parks a run with which engines died: several engines, one after the other,
+// ended while they read or decided the run. The engine that finds this out delivers the
+// event and does not try the run itself. A second EngineLost changes nothing. On a run that
+// has ended it changes nothing either.
 type EngineLost struct {
-	Deaths int    // engines that ended so; 0 = none did, and Why says what happened
-	Why    string // for people
+	Deaths int    // number of engines that died with the run; 0 = no engine died, and Why says what happened
+	Why    string // the reason, for people
 }
 
-// CancelRequested asks the run to turn back, or to stop dead.
+// CancelRequested asks the run to turn back or, with NoCompensate, to end at once without
+// undoing anything.
 type CancelRequested struct {
 	NoCompensate bool
 	By, Reason   string
-	Ask          int64 // number of the message that asked, so that the asker finds the answer; 0 = none
+	// Number of the message that holds the verb, so that the person who sent it finds the
+	// answer; 0 = none.
+	Ask int64
 }
 
-// PauseRequested holds all dispatch.
+// PauseRequested asks that no new call starts.
 type PauseRequested struct {
 	By, Reason string
 	Ask        int64
 }
 
-// ResumeRequested ends a pause, or lets a parked run's deadline be extended.
+// ResumeRequested ends a pause, or gives a parked run a later deadline.
 type ResumeRequested struct {
 	Extend     time.Duration // added to now as the new run deadline; 0 = keep
 	By, Reason string
 	Ask        int64
 }
 
-// RetryRequested gives the failed step of a parked run a fresh round (S60).
+// RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
 	Step       string // "" = every failed step
 	NewKey     bool
@@ -132,8 +133,8 @@ type RetryRequested struct {
 	Ask        int64
 }
 
-// CompensateRequested starts the undo of a parked run, or with Step repeats or
-// skips one failed undo.
+// CompensateRequested turns a parked run back. With Step it repeats or skips one failed
+// undo.
 type CompensateRequested struct {
 	Step       string
 	Retry      bool
@@ -153,29 +154,28 @@ const (
 	SettleUndone
 )
 
-// SettleRequested states what really happened with a step or undo whose
-// outcome is unknown.
+// SettleRequested states the real outcome of a step or an undo whose outcome is unknown.
 type SettleRequested struct {
 	Step       string
 	As         Settlement
-	Output     dsl.Value // SettleSucceeded
+	Output     dsl.Value // only with SettleSucceeded
 	By, Reason string
 	Ask        int64
 }
 
-// SignalReceived brings a signal to a run. The first wait that listens for its name and
-// takes its payload ends with it; an early signal is kept until such a wait begins.
+// SignalReceived brings a signal to a run. The first wait that waits for its name and
+// accepts its payload ends with it. An early signal is kept until such a wait begins.
 type SignalReceived struct {
 	Name       string
-	ID         string // of the sender's choice; a second signal with it changes nothing; "" = none
+	ID         string // chosen by the sender; a second signal with the same id changes nothing; "" = none
 	Payload    dsl.Value
 	Fail       string // code with which the wait fails; "" = it succeeds
 	By, Reason string
 	Ask        int64
 }
 
-// Refused is the answer to a verb that does not apply: it changes nothing and
-// is recorded so that the asker sees it.
+// Refused is the answer to a verb that does not apply. It changes nothing. It is recorded
+// so that the person who sent the verb sees the answer.
 type Refused struct {
 	Verb   string
 	Reason string
@@ -203,8 +203,8 @@ func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that an operator's verb answers, and
-// the refusal if it was refused. ok is false for every other event.
+// Asked returns the number of the message that the verb or its refusal answers. refused is
+// set if the verb was refused. ok is false for every other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:
@@ -227,7 +227,7 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	return 0, Refused{}, false
 }
 
-// WithAsk returns a verb that answers the numbered message.
+// WithAsk returns the verb e with the number of the message that holds it.
 func WithAsk(e Event, ask int64) Event {
 	switch ev := e.(type) {
 	case CancelRequested:

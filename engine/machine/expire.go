@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// pass lets time pass to the event's time. Deadlines of the run expire first, then those
-// of steps, then attempts. If several have passed, the outermost one is reported.
+// pass lets time pass until the time of the event. Deadlines of the run expire first, then
+// those of steps, then attempts. If several have passed, the outermost one is reported.
 func (d clocks) pass() {
 	d.passRun()
 	var due []int
@@ -25,8 +25,8 @@ func (d clocks) pass() {
 	}
 }
 
-// passDeadline expires the deadline of a step or of an undo. Nothing expires
-// forward while the run is parked.
+// passDeadline expires the deadline of a step or of an undo. While the run is parked, no
+// deadline of the forward part expires.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -53,8 +53,9 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of a for_each step. All instances that have not ended end
-// with deadline_exceeded. The step fails if the catch of one of them does not take that.
+// passAll expires the deadline of a for_each step. Every instance that has not ended ends
+// with deadline_exceeded. The step fails if the catch of one of these instances does not
+// accept that code.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -67,7 +68,7 @@ func (d clocks) passAll(i int, m model.Miss) {
 			continue
 		}
 		if n.Fwd.Ready == 0 {
-			a.Active++ // the instance never began: its end subtracts one all the same
+			a.Active++ // the instance never began, but its end subtracts one from Active all the same
 		}
 		if d.waits().timedOut(k) {
 			caught = caught && d.get(k).State != status.StepFailed
@@ -91,8 +92,8 @@ func (d clocks) passAll(i int, m model.Miss) {
 	d.forward().giveUp(i, m, true)
 }
 
-// passAttempts ends the attempts of a node whose complete-by has passed, or of
-// which nothing was heard for too long: their outcome is unknown (S17, S18).
+// passAttempts ends the attempts of a node whose complete-by has passed, or that were
+// silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18).
 func (d clocks) passAttempts(i int) {
 	n := d.edit(i)
 	var over []model.Attempt
@@ -102,7 +103,7 @@ func (d clocks) passAttempts(i int) {
 			continue
 		}
 		message := "no answer by complete-by"
-		if a.CompleteBy > d.at { // the call may run until then, but its answer no longer counts
+		if a.CompleteBy > d.at { // the call may run until complete-by, but its answer no longer counts
 			message = "no heartbeat in time"
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
@@ -114,8 +115,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing expires the deadline of a step that is being cleared, or of that
-// undo.
+// passClearing handles a passed deadline during clearing: the deadline of the step or of
+// the undo.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return

@@ -8,14 +8,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Codes of failures that the machine itself reports.
+// Codes of failures that this package itself reports.
 const (
-	CodeDeadlineExceeded = "deadline_exceeded" // a step's, an undo's or the run's deadline passed
+	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
-	CodeEngineLost       = "engine_lost"       // engines ended one after the other while they had the run in hand
-	CodeExpression       = "expression_error"  // an expression could not be evaluated
-	CodeOutcomeUnknown   = "outcome_unknown"   // an undo is impossible because nobody knows what there is to undo
-	CodeLimit            = "limit_exceeded"    // a step was not started because its run would then exceed a ceiling
+	// Engines ended one after the other while they read or decided the run.
+	CodeEngineLost = "engine_lost"
+	CodeExpression = "expression_error" // an expression could not be evaluated
+	// An undo is impossible, because its input depends on an outcome that is unknown.
+	CodeOutcomeUnknown = "outcome_unknown"
+	CodeLimit          = "limit_exceeded" // a step was not started because its run would then exceed a ceiling
 )
 
 // expressionMiss is the failure of a step with an expression that cannot be evaluated.
@@ -23,16 +25,16 @@ func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
 
-// limitMiss is the failure of a step that was not begun, or not once more: like
-// that of an expression, it is never repeated. It says which ceiling a step would pass. A ceiling that is raised does
-// not bring back what has failed: the message is for the next run.
+// limitMiss returns the failure of a step that was not started because of the named
+// ceiling. The step is never repeated. A ceiling that is raised later does not restart the
+// step, so the advice in the message is for the next run.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
-// noTime is the failure of a step whose deadline leaves no time for another
-// attempt. It has the code of a deadline, so that one code covers everything that
-// a deadline ends. The message keeps the code and message of the last attempt.
+// noTime returns the failure of a step whose deadline leaves no time for another attempt.
+// Its code is the code of a passed deadline, so that users find both cases under one code.
+// The message contains the code and message of the last attempt.
 func noTime(last model.Miss) model.Miss {
 	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
 	if last.Message != "" {
@@ -41,12 +43,12 @@ func noTime(last model.Miss) model.Miss {
 	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
 }
 
-// LostFailure is why the run is parked, as people see it.
+// LostFailure returns why the run is parked, for people.
 func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }
 
-// maxLookups is how often a lookup is tried. After that the run continues without its
+// maxLookups is how often a lookup is tried. After that the run continues without an
 // answer.
 const maxLookups = 3
 

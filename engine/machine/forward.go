@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// accept handles the first event. It sets the initial state of the run and of all its
-// steps (S14).
+// accept handles the first event. It sets the initial state of the run and of all its steps
+// (S14).
 func (d forward) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
@@ -37,7 +37,7 @@ func (d forward) accept(ev Started) {
 	}
 }
 
-// begin makes a step ready: its dependencies have ended (S8).
+// begin makes a step ready. It is called when the dependencies of the step have ended (S8).
 func (d forward) begin(i int) {
 	n := d.get(i)
 	if !d.forwardOpen() || n.State != status.StepPending || n.Fwd.Ready != 0 {
@@ -68,8 +68,8 @@ func (d forward) begin(i int) {
 	d.launch.push(i)
 }
 
-// wanted evaluates a node's condition, if it has one. If the condition is false the node
-// ends as skipped.
+// wanted evaluates a node's `when` condition, if there is one. If the condition is false,
+// the node ends as skipped.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true
@@ -84,7 +84,7 @@ func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	return err == nil && yes
 }
 
-// expand makes the instances of a for_each step.
+// expand creates the instances of a for_each step.
 func (d forward) expand(i int) {
 	n := d.edit(i)
 	each, err := d.step(n).ForEach(d.scope(n))
@@ -116,7 +116,7 @@ func (d forward) expand(i int) {
 	d.fan.push(i)
 }
 
-// fanOut begins instances as far as max_parallel and the agent allow.
+// fanOut begins as many instances as max_parallel and the agent allow.
 func (d forward) fanOut(i int) {
 	a := d.get(i)
 	if !d.forwardOpen() || !a.Expanded || a.Ended() || a.Next >= a.Count {
@@ -136,7 +136,7 @@ func (d forward) fanOut(i int) {
 		k := a.First + a.Next
 		a.Next++
 		if n := d.get(k); n.State != status.StepPending || n.Fwd.Ready != 0 {
-			continue // begun before an operator set the turn back
+			continue // it has begun already; an operator moved the turn of the step back
 		}
 		a.Active++
 		d.edit(k).Fwd.Ready = d.at
@@ -177,8 +177,8 @@ func (d forward) wakeUp() {
 	}
 }
 
-// drain starts what waits for agents, in the order in which it began to wait
-// and, within one decision, in the graph's order.
+// drain starts nodes that wait for agents, in the order in which they began to wait. Nodes
+// that began to wait in the same decision start in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return

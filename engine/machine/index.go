@@ -8,12 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A lazyHeap orders nodes by a key, smallest first, then by number. Entries
-// of nodes whose key has changed stay until they reach the top. The reader
-// compares the entry with the node's present key.
+// A lazyHeap orders nodes by a key, smallest key first; nodes with equal keys are ordered
+// by number. When a node's key changes, its old entry stays in the heap until it reaches
+// the top. A reader compares an entry with the node's present key to find such stale
+// entries.
 type lazyHeap struct {
 	items []entry
-	valid int // nodes with a key
+	valid int // number of nodes that have a key
 }
 
 type entry struct {
@@ -71,7 +72,8 @@ func (h *lazyHeap) clone() lazyHeap {
 	return lazyHeap{items: slices.Clone(h.items), valid: h.valid}
 }
 
-// change tells the heap that a node's key was old and is now new; 0 = none.
+// change updates the heap after the key of a node has changed from old to key. The key 0
+// means that the node has no key.
 func (h *lazyHeap) change(node int, old, key model.Instant) {
 	if old == key {
 		return
@@ -85,8 +87,9 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune drops stale entries from the top, and all of them once they outnumber
-// the valid ones, so that the heap stays as small as what it indexes.
+// prune removes stale entries from the top. Once stale entries outnumber the valid ones it
+// removes all of them, so that the heap does not grow much larger than the set of nodes it
+// indexes.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -106,7 +109,8 @@ func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	}
 }
 
-// top returns the smallest key; 0 = none. It is exact after prune.
+// top returns the smallest key; 0 if the heap is empty. The result is exact only after
+// prune.
 func (h *lazyHeap) top() model.Instant {
 	if len(h.items) == 0 {
 		return 0
@@ -114,8 +118,9 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo appends the nodes of all entries whose key is at most limit, stale
-// ones included, in no order. It costs what it finds.
+// upTo appends the nodes of all entries whose key is at most limit, in no order. Stale
+// entries are included. The cost grows with the number of nodes found, not with the size of
+// the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found
@@ -132,8 +137,8 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
-// inOrder yields entries smallest first, stale ones included, without changing
-// the heap. Each step costs the logarithm of what was yielded before.
+// inOrder yields the entries, smallest first, without changing the heap. Stale entries are
+// included. The cost of a step is the logarithm of the number of entries yielded so far.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {
 		return
@@ -152,7 +157,8 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier is the set of heap positions whose parents were yielded.
+// A frontier is the set of heap positions whose parents were yielded, but which were not
+// yielded yet. It belongs to inOrder.
 type frontier struct {
 	h  *lazyHeap
 	at []int
@@ -162,10 +168,10 @@ func (f *frontier) Len() int           { return len(f.at) }
 func (f *frontier) Less(i, j int) bool { return f.h.items[f.at[i]].less(f.h.items[f.at[j]]) }
 func (f *frontier) Swap(i, j int)      { f.at[i], f.at[j] = f.at[j], f.at[i] }
 
-// Push appends x; it belongs to container/heap.
+// Push appends x. container/heap calls it.
 func (f *frontier) Push(x any) { f.at = append(f.at, x.(int)) }
 
-// Pop removes the last item; it belongs to container/heap.
+// Pop removes the last item. container/heap calls it.
 func (f *frontier) Pop() any {
 	last := f.at[len(f.at)-1]
 	f.at = f.at[:len(f.at)-1]
@@ -177,12 +183,12 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// A known is where the state has values, by hash: the last one counts. Few are
-// kept in a list, many in a map.
+// A known is an index of the values that the state holds, by hash. If two values have the
+// same hash, it holds the later one. A list is faster for few values, a map for many.
 type known struct {
 	list  []knownValue
 	more  map[uint64]model.Origin
-	bytes int64 // of all values of nodes
+	bytes int64 // total size of all values of nodes
 }
 
 type knownValue struct {
@@ -190,7 +196,7 @@ type knownValue struct {
 	from model.Origin
 }
 
-// fewValues is how many are kept in a list.
+// fewValues is the largest number of values that are kept in the list.
 const fewValues = 32
 
 func (k *known) get(hash uint64) (model.Origin, bool) {
@@ -235,7 +241,7 @@ func (k *known) clone() known {
 	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), bytes: k.bytes}
 }
 
-// remember makes a value available for references.
+// remember adds a value to the index, so that later records can refer to it.
 func (k *known) remember(h model.Held, o model.Origin) {
 	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
 		return

@@ -2,27 +2,28 @@ package machine
 
 import "github.com/saga-engine/engine/engine/internal/model"
 
-// A Loader applies records to a state while they are read, and makes no records of them.
-// It costs a fraction of State.Apply because its memory is used again and again. The
-// reader (package wire) calls, for each record, Begin, Run if the run changes, Node for
-// each node that changes and Node.Attempt for each of its attempts, and fills in the
-// fields that the record holds. Change then says what becomes of the state, and Apply
-// changes the state. A record that cannot be read to its end is given up: the state is as before.
+// A Loader applies records to a state while they are read from bytes, without making Record
+// values. It costs a fraction of State.Apply, because it reuses its memory for every
+// record. The reader (package wire) makes these calls for each record, in this order:
+// Begin; Run, if the run changes; Node for each node that changes, and Node.Attempt for
+// each of its attempts. The reader fills in the fields that the record holds. Change then
+// returns what the record changes, and Apply changes the state. If a record cannot be read
+// to its end, the reader does not call Apply, and the state stays as it was.
 //
 // The zero Loader is ready to use, by one goroutine at a time.
 type Loader struct {
 	s       *State
 	at      model.Instant
 	event   Event
-	mask    uint64            // the run's fields that change
-	patches []model.NodePatch // only which fields change
+	mask    uint64            // bit mask of the run's fields that change
+	patches []model.NodePatch // for each node, only the mask of the fields that change
 	head    model.Head
 	trouble model.Trouble
 	slots   []*slot
 	change  Change
 }
 
-// A slot is a node while it is read.
+// A slot holds one node while its record is read.
 type slot struct {
 	node     model.Node
 	more     model.More
@@ -36,7 +37,7 @@ func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.change = Change{s: s, at: at, event: event, run: s.run, nodes: l.change.nodes[:0]}
 }
 
-// Run returns the run, of which the fields in mask are to be filled in.
+// Run returns the run. The caller fills in the fields that mask names.
 func (l *Loader) Run(mask uint64) *model.Run {
 	now := &l.change.run
 	l.mask = mask
@@ -51,8 +52,8 @@ func (l *Loader) Run(mask uint64) *model.Run {
 	return now
 }
 
-// Node returns a node, of which the fields in mask are to be filled in. Nodes come in
-// ascending order.
+// Node returns a node. The caller fills in the fields that mask names. The caller must ask
+// for nodes in ascending order.
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {
@@ -70,8 +71,8 @@ func (l *Loader) Node(i int, mask uint64) *model.Node {
 	return &n.node
 }
 
-// Change returns what the record makes of the state, once it has been read. It is good
-// until Begin is called again.
+// Change returns the change that the record makes to the state. The caller calls it after
+// it has read the record. The result is valid until the next Begin.
 func (l *Loader) Change() *Change {
 	if l.mask&model.RunOutputsBit != 0 {
 		l.s.resolveOutputs(l.change.run.Outputs)
@@ -88,7 +89,7 @@ func (l *Loader) Change() *Change {
 	return &l.change
 }
 
-// Apply makes the state what was read.
+// Apply applies the record that was read to the state.
 func (l *Loader) Apply() {
 	if l.change.empty {
 		return
@@ -118,7 +119,7 @@ func (l *Loader) Apply() {
 		s.overwrite(l.patches[k].Node, l.change.nodes[k], l.patches[k].Mask)
 	}
 	s.landed(l.event, nil)
-	if len(l.slots) > keptScratch { // let go of much memory
+	if len(l.slots) > keptScratch { // drop the memory of an unusually large record
 		*l = Loader{}
 	}
 }

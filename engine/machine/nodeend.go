@@ -18,7 +18,7 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.State = state
 	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // else there was nothing to start
+	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // otherwise nothing was started
 		d.run.Begun = true
 	}
 	switch {
@@ -43,7 +43,7 @@ func (d forward) endForward(i int, state status.StepState) {
 	}
 }
 
-// aggregate looks at a for_each step after one of its instances has ended.
+// aggregate updates a for_each step after one of its instances has ended.
 func (d forward) aggregate(i int) {
 	a := d.get(i)
 	if a.Ended() || d.frozen == i+1 || a.Bad > d.tolerated(i) {
@@ -51,7 +51,7 @@ func (d forward) aggregate(i int) {
 	}
 	if a.Over == a.Count {
 		if d.anyHopeless(i, i) {
-			return // an operator has to settle an unknown outcome first
+			return // an operator must settle an unknown outcome first
 		}
 		d.edit(i).Fwd.Blame(model.Miss{})
 		d.endForward(i, status.StepSucceeded)
@@ -62,7 +62,7 @@ func (d forward) aggregate(i int) {
 	}
 }
 
-// tolerated returns how many instances may fail.
+// tolerated returns how many instances of a for_each step may fail.
 func (d forward) tolerated(i int) int {
 	a := d.get(i)
 	settings, err := d.settings(a)
@@ -72,8 +72,8 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless checks the node that failed. If the deadline of a for_each step has
-// passed, it checks all instances.
+// anyHopeless checks the node that failed. If the deadline of a for_each step has passed,
+// it checks all instances.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -87,7 +87,7 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
-// noTimeLeft notes that a failed node has no time for another attempt.
+// noTimeLeft records that a failed node has no time for another attempt.
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	n, m := d.edit(i), noTime(last)
 	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
@@ -95,7 +95,8 @@ func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	return m
 }
 
-// catches swallows a failure if the step's catch takes its code.
+// catches reports whether the step's catch accepts the code of a failure. If so, the node
+// ends as caught.
 func (d forward) catches(i int, m model.Miss) bool {
 	n := d.get(i)
 	c := d.step(n).Catch
@@ -120,7 +121,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	return true
 }
 
-// resumeUndo continues an undo once its obstacle has been removed.
+// resumeUndo continues an undo that was blocked, once the obstacle is gone.
 func (d undoing) resumeUndo(i int) {
 	n := d.edit(i)
 	n.Undo = model.UndoPending
@@ -129,8 +130,8 @@ func (d undoing) resumeUndo(i int) {
 	d.undo.push(i)
 }
 
-// undoFails ends an undo without success. It blocks the undo of its own
-// ancestors only.
+// undoFails ends an undo that has failed. Only the ancestors of the node cannot be undone
+// then; the undo of other steps continues.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -146,8 +147,9 @@ func (d undoing) undoFails(i int, m model.Miss) {
 	}
 }
 
-// clearingFails ends a clearing without success: there is no further attempt,
-// and an operator has to look unless a catch takes the step's own failure.
+// clearingFails is called when the clearing of a node has failed. The step gets no further
+// attempt. Unless the step's catch accepts the original failure of the step, or
+// max_failures tolerates it, the run is parked for an operator.
 func (d undoing) clearingFails(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Und.Blame(m)
@@ -203,7 +205,8 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	}
 }
 
-// strongest returns one undo state for all instances of a for_each step.
+// strongest combines the undo states of all instances of a for_each step into one state for
+// the step.
 func (d undoing) strongest(a *model.Node) model.UndoState {
 	sum := model.UndoNothing
 	for k := a.First; k < a.First+a.Count; k++ {

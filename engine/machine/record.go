@@ -9,34 +9,34 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Record is one step of a run's history: what happened and what was decided
-// about it. Records are made by Decide or read from a journal, folded by
-// State.Apply, and never changed.
+// A Record is one step of a run's history: an event, and the decision about it. Decide
+// makes records, and readers of a journal make them too. State.Apply folds them into a
+// state. A record never changes.
 type Record struct {
 	at    model.Instant
 	event Event
 	run   *model.RunPatch
-	nodes []model.NodePatch // ascending by number
+	nodes []model.NodePatch // ascending by node number
 
-	commands []Command  // not persisted: only the process that lands the record acts on it
-	late     bool       // not persisted
-	secret   bool       // not persisted: bytes of which the machine knows nothing may be sensitive
-	final    bool       // not persisted: an answer to what reached a finished run
+	commands []Command  // not persisted: only the process that committed the record executes them
+	late     bool       // not persisted: see Late
+	secret   bool       // not persisted: the event holds bytes, such as a checkpoint, that may be sensitive
+	final    bool       // not persisted: the run had finished before; this record only answers the event
 	names    []NodeName // not persisted
-	cache    *cache     // not persisted: what was cached under the assumption that this record lands
+	cache    *cache     // not persisted: cached values, which are valid only once this record is committed
 
-	base    *State // not persisted: the state it was decided on, and
-	records int32  // how many records that had; the nodes are then what they become
+	base    *State // not persisted: the state on which the record was decided
+	records int32  // not persisted: the number of records in base when this record was decided
 }
 
-// decidedOn reports whether s is what the record was decided on: then its run
-// and nodes are as they will be.
+// decidedOn reports whether the record was decided on s and s has not changed since. Then
+// the run and nodes in the record are complete and replace those of s.
 func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
 }
 
-// Empty reports whether the record changes nothing and says nothing: there is
-// nothing to commit.
+// Empty reports whether the record changes nothing and its event need not be recorded. Then
+// there is nothing to commit.
 func (r Record) Empty() bool {
 	if r.run != nil || len(r.nodes) > 0 {
 		return false
@@ -47,8 +47,8 @@ func (r Record) Empty() bool {
 	return !says(r.event)
 }
 
-// says reports whether an event is recorded although it changes nothing: a takeover, and
-// a verb, because the person who asked finds the answer in the journal.
+// says reports whether an event is recorded even if it changes nothing. A takeover is. A
+// verb is too, because the person who sent it finds the answer in the journal.
 func says(event Event) bool {
 	if _, takeover := event.(TakenOver); takeover {
 		return true
@@ -57,7 +57,7 @@ func says(event Event) bool {
 	return verb
 }
 
-// NewRecord returns the record of an event and of what it changed, as a journal holds it.
+// NewRecord returns a record that was read from a journal: its event and its changes.
 func NewRecord(event Event, d model.Delta) Record {
 	return Record{event: event, at: d.At, run: d.Run, nodes: d.Nodes}
 }
@@ -68,24 +68,25 @@ func (r *Record) Delta() model.Delta { return model.Delta{At: r.at, Run: r.run, 
 // At returns the record's time on the store's clock.
 func (r Record) At() time.Time { return r.at.Time() }
 
-// Event returns what happened. It is a Refused where a verb did not apply.
+// Event returns what happened. If a verb was refused, it returns a Refused.
 func (r Record) Event() Event { return r.event }
 
-// Refused returns why a verb changed nothing, if this is the answer to one.
-// On a finished run such a record is Empty: it is answered, not recorded.
+// Refused returns why a verb changed nothing, if the record is the answer to a refused
+// verb. On a finished run such a record is Empty: the engine answers the verb and does not
+// commit the record.
 func (r Record) Refused() (Refused, bool) {
 	v, ok := r.event.(Refused)
 	return v, ok
 }
 
-// Late reports whether the event was the answer of an attempt that is not open
-// any more, or never was: evidence that changes nothing (S28), whatever state
-// the run is in. The record need not be empty: time may have passed. Progress of
-// such an attempt is no answer. It is not persisted.
+// Late reports whether the event answers an attempt that is not open, or that never
+// existed. Such an answer is evidence and changes nothing, in any state of the run (S28).
+// The record may still hold changes, because time may have passed. A checkpoint or
+// heartbeat of such an attempt does not count as an answer. Late is not persisted.
 func (r Record) Late() bool { return r.late }
 
-// Commands returns what the process that lands the record must do afterwards.
-// A decoded record has none.
+// Commands returns what the process that commits the record must do afterwards. A record
+// that was read from a journal has none.
 func (r Record) Commands() []Command { return r.commands }
 
 // RunState returns the run's state after the record, if the record changes it.
@@ -96,22 +97,22 @@ func (r Record) RunState() (status.RunState, bool) {
 	return status.RunInvalid, false
 }
 
-// A StepRow is what the journal's `steps` column holds of one changed node.
+// A StepRow is the entry of one changed node in the journal's `steps` column.
 type StepRow struct {
 	Node       int
 	State      status.StepState
-	Failures   int       // attempts that ended without result; shown, never decides (S63)
-	Attempt    int       // attempts started, of the undo once it has begun
-	CompleteBy time.Time // of the open attempts, the latest; zero unless one is open
+	Failures   int       // attempts that ended without a result; shown to people, never used for a decision (S63)
+	Attempt    int       // number of attempts started: of the undo if it has begun, otherwise of the step
+	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }
 
-// Steps returns the rows of the nodes that the record changes, ascending. s is
-// the state before the record.
+// Steps returns the rows of the nodes that the record changes, in ascending order. s is the
+// state before the record.
 func (r Record) Steps(s *State) []StepRow {
 	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
 }
 
-// AppendSteps appends to rows what Steps returns.
+// AppendSteps appends the result of Steps to rows.
 func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {
@@ -128,9 +129,9 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	return rows
 }
 
-// stepRow is a node's row. A for_each step runs nothing itself: it shows as
-// waiting for its instances, so that a running row always has a complete-by
-// (S10).
+// stepRow returns the row of a node. A for_each step calls no agent itself. Its row shows
+// it as waiting for its instances, because every row that shows a running step must have a
+// complete-by (S10).
 func stepRow(i int, n *model.Node) StepRow {
 	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
 	if n.Und.Total > 0 {
@@ -150,15 +151,15 @@ func stepRow(i int, n *model.Node) StepRow {
 type NodeName struct {
 	Node int
 	Step int
-	Name string // step["key"]
+	Name string // such as ship["berlin"]
 }
 
-// NewNodes returns the instances of for_each steps that the record adds. It is
-// only known to the process that decided the record.
+// NewNodes returns the instances of for_each steps that the record adds. Only the process
+// that decided the record knows them: a record that was read from a journal returns none.
 func (r Record) NewNodes() []NodeName { return r.names }
 
-// Sensitive reports whether the record's bytes hold sensitive values or the
-// literal text around a secret, so that they must be encrypted at rest.
+// Sensitive reports whether the record's bytes hold sensitive values, or the literal text
+// around a secret. Such a record must be encrypted at rest.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
 	r.values(func(h model.Held) {
@@ -177,7 +178,7 @@ func (r Record) Sensitive() bool {
 	return sensitive
 }
 
-// values calls f with every value the record holds.
+// values calls f with every value in the record.
 func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
@@ -209,10 +210,10 @@ func (r Record) values(f func(model.Held)) {
 	}
 }
 
-// Apply folds the next record of the run into the state, in place. It needs
-// neither the definition nor expressions: the record says what the fields
-// become. Records are applied in the order in which they were committed, each
-// once.
+// Apply folds the next record of the run into the state, in place. It evaluates no
+// expression and does not need the definition: the record contains the new values of the
+// fields. The caller must apply the records in the order in which they were committed, each
+// exactly once.
 func (s *State) Apply(r Record) {
 	if !r.Empty() {
 		c := s.Change(&r)
@@ -220,7 +221,7 @@ func (s *State) Apply(r Record) {
 	}
 }
 
-// Change computes what a record makes of the state.
+// Change computes the change that a record makes to the state.
 func (s *State) Change(r *Record) Change {
 	empty := r.Empty()
 	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
@@ -240,9 +241,9 @@ func (s *State) Change(r *Record) Change {
 	return c
 }
 
-// A Command is what the shell must do after the record that holds it has been
-// committed, and only then. Commands are derived from a record; a process that
-// did not land the record itself never executes them.
+// A Command is work that the engine must do after the record has been committed, and only
+// then. Decide derives commands when it makes a record. A process that did not commit the
+// record itself never executes them.
 type Command interface{ command() }
 
 // Invoke calls an agent.
@@ -256,20 +257,21 @@ type Invoke struct {
 	Input          dsl.Value // may hold references to secrets
 	IdempotencyKey string
 	ForwardKey     string
-	Number         int // attempt number for people, from 1, within its purpose and round
-	CompleteBy     time.Time
-	Checkpoint     *sdk.Checkpoint // what an earlier attempt recorded last; nil = none
+	// Number of the attempt as people see it, counted from 1 within its purpose and round.
+	Number     int
+	CompleteBy time.Time
+	Checkpoint *sdk.Checkpoint // the last checkpoint of an earlier attempt; nil if there is none
 }
 
-// Stop tells the agent that a running call is not wanted any more. It does not
-// close the attempt. Two cases exist: the run turned back and the action is
-// read-only or may be interrupted; or the agent was silent for too long, and the
-// attempt is closed already.
+// Stop tells the agent that the answer to a running call is not needed any more. It does
+// not close the attempt. It is sent in two cases. First, the run turned back, and the
+// action is read-only or may be interrupted. Second, the agent was silent for too long, and
+// the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
 }
 
-// Alert tells an operator (S59).
+// Alert reports something to operators (S59).
 type Alert struct {
 	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
 	Step    string // step name, or ""

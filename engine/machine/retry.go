@@ -11,14 +11,14 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transient are the codes after which another attempt may succeed. Agents and the engine
-// give them.
+// transient are the error codes after which another attempt may succeed. Agents and the
+// engine report them.
 var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
 }
 
-// missed decides what follows a failed or unknown forward attempt. If the outcome is
-// unknown and the action has a lookup, the lookup comes first.
+// missed decides what happens after a forward attempt that failed or whose outcome is
+// unknown. If the outcome is unknown and the action has a lookup, the lookup comes first.
 func (d forward) missed(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Fwd.Blame(m)
@@ -40,8 +40,9 @@ func (d forward) lookupMissed(i int) {
 	d.follow(i, n.Fwd.Blamed())
 }
 
-// follow tries, after a failed attempt, in this order: repeat, cool down, catch, give up.
-// It does not give up while another attempt is open, because that may still succeed.
+// follow decides what happens after a failed attempt. It tries, in this order: repeat, cool
+// down, catch, give up. It does not give up while another attempt is open, because that
+// attempt may still succeed.
 func (d forward) follow(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo != model.UndoNone {
@@ -75,8 +76,8 @@ func (d forward) follow(i int, m model.Miss) {
 	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
 }
 
-// giveUp ends a node as failed for good. exhausted says that the failure allowed another
-// attempt, but that no attempts or no time were left.
+// giveUp ends a node as failed. exhausted says that the failure allowed another attempt,
+// but that no attempts or no time were left.
 func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
 	if !n.Item {
@@ -100,8 +101,8 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// failed decides about a step that has failed for good because of node i,
-// which is the step itself or one of its instances.
+// failed decides what the run does after a step has failed. i is the node that caused it:
+// the step itself or one of its instances.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
@@ -129,8 +130,8 @@ func (d forward) exhausted(step int) dsl.Exhausted {
 	return settings.Retry.OnExhausted
 }
 
-// repeatable reports whether a failure of the forward part may be repeated at
-// all, attempts and time permitting (S77).
+// repeatable reports whether the kind of failure allows another forward attempt. It does
+// not check whether attempts and time are left (S77).
 func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
@@ -139,19 +140,20 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 		return false
 	}
 	again := step.Do.Idempotent
-	if !again && d.undoing().clearable(n) { // what was done, or may have been, is undone first
+	if !again && d.undoing().clearable(n) { // clearing undoes the possible effect before the next attempt
 		again = true
 		if m.Kind == model.MissUnknown {
 			m.Kind = model.MissFailed
 		}
 	}
 	if m.Kind == model.MissCondition && n.Done && !again {
-		return false // the effect exists: another attempt would do it twice
+		return false // the effect exists: another attempt would cause it a second time
 	}
 	return MayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
 }
 
-// MayRepeat is the rule for forward attempts and undo attempts alike.
+// MayRepeat decides, for forward attempts and undo attempts alike, whether another attempt
+// is allowed after the failure m.
 func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
 	if slices.Contains(r.NotOn, m.Code) {
 		return false
@@ -168,13 +170,13 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 		}
 		return named || slices.Contains(transient, m.Code) || retryable != nil && retryable(m.Code)
 	}
-	return false // permanent, expressions, deadlines
+	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
 }
 
-// repeat plans the next attempt of this round, if attempts and time are left.
-// The ceiling is compared with the attempts of the present round (S64, S79).
-// late reports that only time is missing: the pause would end after complete-by, so no
-// attempt is planned.
+// repeat plans the next attempt of this round. planned is true if attempts and time are
+// left. late is true if attempts are left but no time: the pause before the attempt would
+// end after the deadline. The number of attempts is compared with the limit for one round
+// (S64, S79).
 func (d forward) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -194,8 +196,8 @@ func attemptsLeft(t *model.Track, r dsl.Retry) bool {
 	return r.MaxAttempts == dsl.Unbounded || int(t.Attempt) < r.MaxAttempts
 }
 
-// coolDown plans a new round of attempts after a long pause. A node that pauses holds no
-// slot (S41).
+// coolDown plans a new round of attempts after a long pause. During the pause the node
+// occupies no slot (S41).
 func (d forward) coolDown(i int) bool {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -217,8 +219,9 @@ func (d forward) coolDown(i int) bool {
 	return true
 }
 
-// forwardBound is the earlier of the step's deadline and, before the pivot has
-// succeeded, the run's; 0 = no bound.
+// forwardBound returns the time by which the forward part of a node must end; 0 if there is
+// no bound. It is the deadline of the step or, before the pivot has succeeded, the deadline
+// of the run if that is earlier.
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline
@@ -269,7 +272,7 @@ func (d forward) chance(n *model.Node, t *model.Track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
 	tries := t.Total
-	if t.Kind == model.CallLearn { // not counted there
+	if t.Kind == model.CallLearn { // Total does not count calls of this kind
 		tries = t.Attempt
 	}
 	for _, x := range []uint64{uint64(d.run.ID), uint64(n.Step), uint64(tries), uint64(t.Kind)} {

@@ -17,8 +17,9 @@ var (
 	errEmptyKey = errors.New("the key is empty")
 )
 
-// scope is what the expressions of a node see; nil for the workflow's own. It is
-// the decision's only one, good until it is asked for again.
+// scope returns the values that the expressions of a node can read. For nil it returns the
+// values for expressions of the workflow itself. Each call changes and returns the same
+// Scope, so a result is valid only until the next call.
 func (d *decider) scope(n *model.Node) *dsl.Scope {
 	sc := &d.seen.scope
 	if !d.seen.ready {
@@ -45,8 +46,8 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// settings are the limits of a node's step. They are the same for all its
-// instances and all its attempts, so that a decision asks once.
+// settings returns the limits of a node's step. They are the same for all instances and
+// attempts of a step, so one decision evaluates them once.
 func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	if d.seen.settings != nil && d.seen.step == n.Step {
 		return d.seen.settings, nil
@@ -59,7 +60,7 @@ func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	return settings, nil
 }
 
-// selfScope adds self.* for a postcondition.
+// selfScope returns scope with self.* added, as a postcondition needs it.
 func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -69,20 +70,20 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// undoScope is what compensate sees.
+// undoScope returns the scope for the expressions of a compensate block.
 func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	sc := d.selfScope(n)
 	f := d.run.Failure
-	if n.Clearing { // the run itself goes on: only this step is undone
+	if n.Clearing { // the run itself continues forward: only this step is undone
 		f = dsl.Failure{Step: d.step(n).Name, Code: n.Fwd.Code(), Message: n.Fwd.Message()}
 	}
 	sc.Failure = &f
 	return sc
 }
 
-// stepResult is what expressions see of a step. Results of finished steps are
-// cached for the run, also those that this very decision finished: the cache
-// is dropped if the record is not applied.
+// stepResult returns the result of a step as expressions see it. It caches results of
+// finished steps, including the steps that this decision has finished. If the record is not
+// committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	if i < 0 || i >= int(d.run.Steps) {
 		return dsl.StepResult{}
@@ -129,8 +130,9 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 	return r
 }
 
-// undoSettings are the limits of a step's undo, with defaults where none are
-// given: transient failures are repeated, 1s to 5m apart, until the deadline.
+// undoSettings returns the limits of a step's undo. Where the workflow states none, it
+// returns the defaults: transient failures are repeated until the deadline, with pauses of
+// 1 s to 5 min.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
@@ -147,9 +149,9 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	return d.seen.undoSettings
 }
 
-// forwardKey is the idempotency key of a node's work: the same for all its
-// attempts, on whatever engine, and for no other call (S26, S29). It holds
-// neither attempt number nor time nor list position.
+// forwardKey returns the idempotency key of a node's forward calls. All attempts of the
+// node have the same key, on every engine, and no other call has that key (S26, S29). So
+// the key contains no attempt number, no time and no list position.
 func (d *decider) forwardKey(n *model.Node) string {
 	return forwardKey(d.run.ID, d.step(n).Name, n)
 }
@@ -161,7 +163,7 @@ func forwardKey(run status.RunID, step string, n *model.Node) string {
 	return idempotencyKey(run, step, n.Key, "do", int(n.Gen))
 }
 
-// undoKey is the idempotency key of a node's undo.
+// undoKey returns the idempotency key of a node's undo.
 func (d *decider) undoKey(n *model.Node) string {
 	return undoKey(d.run.ID, d.step(n).Name, n)
 }
@@ -173,16 +175,17 @@ func undoKey(run status.RunID, step string, n *model.Node) string {
 	return idempotencyKey(run, step, n.Key, "undo", int(n.Gen))
 }
 
-// Keys returns the idempotency keys of a node's work and of its undo, whether it has one or
-// not. wf must be the run's workflow.
+// Keys returns the idempotency keys of a node's forward call and of its undo. It returns
+// both even if the node has no undo. wf must be the run's workflow.
 func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 	step := wf.Steps[n.Step].Name
 	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
 }
 
-// idempotencyKey hashes what identifies a call. Every part is preceded by its
-// length, so that no two lists of parts read alike. The zero after the key is
-// the repeat index of a step without repeat.
+// idempotencyKey hashes what identifies a call. Each part is preceded by its length, so
+// that two different lists of parts never give the same bytes. Example: "ab", "c" and "a",
+// "bc" differ. The zero after the direction is the place of a repeat index, which no step
+// has. It stays, so that the keys of existing runs do not change.
 func idempotencyKey(id status.RunID, step, key, direction string, generation int) string {
 	var short [128]byte
 	b := short[:0]
@@ -199,8 +202,8 @@ func idempotencyKey(id status.RunID, step, key, direction string, generation int
 	return string(text[:])
 }
 
-// undoDefaults are the limits of an undo for which none are stated. Nobody
-// changes them.
+// undoDefaults are the limits of an undo for which the workflow states none. They must
+// never be changed.
 var undoDefaults = dsl.Settings{
 	Timeout: defaultTimeout,
 	Retry: dsl.Retry{

@@ -60,7 +60,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if !d.blocks(i) {
-			return // a caught or tolerated failure stays what it is; only the effect is settled
+			return // a failure that was caught or tolerated stays so; the statement changes only the effect
 		}
 		d.forgive(i)
 		d.forward().endForward(i, status.StepSucceeded)
@@ -68,7 +68,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if n.Und.Total > 0 {
-			n.Stated = model.StatedNothing // it has another key from now on
+			n.Stated = model.StatedNothing // a new call has another key, so the statement says nothing about it
 		}
 		n.Wipe(n.Und.Total > 0)
 		if !d.blocks(i) {
@@ -92,7 +92,8 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following says what follows from a statement about a node's outcome.
+// following returns which part of the run relies on the statement: only the effect of the
+// node, or its end as well.
 func (d verbs) following(i int) model.Statement {
 	if d.blocks(i) {
 		return model.StatedEnd
@@ -100,14 +101,15 @@ func (d verbs) following(i int) model.Statement {
 	return model.StatedEffect
 }
 
-// blocks reports whether the run is parked and the failure of the node is not handled yet.
+// blocks reports whether the run is parked because of this node: it has failed, and the
+// failure is not handled yet.
 func (d verbs) blocks(i int) bool {
 	n := d.get(i)
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
-// forgive removes the failure of an instance that has succeeded after all, and counts it
-// as active again.
+// forgive removes the recorded failure of a node that has succeeded after all. An instance
+// is counted as active again.
 func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})
@@ -124,7 +126,8 @@ func (d verbs) forgive(i int) {
 	}
 }
 
-// catchAfter lets the step's catch take a failure that has become definite.
+// catchAfter lets the step's catch accept a failure after a person has stated that nothing
+// was done.
 func (d verbs) catchAfter(i int, m model.Miss) bool {
 	n := d.get(i)
 	if d.step(n).Catch == nil {
@@ -148,7 +151,7 @@ func (d verbs) catchAfter(i int, m model.Miss) bool {
 	return false
 }
 
-// goOn unparks the run, unless another failure is not handled yet.
+// goOn unparks the run if no other failure still needs a person.
 func (d verbs) goOn() {
 	for i := range d.count() {
 		n := d.get(i)
@@ -165,7 +168,8 @@ func (d verbs) goOn() {
 	d.ending().unpark()
 }
 
-// settleUndo settles a failed undo, or the forward outcome it failed on.
+// settleUndo settles the outcome of a failed undo, or the forward outcome that the undo
+// needs to know.
 func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
 	unknown := n.Effect() == status.EffectMaybe && !n.Known
@@ -185,7 +189,9 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 		d.undoing().endUndo(i, model.UndoNothing)
 	case ev.As == SettleNotDone && n.UndoDoubt > 0:
 		d.reviveUndo()
-		n.Manual, n.Stated = ev.By, model.StatedNothing // what is said of the undo relies on what was said of the step
+		// The earlier statement about the step is used now, so it cannot be corrected any
+		// more.
+		n.Manual, n.Stated = ev.By, model.StatedNothing
 		n.UndoDoubt = 0
 		d.freshUndo(i)
 	case ev.As == SettleSucceeded && unknown:
@@ -196,7 +202,7 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 		n.Manual, n.Stated = ev.By, model.StatedEffect
 		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
 		if n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
-			return // what became of the undo is a second question
+			return // the outcome of the undo is still unknown: the person must settle it separately
 		}
 		d.reviveUndo()
 		d.freshUndo(i)
@@ -205,10 +211,10 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 	}
 }
 
-// stated checks the output of a step that a person says has succeeded, and
-// refuses the verb if it is of no use: if it does not fit the action's schema, or
-// if the step's undo cannot be evaluated with it. After the verb is accepted such
-// an undo would fail, and the output could not be corrected any more.
+// stated checks the output that a person states for a step. It refuses the verb if the
+// output does not fit the action's schema, or if the step's undo cannot be evaluated with
+// it. Otherwise such an undo would fail later, when the output cannot be corrected any
+// more.
 func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	n := d.get(i)
 	out, err := d.step(n).Do.Output(ev.Output.JSON())
@@ -223,18 +229,18 @@ func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	return out, true
 }
 
-// outputRefused begins the reason of a refusal that another output avoids.
+// outputRefused is the beginning of the reason if another output would be accepted.
 const outputRefused = "output: "
 
-// WantsOutput reports whether a settlement was refused for its output, so that
-// another output would be accepted.
+// WantsOutput reports whether a settlement was refused because of its output. Another
+// output may be accepted.
 func (r Refused) WantsOutput() bool {
 	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
 }
 
-// undoWith tries to evaluate the input of a node's undo as if the node had this
-// output. Before the run turns back no failure is known for certain: then the
-// node's own is the most likely one.
+// undoWith tries to evaluate the input of a node's undo with the given output. The input
+// may read the failure that turned the run. Before the run turns back that failure is not
+// known, so undoWith uses the node's own failure, which is the most likely one.
 func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {

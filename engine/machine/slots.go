@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. The shell's word about
-// slots is newer than the run's memory of them. But a call that was refused until a time
-// waits for that time, even if a slot is free.
+// canStart reports whether a call of the agent may start now. The number of free slots in
+// the input is newer than the holds that the run remembers, so it counts. But if a call was
+// refused until a certain time, the next call waits for that time even if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -56,7 +56,7 @@ func (d slots) take(agent string) {
 	d.used = append(d.used, use{agent, 1})
 }
 
-// hold makes a node wait for its agent. Waiting uses up no attempt (S65).
+// hold makes a node wait for its agent. A wait does not count as an attempt (S65).
 func (d slots) hold(i int, agent string) {
 	if until, why, news := d.news(agent); news {
 		d.wait(i, agent, until, why)
@@ -70,8 +70,9 @@ func (d slots) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns the shell's word about an agent that takes no call now, if that differs
-// from the run's memory. After a refused call only another time counts as different.
+// news returns until when and why an agent takes no call now, according to the input. news
+// is true only if this differs from the hold that the run remembers. After a refused call
+// only a different time counts as a difference.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -81,8 +82,8 @@ func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	return until, slot.Why, true
 }
 
-// refused returns the time before which no call of the agent starts, because a call was
-// refused before it was sent; 0 = no call was refused.
+// refused returns the time before which no call of the agent may start, because the engine
+// refused to send an earlier call; 0 if no call was refused.
 func (d slots) refused(agent string) model.Instant {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	if k < 0 || k >= len(d.run.Refused) {
@@ -91,8 +92,8 @@ func (d slots) refused(agent string) model.Instant {
 	return d.run.Refused[k]
 }
 
-// refuseUntil notes that a call of the agent at this place in run.holds was
-// not sent and is not tried again before until; 0 = as soon as a slot frees.
+// refuseUntil records that a call of the agent was not sent, and until when no other call
+// is tried. k is the agent's index in run.Holds. until = 0 means until a slot becomes free.
 func (d slots) refuseUntil(k int, until model.Instant) {
 	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return
@@ -103,12 +104,12 @@ func (d slots) refuseUntil(k int, until model.Instant) {
 	d.run.Refused = refused
 }
 
-// wait puts a node into the queue for an agent, and notes until when the agent takes no
+// wait puts a node into the queue for an agent, and records until when the agent takes no
 // call. A node that is in the queue already keeps its place. It returns the agent's index
-// in run.holds.
+// in run.Holds.
 func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
-		until = 0 // no time is needed: the engine sends an event when a slot is free
+		until = 0 // no time is needed: the engine sends an event when a slot becomes free
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
@@ -123,7 +124,7 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	return k
 }
 
-// noteHold returns the agent's index in run.holds, and adds the agent if it is missing.
+// noteHold returns the agent's index in run.Holds. It adds the agent if it is missing.
 func (d slots) noteHold(agent string, until model.Instant, why string) int {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	h := model.Hold{Agent: agent, Until: until, Why: why}
@@ -136,12 +137,12 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // the refusal no longer is the reason for the wait
+		d.refuseUntil(k, 0) // the refusal is no longer the reason for the wait
 	}
 	return k
 }
 
-// halted reports whether no call may be dispatched.
+// halted reports whether no call may start.
 func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }

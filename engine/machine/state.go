@@ -7,22 +7,23 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A State is everything known of one run: the fold of its records. It is
-// plain data with a few indexes that Apply maintains. One goroutine at a time
-// uses a State; Decide only reads it, except for caches of decoded values.
-// States, records and drafts share what they do not change.
+// A State is everything known about one run. It is made by folding the run's records one
+// after the other. It is plain data with a few indexes, which Apply keeps up to date. Only
+// one goroutine at a time may use a State. Decide only reads it, except that it fills
+// caches of decoded values. States, records and drafts share the parts that are equal in
+// them.
 type State struct {
 	run   model.Run
-	nodes []*model.Node // never changed in place, except by Fold where they are private
+	nodes []*model.Node // a node is never changed in place, unless private is true
 
-	private bool // nodes, and what they point to, are in no record, draft or other state
+	private bool // no record, draft or other state shares nodes or the data they point to
 
 	schedule
 	values known
 
 	signals signals
 
-	checkpoints int64 // bytes of those that were recorded; see Ceilings
+	checkpoints int64 // total size of all recorded checkpoints in bytes; see Ceilings
 
 	cache *cache
 }
@@ -32,9 +33,10 @@ func NewState() *State {
 	return &State{run: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, private: true}
 }
 
-// Clone returns a copy that shares nothing that either of the two changes.
+// Clone returns a copy. The copy and the original share only data that neither of them
+// changes.
 func (s *State) Clone() *State {
-	if s.private { // else it may be read by many
+	if s.private { // no write if it is false already: other goroutines may be reading it
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
@@ -42,21 +44,21 @@ func (s *State) Clone() *State {
 	return c
 }
 
-// A cache holds what can be recomputed: decoded values for expressions.
-// Entries made while a record was being decided are only valid once that
-// record is applied, hence pending.
+// A cache holds decoded values for expressions. They can be recomputed at any time. Entries
+// made during a decision are valid only once the record of the decision has been applied.
+// Until then the cache is pending.
 type cache struct {
 	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps
-	pending bool                   // holds results of a record that is not applied yet
+	pending bool                   // it holds results of a record that is not applied yet
 }
 
 // A schedule holds indexes of a state's nodes by time. Apply maintains them.
 type schedule struct {
-	expiry lazyHeap   // of nodes with an open attempt, when the first is over
-	limits lazyHeap   // deadlines of steps and of undos
-	wakes  lazyHeap   // ends of backoffs and of waits for a quiet node
-	queues []lazyHeap // by hold: nodes that wait for an agent, in order
+	expiry lazyHeap   // nodes with an open attempt, by the time at which the first of them expires
+	limits lazyHeap   // nodes with a deadline of their own or of their undo, by that deadline
+	wakes  lazyHeap   // nodes in a pause, by the end of the pause
+	queues []lazyHeap // for each hold, the nodes that wait for its agent, in order
 }
 
 func (s *schedule) clone() schedule {
@@ -67,7 +69,8 @@ func (s *schedule) clone() schedule {
 	return c
 }
 
-// due returns the earliest time at which time alone changes something of the run; 0 = none.
+// due returns the earliest time at which the run changes without any event but TimePassed;
+// 0 if there is none.
 func (s *schedule) due(r *model.Run) model.Instant {
 	if r.ID == 0 || r.Finished != 0 {
 		return 0
@@ -97,7 +100,8 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	return at
 }
 
-// keep wraps a value for the state, as a reference if the state has it.
+// keep wraps a value for the state. If the state holds the same large value already, the
+// result refers to that one.
 func (s *State) keep(v dsl.Value) model.Held {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
@@ -107,7 +111,7 @@ func (s *State) keep(v dsl.Value) model.Held {
 	return model.Held{V: v}
 }
 
-// at returns the value an origin points to; null if there is none.
+// at returns the value that an origin refers to; null if it refers to none.
 func (s *State) at(o model.Origin) dsl.Value {
 	if o.Kind == model.OriginVars {
 		return s.run.Vars.V
@@ -124,7 +128,8 @@ func (s *State) at(o model.Origin) dsl.Value {
 	return dsl.Value{}
 }
 
-// resolve fills in the value of a reference from the state before the record.
+// resolve fills in the value of a reference. The reference means the state before the
+// record.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// DefaultCompensation is how long all undo work may take unless the workflow
-// says otherwise.
+// DefaultCompensation is how long the compensation of a run may take if the workflow does
+// not state it.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run go back. No new step starts. Calls in flight are awaited; those
-// that may be interrupted are asked to stop. Then each step that has an effect is undone.
-// If the outcome of the pivot is unknown, the turn waits until it is known.
+// turn makes the run go back. No new step starts. Calls in flight are awaited, except that
+// agents are asked to stop calls that may be interrupted. Then each step that has an effect
+// is undone. If the outcome of the pivot is unknown, the run turns only when it is known.
 func (d undoing) turn(f dsl.Failure) {
 	r := &d.run
 	if r.Failure == (dsl.Failure{}) {
@@ -41,7 +41,7 @@ func (d undoing) turn(f dsl.Failure) {
 	}
 }
 
-// newUndoDeadline starts the compensation's own clock.
+// newUndoDeadline sets the deadline of the compensation, counted from now.
 func (d undoing) newUndoDeadline() {
 	limit := dsl.Limit{After: DefaultCompensation}
 	if d.wf.CompensationDeadline != nil {
@@ -61,7 +61,7 @@ func (d undoing) newUndoDeadline() {
 func (d undoing) turnNode(i int) {
 	d.caller().retract(i)
 	n := d.edit(i)
-	if n.Clearing { // what its undo brings still counts
+	if n.Clearing { // the answer to a running undo of this node still counts
 		d.abandon(i)
 		n.Undo = model.UndoPending
 		n.State, n.Fwd.Ended = status.StepFailed, d.at
@@ -85,15 +85,15 @@ func (d undoing) turnAtPivot() {
 	d.run.Turning = true
 	n := d.get(d.wf.Pivot)
 	d.caller().stop(d.wf.Pivot)
-	if n.Fwd.Kind != model.CallLookup { // what it planned to repeat is off
+	if n.Fwd.Kind != model.CallLookup { // a planned repetition of the pivot is dropped
 		d.caller().rest(d.wf.Pivot)
 		d.resolvePivot(d.wf.Pivot)
 	}
 }
 
-// resolvePivot continues a turn that waits for the pivot, after an attempt of the pivot
-// has ended without a result. If the pivot cannot have had an effect the run turns. If
-// that stays unknown the run is parked, and nothing is undone.
+// resolvePivot continues a turn that waits for the pivot, after an attempt of the pivot has
+// ended without a result. If the pivot cannot have had an effect, the run turns. If its
+// outcome stays unknown, the run is parked and nothing is undone.
 func (d undoing) resolvePivot(i int) {
 	n := d.edit(i)
 	if n.Open() {
@@ -120,8 +120,8 @@ func (d undoing) resolvePivot(i int) {
 	}
 }
 
-// pivotPassed records that the pivot has succeeded. If a turn waited for the pivot's
-// outcome, the run does not turn any more.
+// pivotPassed records that the pivot has succeeded. A turn that waited for the pivot's
+// outcome is cancelled.
 func (d undoing) pivotPassed() {
 	r := &d.run
 	r.Passed = true
@@ -139,7 +139,8 @@ func (d undoing) pivotPassed() {
 	d.clocks().passRun() // the deadline may have passed while the turn waited
 }
 
-// passRun expires the run's own two deadlines (S57).
+// passRun expires the run's two deadlines: of the forward part and of the compensation
+// (S57).
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// considerUndo starts the undo of a node if everything that depended on the node is
-// undone and no attempt of the node can be at work any more.
+// considerUndo starts the undo of a node. It does so only after every step that depended on
+// the node is undone, and when no attempt of the node can still be running.
 func (d undoing) considerUndo(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -50,8 +50,9 @@ func (d undoing) considerUndo(i int) {
 	}
 }
 
-// orderAllows reports whether the undo of everything that depended on the step
-// has finished. Instances follow their step.
+// orderAllows reports whether the undo of every step that depended on this step has
+// finished. An instance of a for_each step waits until the for_each step itself may be
+// undone.
 func (d undoing) orderAllows(n *model.Node) bool {
 	if a := d.get(n.Of()); a.Expanded && !n.Expanded && a.Undo == model.UndoPending {
 		return false
@@ -82,9 +83,11 @@ func (d undoing) climb(i int) {
 	n.Undo = model.UndoActive
 	maybe := n.Effect() == status.EffectMaybe
 	undo := step.Undo.Do
-	twice := n.UndoDoubt > 0 && !undo.Idempotent // an undo before another attempt was cut short
+	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
 	switch {
-	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0: // after an undo of unknown outcome the effect may be gone already
+	// Not after an undo of unknown outcome: the effect may be gone already, so a lookup of
+	// the forward call would prove nothing.
+	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
 	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
 		n.Und.Kind = model.CallUndoLookup
@@ -102,8 +105,8 @@ func (d undoing) climb(i int) {
 	d.launch.push(i)
 }
 
-// prepareUndo evaluates compensate.input. If that is impossible the undo has
-// failed.
+// prepareUndo evaluates compensate.input. If the expression cannot be evaluated, the undo
+// has failed.
 func (d undoing) prepareUndo(i int) bool {
 	n := d.get(i)
 	if n.UndoReady {
@@ -122,12 +125,13 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	if n.Undo == model.UndoPending && !n.Open() { // the run turned while it was called before another attempt
+	// The run turned back while this undo ran before another attempt.
+	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return
 	}
 	if n.Undo != model.UndoActive || n.Und.Act != model.Running {
-		return // another attempt is planned, or all is over
+		return // another attempt is planned, or the undo has ended
 	}
 	if kind != model.CallUndoLookup {
 		n.Und.Blame(m)
@@ -162,8 +166,8 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	}
 }
 
-// undoLookupMissed handles a lookup of the forward key that did not find out the
-// outcome. The lookup is repeated up to maxLookups times. Then climb chooses the next way.
+// undoLookupMissed handles a lookup of the forward key that did not find out the outcome.
+// The lookup is tried up to maxLookups times. Then climb chooses the next way.
 func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
@@ -173,8 +177,8 @@ func (d undoing) undoLookupMissed(i int) {
 	d.resumeUndo(i)
 }
 
-// pauseUndo waits before the planned call of the undo track, at least until no
-// earlier attempt can be at work.
+// pauseUndo delays the planned call of an undo. The pause lasts at least until no earlier
+// attempt can still be running.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
@@ -197,8 +201,8 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn tells the ancestors of a step that its undo has finished or was not
-// needed.
+// passOn is called when the undo of a step has finished or was not needed. It updates the
+// ancestors of the step, so that their undo can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -209,11 +213,11 @@ func (d undoing) passOn(i int) {
 	}
 }
 
-// clear begins to clear a node, as soon as none of its attempts can be at work.
+// clear begins to clear a node. It waits until no attempt of the node can still be running.
 func (d undoing) clear(i int) {
 	n := d.edit(i)
 	switch {
-	case n.Open(): // its answer may make this needless
+	case n.Open(): // the answer may show that clearing is not necessary
 		n.Fwd.Act, n.State = model.Running, status.StepRunning
 	case n.Quiet > d.at:
 		d.caller().pause(i, n.Quiet)
@@ -226,8 +230,8 @@ func (d undoing) clear(i int) {
 	}
 }
 
-// reconsider continues the undo before another attempt, after it had to wait for a time or
-// for the answer of a lookup.
+// reconsider continues the clearing of a node after a pause, or after the answer to a
+// lookup.
 func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
@@ -239,8 +243,8 @@ func (d undoing) reconsider(i int) {
 	}
 }
 
-// outOfTime ends a clearing whose next try would come too late for the step: the
-// step has run out of time.
+// outOfTime ends the clearing of a node if the next try would start after the step's
+// deadline.
 func (d undoing) outOfTime(i int) {
 	d.abandon(i)
 	m := d.forward().noTimeLeft(i, d.get(i).Fwd.Blamed())

@@ -10,20 +10,20 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// refuse answers a verb that does not apply; the record says so and changes
+// refuse answers a verb that does not apply to the run. The record says so and changes
 // nothing else.
 func (d verbs) refuse(verb, by, format string, args ...any) {
 	d.event = d.refusal(verb, fmt.Sprintf(format, args...), by)
 }
 
-// refusal keeps the number of the message that asked, so that the asker finds
-// the answer.
+// refusal returns the answer to a verb. It contains the number of the message that holds
+// the verb, so that the person who sent it finds the answer.
 func (d verbs) refusal(verb, reason, by string) Refused {
 	ask, _, _ := Asked(d.in.Event)
 	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
 
-// noneFailed says that a verb found nothing that has failed: no step, or no undo.
+// noneFailed returns the text that a verb found no failed step, or no failed undo.
 func noneFailed(of, step string) string {
 	switch {
 	case step == "":
@@ -35,11 +35,11 @@ func noneFailed(of, step string) string {
 }
 
 // takenOver records the new owner. Attempts of the former owner stay open. Idempotent
-// actions are called again at once with the same key. All other steps wait until the old
+// actions are called again at once with the same key. Other steps wait until the old
 // attempt cannot be running any more.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
-	if len(d.run.Holds) > 0 { // another engine, other circuits and slots
+	if len(d.run.Holds) > 0 { // the other engine has its own circuits and free slots
 		d.run.Holds = slices.Clone(d.run.Holds)
 		for k := range d.run.Holds {
 			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""
@@ -54,8 +54,8 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 }
 
-// supersede plans another attempt while one that the former owner started is still open.
-// It does so only if two calls at once are safe and the step has attempts left.
+// supersede plans another attempt while an attempt of the former owner is still open. It
+// does so only if two calls at the same time are safe and the step has attempts left.
 func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
@@ -70,7 +70,7 @@ func (d verbs) supersede(i int) {
 			!step.Do.Idempotent && !step.Do.ReadOnly || !attemptsLeft(t, settings.Retry) {
 			return
 		}
-	case model.CallLookup, model.CallUndoLookup: // asking twice harms nobody
+	case model.CallLookup, model.CallUndoLookup: // two lookups at the same time do no harm
 		d.caller().needless(i, t.Kind)
 	case model.CallLearn:
 		if !attemptsLeft(t, d.undoSettings(n).Retry) {
@@ -109,7 +109,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	d.undoing().turn(r.Failure)
 }
 
-// turned says why a run has turned back already.
+// turned returns why the run has turned back already.
 func (d verbs) turned() string {
 	switch {
 	case d.run.Cancel:
@@ -120,7 +120,7 @@ func (d verbs) turned() string {
 	return "the run is already being undone"
 }
 
-// pauseRequested stops the start of calls. Deadlines continue to pass.
+// pauseRequested stops the start of new calls. Deadlines still pass.
 func (d verbs) pauseRequested(ev PauseRequested) {
 	switch {
 	case d.run.Parked || d.run.Stuck || d.run.Lost():
@@ -140,7 +140,7 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	case r.Paused:
 		r.Paused = false
 		r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
-		r.Begun = true // no run returns to the queue (S53)
+		r.Begun = true // set Begun: a run never returns to the state queued (S53)
 		d.extend(ev.Extend)
 		for i := range d.count() {
 			if !d.get(i).Ended() {
@@ -158,8 +158,8 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	}
 }
 
-// extend gives the forward part a later deadline. It does nothing if the run has none, or
-// if the new deadline would be earlier.
+// extend gives the forward part of the run a later deadline. It does nothing if the run has
+// no deadline or if the new deadline would be earlier.
 func (d verbs) extend(by time.Duration) {
 	if r := &d.run; by > 0 && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
@@ -167,10 +167,10 @@ func (d verbs) extend(by time.Duration) {
 	}
 }
 
-// retryRequested gives failed steps of a parked run all their attempts again (S60).
+// retryRequested gives the failed steps of a parked run all their attempts again (S60).
 func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
-	if r.Lost() { // if it was parked for something else too, a second retry is about that
+	if r.Lost() { // if the run was parked for another reason too, the person must send a second retry for that
 		d.found()
 		d.extend(ev.Extend)
 		return
@@ -204,7 +204,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 	d.ending().unpark()
 }
 
-// mayRetry refuses the verb where another attempt of a node could do harm.
+// mayRetry reports whether another attempt of a node does no harm. If it might, mayRetry
+// refuses the verb.
 func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Effect(), d.step(n).Do
@@ -225,8 +226,8 @@ func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	return false
 }
 
-// freshRound makes a failed node start over, with all its attempts and a new
-// step deadline.
+// freshRound makes a failed node start again, with all its attempts and a new step
+// deadline.
 func (d verbs) freshRound(i int, newKey bool) {
 	n := d.edit(i)
 	n.Stated = model.StatedNothing
@@ -242,7 +243,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 		a := d.edit(n.Of())
 		a.Bad--
 		a.Over--
-		a.Next = min(a.Next, i-a.First) // it takes its turn again
+		a.Next = min(a.Next, i-a.First) // the instance takes its turn again
 		if a.Ended() {
 			a.State, a.Fwd.Ended = status.StepWaiting, 0
 		}
@@ -253,7 +254,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	}
 	n.State = status.StepPending
 	n.Fwd.Ready, n.Fwd.Deadline = 0, 0
-	if n.Prepared { // the input is stored; only the clock starts anew
+	if n.Prepared { // the input is stored already; only the step's deadline starts again
 		n.Fwd.Ready = d.at
 		d.newDeadline(i)
 		n.Fwd.Act = model.Idle
@@ -263,7 +264,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	}
 }
 
-// newDeadline starts a step's deadline anew.
+// newDeadline starts a step's deadline again, from now.
 func (d verbs) newDeadline(i int) {
 	n := d.edit(i)
 	n.Fwd.Ready, n.Fwd.Deadline = d.at, 0
@@ -274,9 +275,9 @@ func (d verbs) newDeadline(i int) {
 	}
 }
 
-// pick returns the nodes that a verb means: one step or instance by name,
-// all instances of a for_each step, or with "" every node, as far as they
-// qualify.
+// pick returns the nodes that a verb refers to, if they qualify. name is the name of a step
+// or of an instance. The name of a for_each step means all its instances, and "" means
+// every node.
 func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {
@@ -291,8 +292,8 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	return found
 }
 
-// compensateRequested starts the undo of a parked run; with a step it repeats
-// or skips a failed undo.
+// compensateRequested turns a parked run back. With the name of a step it repeats or skips
+// the failed undo of that step.
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
@@ -352,7 +353,7 @@ func (d verbs) reviveUndo() {
 	d.undoing().newUndoDeadline()
 }
 
-// freshUndo makes a failed undo start over.
+// freshUndo makes a failed undo start again.
 func (d verbs) freshUndo(i int) {
 	d.awake(i)
 	n := d.edit(i)
@@ -363,8 +364,8 @@ func (d verbs) freshUndo(i int) {
 	d.undo.push(i)
 }
 
-// awake makes the undo of a for_each step active again, if no other instance of it has a
-// failed undo.
+// awake makes the undo of a for_each step active again when the undo of one of its
+// instances is repeated. It does nothing while another instance has a failed undo.
 func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {
@@ -378,7 +379,7 @@ func (d verbs) awake(i int) {
 	d.edit(n.Of()).Undo = model.UndoActive
 }
 
-// engineLost parks the run, once.
+// engineLost parks the run, if it is not parked for this reason already.
 func (d verbs) engineLost(ev EngineLost) Record {
 	if d.run.Lost() {
 		return d.nothing()
@@ -386,14 +387,14 @@ func (d verbs) engineLost(ev EngineLost) Record {
 	return Lost(d.at.Time(), ev, d.run.State)
 }
 
-// found lets a run go on with which engines died.
+// found continues a run that was parked because engines died with it.
 func (d verbs) found() {
 	r := &d.run
 	if !r.Lost() {
 		return
 	}
 	r.LostAt, r.LostWhy = 0, ""
-	r.Begun = true // no run returns to the queue (S53)
+	r.Begun = true // set Begun: a run never returns to the state queued (S53)
 	for i := range d.count() {
 		if !d.get(i).Ended() {
 			d.ending().reopen(i)

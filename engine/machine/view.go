@@ -33,17 +33,17 @@ func (s *State) Failure() dsl.Failure {
 	return s.run.Failure
 }
 
-// Run returns the run's own data and Nodes those of its steps and instances, first the
-// steps in order of declaration, then the instances. They are for this module's packages,
-// which must not change them.
+// Run returns the data of the run itself. Only packages of this module use it, and they
+// must not change it.
 func (s *State) Run() *model.Run { return &s.run }
 
-// Nodes returns the data of the run's nodes: see Run.
+// Nodes returns the data of the steps and instances: first all steps in order of
+// declaration, then the instances. Callers must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which time alone changes something.
-// There is none for a run that has ended, waits for a person, or waits for a
-// slot without a known time.
+// NextDue returns the earliest time at which the run changes without any event but
+// TimePassed. ok is false for a run that has ended, that waits for a person, or that waits
+// for a slot without a known time.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -52,13 +52,13 @@ func (s *State) NextDue() (time.Time, bool) {
 // A HeldAgent is an agent that some step of the run waits for.
 type HeldAgent struct {
 	Agent string
-	Until time.Time // nothing can start before; zero = until a slot frees
+	Until time.Time // no call can start before this time; zero means until a slot becomes free
 	Why   string
-	Steps int // how many wait
+	Steps int // number of steps and instances that wait
 }
 
-// Held returns the agents that steps wait for, in the order in which they were
-// first waited for. Deliver SlotsFreed when one of them has a slot.
+// Held returns the agents for which steps wait, in the order in which the steps began to
+// wait. The engine delivers SlotsFreed when one of these agents has a free slot.
 func (s *State) Held() []HeldAgent {
 	var held []HeldAgent
 	for h := range s.queues {
@@ -82,22 +82,22 @@ type OpenAttempt struct {
 	CompleteBy time.Time
 }
 
-// OpenAttempts returns the calls in flight, by node and call. It costs what it
-// finds.
+// OpenAttempts returns the calls in flight, ordered by node and call. The cost grows with
+// the number of calls in flight, not with the size of the run.
 func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 	const always = model.Instant(1<<63 - 1)
 	return s.openUpTo(wf, always)
 }
 
-// ExpiredAttempts returns the calls in flight whose complete-by is not after at,
-// by node and call. It costs what it finds, and next to nothing where nothing is
-// due.
+// ExpiredAttempts returns the calls in flight whose complete-by is at or before the time
+// at, ordered by node and call. It costs almost nothing if there are none.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
-// openUpTo returns the calls in flight whose complete-by is not after limit. A
-// node is in the index by what comes first: its silence, or a complete-by.
+// openUpTo returns the calls in flight whose complete-by is at or before limit. The index
+// holds each node under its earliest time, which may be the end of its heartbeat_timeout.
+// So openUpTo checks complete-by once more.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
@@ -111,10 +111,10 @@ func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	return open
 }
 
-// InFlight reports whether a call is in flight, at no cost.
+// InFlight reports whether a call is in flight. It reads only a counter.
 func (s *State) InFlight() bool { return s.expiry.valid > 0 }
 
-// OpenAttempt returns one call in flight; false if it is none.
+// OpenAttempt returns one call; ok is false if the call is not in flight.
 func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (OpenAttempt, bool) {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return OpenAttempt{}, false
@@ -151,8 +151,8 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	return 0, false
 }
 
-// Silence returns how long the call of an open attempt may be silent, counted
-// from its start (heartbeat_timeout); 0 = as long as it runs.
+// Silence returns the heartbeat_timeout of an open attempt, counted from its start; 0 if
+// the attempt has none.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0
@@ -164,7 +164,8 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether nobody can find out or undo what a node may have left behind.
+// Hopeless reports whether neither a lookup nor an undo can deal with the possible effect
+// of a node. Then only a person can.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
 // Weight estimates how many bytes of memory the state takes.

@@ -1,6 +1,6 @@
-// Package operator says to runs what people ask of them: cancel, retry, settle and the
-// other verbs.
+// Package operator sends verbs to runs: cancel, retry, settle and the others.
 //
-// A verb becomes a message in the inbox of its run. The engine that owns the run decides
-// it, now or when there is one. The package needs no running engine and owns no run.
+// A verb becomes a message in the inbox of its run. The engine that owns the run decides on
+// the message; if no engine runs, the message waits. The package needs no running engine
+// and owns no run.
 package operator

@@ -20,12 +20,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// An Operator speaks to runs from outside: what a person asks goes into the
-// run's inbox, and its owner decides. It needs no running engine, and owns
-// nothing.
+// An Operator sends verbs to runs. A verb goes into the run's inbox, and the run's owner
+// decides on it. An Operator needs no running engine and owns no run.
 type Operator struct {
 	Store  store.Store          // required
-	Sealer crypt.Sealer         // nil = what is sensitive cannot be said
+	Sealer crypt.Sealer         // nil = verbs with sensitive values cannot be sent
 	Defs   *journal.Definitions // required
 }
 
@@ -33,22 +32,22 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool // another output would be accepted
+	Output bool // another output might be accepted
 }
 
 // Error names the verb and the reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Verb, e.Reason) }
 
-// Ask says a verb to a run: durable when it returns, and answered by the run's
-// owner, now or when there is one. A verb that does not apply to the run as it
-// is now is refused at once, with a *RefusedError, and nothing is said. Returns
-// ErrNotFound, a *KeyError, a *RunError.
+// Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers
+// it, now or when an engine runs. If the verb does not apply to the run in its present
+// state, Ask returns a *RefusedError and sends nothing. It may also return ErrNotFound, a
+// *KeyError or a *RunError.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	if err := st.Absolve(ctx, run); err != nil { // a person knows what it does
+	if err := st.Absolve(ctx, run); err != nil { // the verb shows that a person has decided about the run
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
 	data, err := journal.EncodeMessage(o.Sealer, run, verb)
@@ -57,7 +56,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	var token [12]byte
 	if _, err := rand.Read(token[:]); err != nil {
-		return 0, fmt.Errorf("mint a message's number: %w", err)
+		return 0, fmt.Errorf("make a message's number: %w", err)
 	}
 	id, err := st.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
 	if err != nil {
@@ -66,8 +65,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	return id, nil
 }
 
-// Try tells whether a verb would be accepted as the run stands now. Returns a
-// *RefusedError if it would not. Decide is pure, so nothing comes of it.
+// Try reports whether a verb would be accepted in the run's present state. It returns a
+// *RefusedError if not. It calls Decide, which is pure, so it changes nothing.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 	if err != nil {
@@ -88,10 +87,10 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // what this machine's clock says instead does not count: the owner knows the time
+		return nil // this machine's clock may be wrong: the owner knows the store's time
 	}
 	if now := time.Now(); err == nil && now.After(last) {
-		err = guard.Do(try(now)) // what was too early then may be in time by now
+		err = guard.Do(try(now)) // a verb that was too early at the last record may be in time now
 	}
 	switch {
 	case err != nil:
@@ -102,10 +101,10 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	return nil
 }
 
-// Answer waits until the run's owner has answered a verb, or ctx ends. nil means
-// that it was accepted. A store that does not answer is asked again, as by
-// Follow. Returns a *RefusedError if it was refused in the end, as a verb is that
-// lost a race.
+// Answer waits until the run's owner has answered a verb, or ctx ends. nil means that the
+// verb was accepted. If the store does not answer, Answer asks again, like Follow. It
+// returns a *RefusedError if the verb was refused, for example because the run changed
+// first.
 func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.MessageID) error {
 	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {

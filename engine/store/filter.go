@@ -9,60 +9,61 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// defaultRunLimit is how many runs Runs returns if its filter does not say.
+// defaultRunLimit is how many runs Runs returns at most if the filter has no limit.
 const defaultRunLimit = 100
 
-// A RunFilter selects runs. Fields that are zero select everything. There are five
-// kinds of filters. Each has an order, and an index that serves it; a store refuses
-// everything else (storekit.KindOf).
+// A RunFilter selects runs. A field that is zero does not limit the selection. There are
+// five kinds of filters. Each has an order and an index that serves it. A store refuses all
+// other combinations (storekit.KindOf).
 //
-//   - Name is set: that one run.
-//   - Owners is not set: a list for people, newest first, page by page with Before.
-//   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After.
-//     Runs at rest (Head.AtRest) are left out, unless a message waits for them and fewer
-//     than MaxDeaths engines died of them.
-//   - OwnerDead and Waiting: runs of the oldest messages first. Runs at rest are left out
-//     after MaxDeaths. There are no further pages: a run that was taken over does not
-//     show again.
-//   - OwnerOther: most overdue first. There are no further pages.
+//   - Name is set: the run with that name.
+//   - Owners is not set: a list for people, newest run first, page by page with Before.
+//   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After. Runs at
+//     rest (Head.AtRest) are left out, unless a message waits for the run and fewer than
+//     MaxDeaths engines died with it.
+//   - OwnerDead and Waiting: runs with the oldest messages first. Runs at rest are left out
+//     after MaxDeaths. There is only one page, because a run that was taken over is not
+//     selected any more.
+//   - OwnerOther: most overdue first. There is only one page.
 //
-// Of a run that Owners has selected only the id is set: the engine loads it anyway.
+// If Owners is set, only the id of each run is returned, because the engine loads the run
+// anyway.
 type RunFilter struct {
-	// Name is a public name, or the internal id in decimal where no run has that
-	// name. No other field may be set with it.
+	// Name is a public name. If no run has that name, it may be an internal id in decimal.
+	// No other field may be set with it.
 	Name string
 
-	// What people ask for.
+	// Fields that people use.
 	States   []status.RunState
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time    // created at or after
-	Before   status.RunID // with a smaller id, so that a list is read page by page; 0 = any
+	Since    time.Time    // created at this time or later
+	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
 
-	// What an engine asks for, to take runs over. Owners selects open runs by their
+	// Fields that an engine uses to take runs over. Owners selects open runs by their
 	// owner.
 	Owners  Owners
-	After   status.RunID  // OwnerDead, OwnerNone: with a greater id, to read page by page
-	Waiting bool          // OwnerDead: messages wait for the run
-	Asking  EngineID      // OwnerOther: the engine that asks, whose own runs are left out
-	Overdue time.Duration // OwnerOther: the next check passed more than this ago
+	After   status.RunID  // with OwnerDead or OwnerNone: only runs with a greater id, to read page by page
+	Waiting bool          // with OwnerDead: only runs with waiting messages
+	Asking  EngineID      // with OwnerOther: the engine that asks; its own runs are left out
+	Overdue time.Duration // with OwnerOther: only runs whose next_check passed longer ago than this
 
-	Limit int // 0 = 100
+	Limit int // largest number of runs; 0 = 100
 }
 
-// Owners is a set of owners of open runs.
+// Owners is a set of kinds of owners.
 type Owners uint8
 
-// The owners that an engine asks for. OwnerNone comes only together with OwnerDead:
-// a Tick shows runs without an owner.
+// The kinds of owners that an engine can ask for. OwnerNone is used only together with
+// OwnerDead, because a Tick returns runs without an owner.
 const (
 	OwnerNone  Owners = 1 << iota // no engine owns the run
 	OwnerDead                     // a member that was declared dead (Fence)
 	OwnerOther                    // a live member other than RunFilter.Asking
 )
 
-// Max returns how many runs a store returns at most for the filter.
+// Max returns the largest number of runs that a store returns for the filter.
 func (f RunFilter) Max() int {
 	if f.Limit == 0 {
 		return defaultRunLimit
@@ -70,7 +71,7 @@ func (f RunFilter) Max() int {
 	return f.Limit
 }
 
-// LoadRun returns the head and all rows of one run. Returns ErrNotFound.
+// LoadRun returns the head and all rows of one run, or ErrNotFound.
 func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, error) {
 	loaded, err := j.Load(ctx, run)
 	switch {
@@ -82,8 +83,8 @@ func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, err
 	return loaded[0].Head, loaded[0].Rows, nil
 }
 
-// Find returns the run with this public name, or internal id in decimal. Returns
-// ErrNotFound.
+// Find returns the run with this public name, or with this internal id in decimal. It
+// returns ErrNotFound if there is none.
 func (s Full) Find(ctx context.Context, name string) (RunRow, error) {
 	if name == "" {
 		return RunRow{}, ErrNotFound
@@ -98,19 +99,19 @@ func (s Full) Find(ctx context.Context, name string) (RunRow, error) {
 	return rows[0], nil
 }
 
-// Run returns the run with an internal id. Returns ErrNotFound.
+// Run returns the run with an internal id, or ErrNotFound.
 func (s Full) Run(ctx context.Context, run status.RunID) (RunRow, error) {
 	return s.Find(ctx, strconv.FormatInt(int64(run), 10))
 }
 
-// Live returns the members whose lease has not passed, by number.
+// Live returns the members whose lease has not expired, by number.
 func (s Full) Live(ctx context.Context) ([]Member, error) {
 	all, err := s.Members(ctx)
 	return slices.DeleteFunc(all, func(m Member) bool { return m.Left <= 0 }), err
 }
 
-// Member returns a member that lives, or that is dead and still owns open runs.
-// Returns ErrNotFound.
+// Member returns a member that is alive, or that is dead and still owns open runs. It
+// returns ErrNotFound if there is none.
 func (s Full) Member(ctx context.Context, engine EngineID) (Member, error) {
 	all, err := s.Members(ctx)
 	if err != nil {

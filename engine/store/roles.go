@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Full store has all methods that engines and commands use: those of a Store, those of
-// the roles Passes, Hands, Evidence and Views, and some that follow from them. Complete
-// makes one.
+// A Full store has all methods that engines and commands use: the methods of a Store, of
+// the roles Passes, Hands, Evidence and Views, and some that are built from them. Complete
+// makes a Full store.
 type Full struct {
 	Store
 	Passes
@@ -18,9 +18,9 @@ type Full struct {
 	Views
 }
 
-// Complete returns a store with a fallback for each of the roles Passes, Hands,
-// Evidence and Views that it does not have. Each role says what its fallback does. A Full
-// store is returned as it is.
+// Complete returns a store that has a fallback for each of the roles Passes, Hands,
+// Evidence and Views that s does not have. Each role says what its fallback does. If s is a
+// Full store, Complete returns it unchanged.
 func Complete(s Store) Full {
 	if full, ok := s.(Full); ok {
 		return full
@@ -41,84 +41,84 @@ func Complete(s Store) Full {
 	return full
 }
 
-// Passes lets engines share their scans: of all engines one makes a pass in a period.
-// The role is optional: without it each engine makes every pass, which costs more and
+// Passes lets engines share their scans: in each period only one of all engines makes a
+// scan. The role is optional. Without it each engine makes every scan, which costs more but
 // changes nothing else.
 type Passes interface {
-	// Pass reports whether the caller may make the named pass now: at most one
-	// caller in every period may, counted from the last permission (S45). It is one
-	// statement, and no lock is held afterwards.
+	// Pass reports whether the caller may make the named scan now. At most one caller in
+	// each period may, counted from the last permission (S45). Pass is one statement and
+	// holds no lock afterwards.
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// Hands keeps which runs each engine has in hand: those that the engine is about to
-// read or to decide, and of which it cannot be sure that it survives that. The list is
-// written before the run is touched. Otherwise the next engine could not know why the
-// last one ended, and would end the same way.
+// Hands keeps which runs each engine has in hand. These are runs that the engine is going
+// to read or decide, which might end the process. The list is written before that.
+// Otherwise the next engine would not know why the last one ended, and might end in the
+// same way.
 //
-// The role is optional: without it no run is suspected, and a run that ends the process
-// of its engine does so again in the next one.
+// The role is optional. Without it no run is suspected: a run that ends the process of its
+// engine will do so again in the next engine.
 type Hands interface {
-	// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced
-	// if the engine was declared dead.
+	// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if
+	// the engine was declared dead.
 	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
-	// Suspects returns what is known against the given runs. Runs against which
-	// nothing is known, and that no other engine than self has in hand, are missing.
+	// Suspects returns the suspicions about the given runs. It leaves out runs without
+	// deaths that no engine other than self has in hand.
 	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
-	// Absolve forgets what is known against runs: they got on, or a person has said
-	// how they go on. It is harmless for any run.
+	// Absolve removes the suspicions about runs, because they have continued or a person
+	// has decided about them. It does no harm for any run.
 	Absolve(ctx context.Context, runs ...status.RunID) error
 }
 
-// MaxDeaths is how many engines may end with a run in hand. Then no engine touches
-// the run until a person says how it goes on.
+// MaxDeaths is how many engines may die with a run in hand. After that no engine works on
+// the run until a person decides about it.
 const MaxDeaths = 3
 
-// A Suspicion is what is known against a run.
+// A Suspicion says why a run may be dangerous for an engine.
 type Suspicion struct {
-	Deaths int // engines that had it in hand when they were declared dead (Fence)
-	// Held: another engine that was not declared dead has it in hand. It may be
-	// about to take the run over, or have died of it a moment ago.
+	Deaths int // number of engines that had the run in hand when they were declared dead (Fence)
+	// Held: another engine that was not declared dead has the run in hand. It may be taking
+	// the run over, or it may just have died of it.
 	Held bool
 }
 
-// Evidence keeps what came too late to count, what agents logged, and which alerts were
-// pushed. The role is optional: without it late replies and log lines are dropped, and no
-// alert is pushed.
+// Evidence keeps answers that were too late to count, the logs of agents, and which alerts
+// were pushed. The role is optional. Without it late replies and log lines are dropped, and
+// no alert is pushed.
 type Evidence interface {
-	// KeepLate keeps a late answer, and with it an alert of kind late_reply.
-	// It does not change the run (S28). Keeping the same one (run, node, call,
-	// outcome) again is harmless.
+	// KeepLate keeps a late answer, together with an alert of kind late_reply. It does not
+	// change the run (S28). Keeping the same answer (run, node, call, outcome) again does
+	// no harm.
 	KeepLate(ctx context.Context, l LateReply) error
 	// LateReplies returns the late answers of a run, oldest first.
 	LateReplies(ctx context.Context, run status.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines of
-	// each run and removes older ones. Lines of runs that do not exist are ignored.
+	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines lines of each
+	// run and removes older ones. It ignores lines of runs that do not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
-	// Logs returns up to limit lines of a run with an id greater than after, in
-	// order.
+	// Logs returns up to limit lines of a run, in order. It returns only lines with an id
+	// greater than after.
 	Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]LogLine, error)
-	// Undelivered returns up to limit alerts that were not pushed yet to where people
-	// look, oldest first.
+	// Undelivered returns up to limit alerts that were not pushed to people yet, oldest
+	// first.
 	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
-	// Delivered notes that alerts were pushed. Doing so again is harmless.
+	// Delivered records that alerts were pushed. Recording it again does no harm.
 	Delivered(ctx context.Context, ids []int64) error
 }
 
-// A LateReply is an answer that came too late to count.
+// A LateReply is an answer that was too late to count.
 type LateReply struct {
 	Run     status.RunID
 	Node    int32
 	Call    int32
-	Step    string // step name as people see it
+	Step    string // name of the step as people see it
 	At      time.Time
 	Outcome string // ok, failed, unknown, not_done
 	Code    string
 	Data    []byte // the encoded event, perhaps sealed
 }
 
-// A LogLine is one line that an agent logged or printed while it worked on a call.
-// Step is empty for a printed line that may be about several calls of the run.
+// A LogLine is one line that an agent logged or printed during a call. Step is empty for a
+// printed line that may belong to several calls of the run.
 type LogLine struct {
 	ID      int64 // set by the store, rising
 	Run     status.RunID
@@ -126,14 +126,14 @@ type LogLine struct {
 	Step    string
 	Attempt int
 	Level   string // debug, info, warn, error
-	Message string // one line, scrubbed
+	Message string // one line of text without sensitive values
 }
 
-// Views shows steps and alerts to people without reading journals; it never locks or
-// slows a writer (S86). The role is optional: without it the lists are empty, and an
-// engine that cannot work on a run raises its alert again after each restart.
+// Views shows steps and alerts to people without reading journals. It never locks or slows
+// a writer (S86). The role is optional. Without it the lists are empty, and an engine that
+// cannot work on a run raises its alert again after each restart.
 type Views interface {
-	// StepRows returns the view of a run's steps, by node number.
+	// StepRows returns the steps of a run, by node number.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
 	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
 	// newest first.
@@ -144,61 +144,65 @@ type Views interface {
 type StepView struct {
 	StepRow
 	Name     string
-	LockedBy EngineID // while running
+	LockedBy EngineID // the run's owner while the step is running
 }
 
-// An AlertRow is a recorded alert.
+// An AlertRow is an alert as it is stored.
 type AlertRow struct {
 	Alert
-	ID       int64 // rising
+	ID       int64 // it rises
 	Run      status.RunID
-	Name     string // public run id
+	Name     string // public id of the run
 	Workflow string
 	Key      string // the run's unique key; "" = none
 	At       time.Time
 }
 
-// A Waker is a store that can hint that something may be waiting for an engine:
-// a message in an inbox, a run without an owner. The role is optional, and a hint may be
-// lost: without hints an engine finds the work at its next tick.
+// A Waker is a store that can hint that work may wait for an engine, such as a message in
+// an inbox or a run without an owner. The role is optional, and a hint may be lost: an
+// engine without hints finds the work at its next tick.
 type Waker interface {
-	// Wakes returns a channel that receives hints, coalesced, until ctx ends;
-	// then it is closed. A lost connection is made again.
+	// Wakes returns a channel that receives hints until ctx ends; then it is closed.
+	// Several hints may be merged into one. If the connection is lost, the store connects
+	// again.
 	Wakes(ctx context.Context) <-chan struct{}
 }
 
-// A Retainer is a store that can forget runs that ended long ago. The role is optional:
-// without it runs are kept for ever.
+// A Retainer is a store that can remove runs that ended long ago. The role is optional.
+// Without it runs are kept for ever.
 type Retainer interface {
-	// Retain removes runs that finished before a time, with everything that is
-	// kept of them: rows, names, steps, alerts, late answers, logs. It looks at
-	// up to limit runs created before that time, oldest first, and goes on from
-	// there when called again, beginning anew once it is through; RetainStats.More
-	// says that it is not. A run is gone at once and whole: afterwards Load, Runs
-	// and all other methods find nothing of it, and its name and its unique key
-	// are free, even if the run succeeded (language.md, Uniqueness). A run that is
-	// open, that finished since, or for which messages wait in the inbox stays.
+	// Retain removes runs that finished before the time before, with everything about them:
+	// rows, names, steps, alerts, late answers, logs.
 	//
-	// It holds no lock that a commit could wait for longer than 200 ms. Calling it
-	// again is harmless, and so is stopping in the midst of it: what is left goes
-	// with the next call. Space may come back later than runs go.
+	// It examines up to limit runs that were created before that time, oldest first. The
+	// next call continues after them, and starts again from the oldest when it has reached
+	// the end. RetainStats.More says that the end is not reached.
+	//
+	// A run is removed completely and at once: afterwards Load, Runs and all other methods
+	// find nothing of it. Its name and its unique key are free, even if the run succeeded
+	// (language.md, Uniqueness). A run stays if it is open, finished later, or has waiting
+	// messages.
+	//
+	// Retain holds no lock for longer than 200 ms that a commit could wait for. Calling it
+	// again does no harm, and neither does interrupting it: the next call removes the rest.
+	// Disk space may become free later than the runs are removed.
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
 	// Retained returns the highest id up to which runs may have been removed, by any
-	// engine; 0 = no run was removed. It lets an engine tell a run that was removed from
-	// one that was lost.
+	// engine; 0 = no run was removed. An engine uses it to distinguish a removed run from a
+	// lost one.
 	Retained(ctx context.Context) (status.RunID, error)
 }
 
-// RetainStats is what one call of Retain did.
+// RetainStats holds the results of one call of Retain.
 type RetainStats struct {
-	Runs       int  // runs that are gone
-	Rows       int  // other rows that were removed one by one
-	Partitions int  // partitions that were dropped; 0 where a store has none
-	Held       int  // runs looked at that stay
-	More       bool // there may be more to do now: call again
+	Runs       int  // number of runs removed
+	Rows       int  // number of other rows removed one by one
+	Partitions int  // number of partitions dropped; 0 if the store has no partitions
+	Held       int  // number of runs that were examined and stay
+	More       bool // there may be more to remove now: call Retain again
 }
 
-// A fallback stands in for the optional roles that a store does not have.
+// A fallback implements the optional roles that a store does not have.
 type fallback struct{}
 
 func (fallback) Pass(context.Context, string, time.Duration) (bool, error) { return true, nil }

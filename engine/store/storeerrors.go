@@ -8,28 +8,28 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Conditions that callers branch on.
+// Errors that callers may test for.
 var (
 	ErrNotFound = errors.New("engine: not found")
 	ErrExists   = errors.New("engine: exists already")
 	ErrStale    = errors.New("engine: run was changed by another engine")
 	ErrFenced   = errors.New("engine: this engine was declared dead")
 	ErrLapsed   = errors.New("engine: lease has lapsed")
-	// ErrDamaged says that what a store holds cannot be read any more: reading it
-	// again does not help.
+	// ErrDamaged says that the stored data cannot be read any more. Reading it again does
+	// not help.
 	ErrDamaged = errors.New("engine: the store is damaged")
 )
 
-// A SchemaError says that a store's layout does not fit this binary: missing,
+// A SchemaError says that the schema of a store does not fit this binary: it is missing,
 // older (Have < Want) or newer (Have > Want).
 type SchemaError struct {
 	Store string // "postgres" or "sqlite"
-	Have  int64  // 0 = no schema at all
+	Have  int64  // version of the schema; 0 = there is no schema
 	Want  int64
-	Hint  string // the command that repairs it
+	Hint  string // command that repairs the schema
 }
 
-// Error describes the mismatch and the remedy.
+// Error says what does not fit and what to do.
 func (e *SchemaError) Error() string {
 	switch {
 	case e.Have == 0:
@@ -40,17 +40,19 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// A LossError says that a store went back behind what it had confirmed: a
-// standby that lagged was promoted, or a backup was restored. What was committed
-// in between is gone, and calls that followed from it were made. Commit and Tick
-// return it from then on; the outcome of a batch they were called with is open.
-// No engine may continue without a person: it stops claiming and raises an alert.
+// A LossError says that a store has lost data that it had confirmed: a standby that was
+// behind became the primary, or a backup was restored. Commits after that point are gone,
+// although calls were made because of them. From then on Commit and Tick return this error;
+// the outcome of a batch is open. An engine must not continue without a person: it stops
+// claiming runs and raises an alert.
 type LossError struct {
 	Store    string // "postgres"
-	From, To int64  // timelines before and after; equal if a backup was restored
-	Known    string // position up to which From was confirmed
-	Switch   string // position from which To goes on; "" = not known
-	Run      int64  // internal id of a run that lost rows (Known, Switch: rows known, rows there); 0 = none is known
+	From, To int64  // timelines before and after the loss; equal if a backup was restored
+	Known    string // log position up to which commits were confirmed on timeline From
+	Switch   string // log position at which timeline To continues; "" = not known
+	// Internal id of a run that has lost rows (then Known and Switch are numbers of rows);
+	// 0 = no such run is known.
+	Run int64
 }
 
 // Error says what is lost and what to do.

@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// MaxRowBytes is how many bytes of Transition.Data every store accepts. It refuses
-// larger rows. This is the last check: sizes are limited where bytes enter the engine.
+// MaxRowBytes is the largest size of Transition.Data, in bytes. Every store refuses larger
+// rows. This is the last check: sizes are also limited where the bytes enter the engine.
 const MaxRowBytes = 64 << 20
 
-// Validate reports why no store may keep the transition, also if its constraints would
-// allow it: a state outside the set, a first row that does not say what
-// the run becomes, a running step without a complete-by (S10).
+// Validate returns an error if no store may keep the transition, even if the store's
+// constraints would allow it. Examples: a state that does not exist, a first row without a
+// state, a running step without a complete-by (S10).
 func (t *Transition) Validate() error {
 	switch {
 	case t.Run <= 0:
@@ -50,7 +50,7 @@ func validRunState(s status.RunState) bool {
 		s >= status.RunSucceeded && s <= status.RunCancelled
 }
 
-// Validate reports why no inbox may keep the message.
+// Validate returns an error if no inbox may keep the message.
 func (m Message) Validate() error {
 	switch {
 	case m.Run <= 0:
@@ -67,8 +67,8 @@ func (m Message) Validate() error {
 	return nil
 }
 
-// Alert returns the alert that every store keeps with a late reply. All of
-// it is text that can be stored.
+// Alert returns the alert that every store keeps with a late reply. All its texts can be
+// stored.
 func (l LateReply) Alert() Alert {
 	return Alert{
 		Kind: "late_reply", Step: naming.CleanText(l.Step), Code: naming.CleanText(l.Code),

@@ -1,15 +1,16 @@
-// Package story says what has happened to a run, for people and for programs: facts (one
-// for each thing that a record changed), views of steps and calls, and an explanation of
-// why a run is where it is and what a person can do about it. The command line, the engine's
-// observers and its alerts read it.
+// Package story explains to people and programs what has happened to a run. It has facts
+// (one for each change by a record), views of steps and calls, and explanations. An
+// explanation says why a run is in its present status and what a person can do. The command
+// line, the engine's observers and its alerts use this package.
 //
-// In: a state and a record, or what a record makes of a state (machine.Change). Out: values
-// that refer to nothing which changes later, except documents. It reads data only: it
-// decides nothing, and asks machine.Decide whether a verb would be accepted.
+// In: a state and a record, or the change that a record makes (machine.Change). Out: values
+// that do not change later and, except for documents, share no memory with the state. The
+// package only reads data. To find out whether a verb would be accepted it calls
+// machine.Decide.
 //
 // Invariants:
-//   - Facts of a run are numbered from 1 without gaps, in the order of its records. So the
-//     same record has the same facts, whether they are told, counted or selected by kind.
-//   - Wording is for people and may change. Kinds and fields of facts are a promise to
-//     programs.
+//   - The facts of a run are numbered from 1 without gaps, in the order of its records. So
+//     the numbers are the same whether the facts are reported, counted or selected by kind.
+//   - The wording is for people and may change. The kinds and fields of facts are a promise
+//     to programs.
 package story

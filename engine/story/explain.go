@@ -12,28 +12,28 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Explanation says why a run is where it is, what will move it next and
+// An Explanation says why a run is in its present status, what will change it next, and
 // when.
 type Explanation struct {
 	Sentences []string
-	// Next is when time alone moves the run on; zero = something else has to
-	// happen first, which the sentences name.
+	// Next is the time at which the run continues without any other event. Zero means that
+	// something else must happen first; Sentences say what.
 	Next time.Time
-	// NeedsHuman says that only a person can move the run on.
+	// NeedsHuman says that only a person can make the run continue.
 	NeedsHuman bool
-	// Remedies are command lines that would be accepted now. Words in capitals
-	// are to be filled in.
+	// Remedies are command lines that would be accepted now. A person must replace the
+	// words in capitals.
 	Remedies []string
 }
 
 // String returns the sentences as one paragraph.
 func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 
-// mostTold is how many steps an explanation describes one by one.
+// mostTold is how many steps an explanation describes individually.
 const mostTold = 5
 
-// Explain says why the run is where it is. wf must be the workflow that the run
-// is pinned to, now a time of the store's clock.
+// Explain explains the run's present status. wf must be the run's workflow, and now a time
+// on the store's clock.
 func Explain(s *machine.State, wf *dsl.Workflow, now time.Time) Explanation {
 	x := &explainer{wf: wf, s: s, now: now}
 	r := s.Run()
@@ -59,7 +59,7 @@ func (x *explainer) say(format string, args ...any) {
 	x.out.Sentences = append(x.out.Sentences, fmt.Sprintf(format, args...))
 }
 
-// ended explains a run that is over.
+// ended explains a run that has ended.
 func (x *explainer) ended() {
 	r := x.s.Run()
 	at := x.when(r.Finished)
@@ -73,7 +73,7 @@ func (x *explainer) ended() {
 	default:
 		why := because(r.Failure)
 		if r.Failure.Code == machine.CodeCancelled && r.Failure.Message == "" {
-			why = "" // the sentence says it already
+			why = "" // the sentence already says it
 		}
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
 	}
@@ -86,11 +86,11 @@ func (x *explainer) ended() {
 	}
 }
 
-// open explains a run that is not over.
+// open explains a run that has not ended.
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // else no engine looks at the run, whatever is due
+	if !r.Lost() { // otherwise no engine works on the run, whatever is due
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -129,7 +129,7 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition says why the call that the run failed with was not repeated.
+// repetition explains why the call with which the run failed was not repeated.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -141,7 +141,7 @@ func (x *explainer) repetition() {
 		}
 		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.Run().Vars.V})
 		if err != nil {
-			return // they depend on results of steps
+			return // the settings depend on results of steps, so they are not evaluated here
 		}
 		if why := notRepeated(x.wf.Steps[n.Step], settings, n).Because(model.ActionName(x.wf, n, model.CallDo)); why != "" {
 			x.say("%s was not repeated, because %s.", model.NodeName(x.wf, i, n), why)
@@ -150,7 +150,7 @@ func (x *explainer) repetition() {
 	}
 }
 
-// steps describes what moves, or waits to move.
+// steps describes the steps that run or wait.
 func (x *explainer) steps() {
 	told, more := 0, 0
 	for i, n := range x.s.Nodes() {
@@ -169,7 +169,7 @@ func (x *explainer) steps() {
 	}
 }
 
-// undos names the undos that have failed, and what waits for them.
+// undos names the undos that have failed, and the undos that wait for them.
 func (x *explainer) undos() {
 	if x.s.Run().Phase != model.PhaseUndo {
 		return
@@ -202,7 +202,7 @@ func (x *explainer) blocked() string {
 	return strings.Join(names, ", ")
 }
 
-// limits tells which deadlines are running.
+// limits says which deadlines apply.
 func (x *explainer) limits() {
 	r := x.s.Run()
 	switch {
@@ -221,14 +221,14 @@ func (x *explainer) limits() {
 	}
 }
 
-// overdue tells that something is due that nobody has done.
+// overdue says that no engine has acted although the run is due.
 func (x *explainer) overdue() {
 	if next := x.out.Next; !next.IsZero() && x.now.Sub(next) > 5*time.Second {
 		x.say("This was due at %s and no engine has acted on it yet.", x.when(model.ToInstant(next)))
 	}
 }
 
-// when writes a time and how far it is.
+// when returns a time, and how far it is from now.
 func (x *explainer) when(at model.Instant) string {
 	t := at.Time()
 	text := t.Format("2006-01-02 15:04:05Z")
@@ -250,7 +250,7 @@ func sameDay(t time.Time, year int, month time.Month, day int) bool {
 	return y == year && m == month && d == day
 }
 
-// span writes a duration as finely as it matters.
+// span returns a duration with a precision that suits its length.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -261,7 +261,7 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// because writes what a failure was.
+// because returns the code and the message of a failure.
 func because(f dsl.Failure) string {
 	text := f.Code
 	if f.Message != "" {
@@ -301,13 +301,13 @@ func effects(n int) string {
 	return fmt.Sprintf("%d effects are", n)
 }
 
-// sentence begins with a capital.
+// sentence returns text with a capital first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// run is the run's name as a word of a command line.
+// run returns the run's name as one word of a command line.
 func (x *explainer) run() string { return word(x.s.Run().Name) }
 
-// word quotes what a shell would not take as one word.
+// word quotes a text if a shell would not read it as one word.
 func word(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/-@=", r)
@@ -328,8 +328,8 @@ func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	return true
 }
 
-// accepted reports whether a verb would be accepted now. It is decided like any
-// other and never applied.
+// accepted reports whether a verb would be accepted now. It decides the verb and drops the
+// record.
 func (x *explainer) accepted(ev machine.Event) bool {
 	at := x.now
 	if last := x.s.Last(); last.After(at) {
@@ -338,7 +338,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // what the person says will fit
+		return r.WantsOutput() // the person will give an output that fits
 	}
 	return !refused
 }

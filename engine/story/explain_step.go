@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// step describes what a node does or waits for; "" if it is of no interest.
+// step describes what a node does or what it waits for; "" if there is nothing to say.
 func (x *explainer) step(i int, n *model.Node) string {
 	name := model.NodeName(x.wf, i, n)
 	r := x.s.Run()
@@ -109,7 +109,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	return text + "."
 }
 
-// pause describes what waits for a time.
+// pause describes what a node waits for if it waits for a time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
 	r := x.s.Run()
@@ -171,7 +171,7 @@ func (x *explainer) verbs() {
 	if r.State != status.RunParked {
 		return
 	}
-	if len(x.out.Remedies) == 0 { // no step is to blame: a deadline, or a cancel
+	if len(x.out.Remedies) == 0 { // no step has failed: the reason is a deadline or a cancel
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
 	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
@@ -179,7 +179,7 @@ func (x *explainer) verbs() {
 	}
 }
 
-// failed lists what can be done about a failed step of a parked run.
+// failed lists what a person can do about a failed step of a parked run.
 func (x *explainer) failed(i int, n *model.Node, late bool) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
@@ -195,7 +195,7 @@ func (x *explainer) failed(i int, n *model.Node, late bool) {
 	}
 }
 
-// undoFailed lists what can be done about a failed undo.
+// undoFailed lists what a person can do about a failed undo.
 func (x *explainer) undoFailed(i int, n *model.Node) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
@@ -208,14 +208,14 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // else it would fail at once
+	if !x.s.Hopeless(x.wf, i) { // otherwise it would fail at once
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
 	x.remedy(machine.CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
 }
 
-// lost lists what can be done about a run with which engines died.
+// lost lists what a person can do about a run with which engines died.
 func (x *explainer) lost() {
 	if !x.remedy(machine.RetryRequested{}, "retry %s", x.run()) {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())

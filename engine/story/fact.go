@@ -6,22 +6,24 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Fact is one thing a user sees in a run's story, derived from a record: the
-// events of `apply`, `watch` and `show --events` (S87). Facts of a run are
-// numbered from 1 without gaps, in the order of its records.
+// A Fact is one change of a run, computed from a record, as users see it: the events of
+// `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1
+// without gaps, in the order of its records.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
 	Run     string  // run_created: public name
 	Key     string  // run_created: unique key, or ""
 	Step    string  // step name with ["key"] for an instance, or ""
-	Action  string  // AGENT.ACTION, where one is called
-	Agent   string  // step_held: the agent that is waited for
-	Purpose Purpose // of the attempt, or of the one that is waited for; "" = none
-	Attempt int     // number for people, from 1; 0 = none
+	Action  string  // AGENT.ACTION, if an action is called
+	Agent   string  // step_held: the agent for which the step waits
+	Purpose Purpose // purpose of the attempt that was made or is waited for; "" = none
+	Attempt int     // number of the attempt as people see it, from 1; 0 = none
 	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
 	Undo    bool    // the attempt or wait belongs to the undo
-	Among   int     // attempts and waits of an instance: how many instances its for_each step has; 0 = it is none
+	// Attempts and waits of an instance: number of instances of its for_each step; 0 = not
+	// an instance.
+	Among int
 
 	Awaits []string // wait_started: the signals that the step waits for; nil = a timer
 	Signal string   // signal_received: its name
@@ -29,32 +31,33 @@ type Fact struct {
 	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
 	Code    string // failure code, or ""
 	Message string // failure message, or ""
-	// NotRepeated is, of a step that failed, why its last call was not repeated.
+	// NotRepeated says why the last call of a failed step was not repeated.
 	NotRepeated NotRepeated
 	Took        time.Duration // attempt_finished, step_finished, undo_finished
-	CompleteBy  time.Time     // attempt_started: of the attempt
-	Until       time.Time     // retry_scheduled, step_held, wait_started: when it goes on; zero = not known
-	CoolDown    bool          // retry_scheduled: the pause is a cool-down, a fresh round follows
-	By          string        // verbs, signal_received: who
-	Unowned     bool          // run_taken_over: nobody had it before
-	Ask         int64         // verbs: number of the message that asked; 0 = none
+	CompleteBy  time.Time     // attempt_started: complete-by of the attempt
+	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero = not known.
+	Until    time.Time
+	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
+	By       string // verbs: the person who sent it
+	Unowned  bool   // run_taken_over: the run had no owner before
+	Ask      int64  // verbs: number of the message with the verb; 0 = none
 
 	// Deadlines; zero = none.
-	StepDeadline         time.Time // attempts and waits of a step's work
-	UndoDeadline         time.Time // attempts and waits of its undo
+	StepDeadline         time.Time // attempts and waits of the forward part of a step
+	UndoDeadline         time.Time // attempts and waits of an undo
 	RunDeadline          time.Time // run_created
 	CompensationDeadline time.Time // run_turned
 
 	Outputs      []NamedValue  // run_finished
 	Undone       int           // run_finished, run_parked
-	LeftAsIs     int           // run_finished, run_parked: effects operators left in place
-	Undeclared   int           // run_finished: effects not undone by declaration
-	Kept         []string      // run_finished: the steps and instances that left these effects
+	LeftAsIs     int           // run_finished, run_parked: number of effects that operators left in place
+	Undeclared   int           // run_finished: number of effects that stay because of compensation = "none"
+	Kept         []string      // run_finished: the steps and instances with these effects
 	UndoFailures []UndoFailure // run_parked, if undos have failed
-	UndoBlocked  int           // run_parked: effects not undone because an undo before theirs failed
+	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
 }
 
-// An UndoFailure is an undo that has failed for good.
+// An UndoFailure is an undo that has failed.
 type UndoFailure struct {
 	Step    string // step name with ["key"] for an instance
 	Code    string
@@ -66,21 +69,24 @@ type NamedValue struct {
 	Name      string
 	Value     dsl.Value
 	Sensitive bool
-	Problem   string // why the value is null although the run succeeded; "" = none
+	// Why the value is null although the run has succeeded; "" = it is not null, or null is
+	// the value.
+	Problem string
 }
 
-// A Purpose says for people why an agent is called.
+// A Purpose says why an agent is called, for people.
 type Purpose string
 
-// The purposes.
+// Values of Purpose.
 const (
 	PurposeDo     Purpose = "do"
 	PurposeUndo   Purpose = "undo"
-	PurposeLookup Purpose = "lookup" // ask what became of an earlier call
-	PurposeLearn  Purpose = "learn"  // the action once more under its key, to learn the output that its undo needs
+	PurposeLookup Purpose = "lookup" // asks for the outcome of an earlier call
+	// Repeats the action with the same key, to learn the output that its undo needs.
+	PurposeLearn Purpose = "learn"
 )
 
-// FactKind is the type of a Fact, as in the `type` of the NDJSON stream.
+// FactKind is the type of a Fact; it is the `type` in the NDJSON stream.
 type FactKind string
 
 // The kinds of facts.
@@ -96,9 +102,9 @@ const (
 	FactStepFinished    FactKind = "step_finished"
 	FactUndoStarted     FactKind = "undo_started"
 	FactUndoFinished    FactKind = "undo_finished"
-	FactRunTurned       FactKind = "run_turned"     // the run turned to compensation
-	FactRunParked       FactKind = "run_parked"     // needs a human
-	FactRunTakenOver    FactKind = "run_taken_over" // another engine goes on with it
+	FactRunTurned       FactKind = "run_turned"     // the run turned back and is being compensated
+	FactRunParked       FactKind = "run_parked"     // the run needs a person
+	FactRunTakenOver    FactKind = "run_taken_over" // another engine continues the run
 	FactVerb            FactKind = "operator"       // a verb was accepted or refused
 	FactRunFinished     FactKind = "run_finished"
 )

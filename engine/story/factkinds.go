@@ -7,7 +7,7 @@ type FactKinds struct {
 	bits uint32
 }
 
-// allFacts lists every kind; its place is its bit.
+// allFacts lists every kind. The index of a kind is its bit.
 var allFacts = []FactKind{
 	FactRunCreated, FactStepHeld, FactAttemptStarted, FactAttemptProgress, FactAttemptFinished, FactRetryScheduled, FactStepFinished,
 	FactUndoStarted, FactUndoFinished, FactRunTurned, FactRunParked, FactRunTakenOver, FactVerb, FactRunFinished,
@@ -17,8 +17,7 @@ var allFacts = []FactKind{
 // AllFactKinds returns the set of every kind.
 func AllFactKinds() FactKinds { return FactKinds{1<<len(allFacts) - 1} }
 
-// NewFactKinds returns the set of the given kinds. It panics on one that there
-// is not.
+// NewFactKinds returns the set of the given kinds. It panics if a kind does not exist.
 func NewFactKinds(kinds ...FactKind) FactKinds {
 	var s FactKinds
 	for _, k := range kinds {
@@ -31,13 +30,13 @@ func NewFactKinds(kinds ...FactKind) FactKinds {
 	return s
 }
 
-// With returns what is in either set.
+// With returns the union of two sets.
 func (s FactKinds) With(o FactKinds) FactKinds { return FactKinds{s.bits | o.bits} }
 
 // Empty reports whether the set holds no kind.
 func (s FactKinds) Empty() bool { return s.bits == 0 }
 
-// has reports whether the set holds the kind, which is one of allFacts.
+// has reports whether the set contains the kind, which must be one of allFacts.
 func (s FactKinds) has(k FactKind) bool {
 	switch s.bits {
 	case 0:

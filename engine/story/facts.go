@@ -11,17 +11,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Facts returns a record's part of the run's story, in the order in which people should
-// read it. s is the state before the record; wf gives steps and actions their names and
-// the limits of attempts, and may be nil.
+// Facts returns the facts of a record, in the order in which people should read them. s is
+// the state before the record. wf gives the names of steps and actions and the limits of
+// attempts; it may be nil.
 func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
 	return facts
 }
 
-// AppendFacts appends to facts those of what Facts returns that are of the given kinds, and
-// returns how many there are of all kinds. A fact is large and costs more to make than to
-// count.
+// AppendFacts appends to facts the facts of the given kinds, and returns the number of
+// facts of all kinds. A fact is large, so computing it costs more than counting it.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := teller{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -31,8 +30,8 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 	return t.facts, t.count
 }
 
-// Count returns how many Facts a record has whose change is c, at much less cost than
-// telling them.
+// Count returns the number of facts of the record whose change is c. It is much cheaper
+// than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
 	if !c.Tells() {
 		return 0
@@ -42,13 +41,13 @@ func Count(wf *dsl.Workflow, c *machine.Change) int {
 	return t.count
 }
 
-// tell goes through the record.
+// tell collects the facts of the record.
 func (t *teller) tell() {
 	t.heads()
 	for k := range t.c.Len() {
 		t.attemptEnds(t.pair(k))
 	}
-	for k := range t.c.Len() { // instances before their step
+	for k := range t.c.Len() { // instances come before their step
 		if v := t.pair(k); v.now.Item {
 			t.nodeEnds(v)
 		}
@@ -65,15 +64,17 @@ func (t *teller) tell() {
 	t.end()
 }
 
-// A teller turns the difference between two states into facts.
+// A teller computes facts from the difference between two states.
 type teller struct {
 	wf    *dsl.Workflow
 	c     machine.Change
 	facts []Fact
-	kinds FactKinds // others are counted and not made
+	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	each, among int // the for_each step asked for last, plus one, and its instances
+	// Number + 1 of the for_each step that was asked for last, and the number of its
+	// instances.
+	each, among int
 }
 
 type pair struct {
@@ -86,20 +87,20 @@ func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }
 
-// pair returns the k-th node of the record before and after it.
+// pair returns the k-th changed node before and after the record.
 func (t *teller) pair(k int) pair {
 	i, was, now := t.c.Node(k)
 	return pair{i, was, now}
 }
 
-// say makes a fact whose kind was not skipped.
+// say adds a fact. The caller has checked its kind with skips.
 func (t *teller) say(f Fact) {
 	t.count++
 	f.At = t.c.At().Time()
 	t.facts = append(t.facts, f)
 }
 
-// skips counts a fact that need not be made, and reports whether that is so.
+// skips reports whether facts of this kind are not wanted. If so, it counts the fact.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -108,7 +109,7 @@ func (t *teller) skips(kind FactKind) bool {
 	return true
 }
 
-// heads tells what came from outside.
+// heads adds the facts about events from outside the run.
 func (t *teller) heads() {
 	switch ev := t.c.Event().(type) {
 	case machine.Started:
@@ -152,7 +153,7 @@ func (t *teller) verb(verb, step, by, reason string, ask int64) {
 	}
 }
 
-// progress tells what a running attempt says of itself.
+// progress adds the fact about a checkpoint or heartbeat of a running attempt.
 func (t *teller) progress(ev machine.AttemptProgress) {
 	f := Fact{Kind: FactAttemptProgress, Message: ev.Note}
 	if i := ev.Attempt.Node; i >= 0 && i < len(t.c.Nodes()) {
@@ -167,7 +168,7 @@ func (t *teller) progress(ev machine.AttemptProgress) {
 
 func (t *teller) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
 
-// attemptEnds tells which attempts of a node have ended.
+// attemptEnds adds the facts about attempts of a node that have ended.
 func (t *teller) attemptEnds(p pair) {
 	for k := range p.now.Attempts {
 		a := &p.now.Attempts[k]
@@ -188,7 +189,7 @@ func (t *teller) attemptEnds(p pair) {
 	}
 }
 
-// nodeEnds tells that a step or its undo has ended.
+// nodeEnds adds the facts about the end of a step or of its undo.
 func (t *teller) nodeEnds(p pair) {
 	if p.now.Ended() && !p.old.Ended() && !t.skips(FactStepFinished) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: model.ActionName(t.wf, p.now, model.CallDo), Status: p.now.State.String(), Attempt: int(p.now.Fwd.Total)}
@@ -197,7 +198,7 @@ func (t *teller) nodeEnds(p pair) {
 			f.NotRepeated = t.notRepeated(p.now)
 		}
 		began := p.now.Fwd.Began
-		if p.now.Expanded { // a for_each step makes no call itself
+		if p.now.Expanded { // a for_each step itself makes no call
 			began = p.now.Fwd.Ready
 		}
 		f.Took = since(began, p.now.Fwd.Ended)
@@ -216,13 +217,13 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // before another attempt
+	case model.UndoNone: // the undo before another attempt has ended
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
 }
 
-// undoEnd tells that the undo of a node has ended.
+// undoEnd adds the fact that the undo of a node has ended.
 func (t *teller) undoEnd(p pair) {
 	f := Fact{
 		Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo),
@@ -253,7 +254,7 @@ func since(from, to model.Instant) time.Duration {
 	return to.Time().Sub(from.Time())
 }
 
-// attemptFact is what start and end of an attempt have in common.
+// attemptFact returns the fields that the facts about start and end of an attempt share.
 func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	f := Fact{
 		Step: t.name(p), Action: model.ActionName(t.wf, p.now, a.Kind), Purpose: purposeOf(a.Kind), Undo: p.now.Undoes(a),
@@ -263,8 +264,8 @@ func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	return f
 }
 
-// deadline adds the deadline of what the fact belongs to, whichever way the run
-// goes now.
+// deadline adds the deadline of the step or of the undo to which the fact belongs. It does
+// not matter in which direction the run goes now.
 func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
 		f.UndoDeadline = n.Und.Deadline.Time()
@@ -273,7 +274,7 @@ func (f *Fact) deadline(n *model.Node) {
 	}
 }
 
-// purposeOf is the purpose that people see of a call of this kind.
+// purposeOf returns the purpose that people see for a call of this kind.
 func purposeOf(k model.CallKind) Purpose {
 	switch k {
 	case model.CallDo:
@@ -288,8 +289,8 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts a round has, where that is a constant of
-// the definition; else 0.
+// allowed returns how many attempts a round has if the definition states a constant;
+// otherwise 0.
 func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
@@ -309,18 +310,18 @@ func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	return s.Retry.MaxAttempts
 }
 
-// factCost is what the limits of a step may cost to be named in a fact, in nominal
-// nanoseconds. Facts are made where runs are decided, and other runs wait for that:
-// costly limits are left out.
+// factCost is how much the settings of a step may cost so that they appear in a fact, in
+// nominal nanoseconds. Facts are computed where runs are decided, and other runs wait for
+// that. So costly settings are omitted.
 const factCost = 1_000_000
 
-// scope is what the limits of a step see.
+// scope returns the values that the settings of a step can read.
 func (t *teller) scope() *dsl.Scope {
 	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
-// notRepeated says why a failed node was not tried again, where that is a
-// constant of the definition.
+// notRepeated says why a failed node was not repeated, if the definition states constants
+// for that.
 func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
@@ -333,7 +334,7 @@ func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	return notRepeated(step, s, n)
 }
 
-// turns tells that the run changed its direction.
+// turns adds the facts about a change of the run's direction.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
 	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
@@ -359,7 +360,7 @@ func (t *teller) turns() {
 	}
 }
 
-// nodes returns all nodes as they are after the record.
+// nodes returns all nodes after the record.
 func (t *teller) nodes() []*model.Node {
 	all := slices.Clone(t.c.Nodes())
 	for k := range t.c.Len() {
@@ -372,7 +373,7 @@ func (t *teller) nodes() []*model.Node {
 	return all
 }
 
-// beginnings tells what a node starts or waits for.
+// beginnings adds the facts about what a node starts or waits for.
 func (t *teller) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
@@ -420,9 +421,9 @@ func awaited(n *model.Node) []string {
 	return strings.Split(n.Signal.Awaits, "\n")
 }
 
-// instances is how many instances the for_each step has that a node belongs to or
-// is. The instances of a step follow each other, so the last answer is kept: to
-// look for the step anew would cost the square of their number.
+// instances returns the number of instances of the for_each step to which a node belongs.
+// The instances of a step follow each other in a record, so the last result is kept.
+// Otherwise the time would grow with the square of their number.
 func (t *teller) instances(n *model.Node) int {
 	switch {
 	case n.Expanded:
@@ -435,7 +436,7 @@ func (t *teller) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted is how many instances a step has after the record.
+// counted returns the number of instances of a step after the record.
 func (t *teller) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {
@@ -448,8 +449,8 @@ func (t *teller) counted(step int) int {
 	return 0
 }
 
-// waiting names what waits for an agent. A for_each step waits on behalf of
-// the instance that is to begin next.
+// waiting returns the name of the node that waits for an agent. A for_each step waits for
+// the instance that begins next.
 func (t *teller) waiting(p pair) string {
 	n := p.now
 	if n.Expanded && n.Next < n.Count {
@@ -466,7 +467,7 @@ func (t *teller) waiting(p pair) string {
 	return t.name(p)
 }
 
-// end tells that the run has ended.
+// end adds the fact that the run has ended.
 func (t *teller) end() {
 	a := t.after()
 	if a.Finished == 0 || t.before().Finished != 0 || t.skips(FactRunFinished) {

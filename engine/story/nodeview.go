@@ -10,42 +10,43 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A NodeView is what people see of a step or of one instance of it.
+// A NodeView shows a step, or one instance of it, to people.
 type NodeView struct {
 	Node     int
 	Step     int    // index in Workflow.Steps
 	Name     string // step, or step["key"]
 	Key      string
-	Each     bool // a for_each step itself; its instances have views of their own
-	Count    int  // of instances; -1 = not known yet
+	Each     bool // it is a for_each step; its instances have views of their own
+	Count    int  // number of instances; -1 = not known yet
 	State    status.StepState
-	Forward  status.StepState // the state without regard to the undo
+	Forward  status.StepState // state of the forward part, without regard to the undo
 	Effect   status.Effect
 	Action   string // AGENT.ACTION
-	Attempt  int    // attempts of the present round
-	Attempts int    // attempts of all rounds
-	Failures int    // attempts that ended without result
+	Attempt  int    // number of attempts in the present round
+	Attempts int    // number of attempts in all rounds
+	Failures int    // number of attempts that ended without a result
 
-	StartedAt  time.Time // first attempt; zero = none yet
+	StartedAt  time.Time // start of the first attempt; zero = none yet
 	FinishedAt time.Time
-	CompleteBy time.Time // latest of the open attempts; zero = none open
-	Deadline   time.Time // of the step; zero = none
-	Until      time.Time // backoff, held, a timer: when it goes on; zero = not known
+	CompleteBy time.Time // latest complete-by of the open attempts; zero = none is open
+	Deadline   time.Time // deadline of the step; zero = none
+	Until      time.Time // backoff, held: time at which it continues; zero = not known
 	Awaits     []string  // waiting: the signals that would end the wait
-	Signal     string    // that has ended a wait
-	HeldBy     string    // held: the agent it waits for
-	Why        string    // held: why it has to wait
+	Signal     string    // signal that has ended a wait
+	HeldBy     string    // held: the agent for which it waits
+	Why        string    // held: the reason why it waits
 
 	Code, Message  string    // last failure, or ""
 	Data           dsl.Value // what the agent sent with it; null = nothing
 	Input, Output  dsl.Value
 	OutputKnown    bool
-	IdempotencyKey string // of its work; the undo's is UndoKey
-	By             string // operator who settled or skipped it last
+	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
+	By             string // the operator who last settled or skipped it
 
-	UndoAction             string
-	UndoAttempts           int    // of all rounds, without calls that only learn the output
-	UndoKey                string // idempotency key of the undo; "" = there is none
+	UndoAction string
+	// Number of undo attempts in all rounds, without calls that only learn the output.
+	UndoAttempts           int
+	UndoKey                string // idempotency key of the undo; "" = the step has no undo
 	UndoDeadline           time.Time
 	UndoCode, UndoMessage  string
 	UndoStartedAt          time.Time
@@ -53,15 +54,15 @@ type NodeView struct {
 	UndoInput              dsl.Value
 	LeftAsIs               bool // an operator left the effect in place
 	NotUndoneByDeclaration bool
-	Calls                  []CallView // the last ones, oldest first
+	Calls                  []CallView // the last calls, oldest first
 }
 
-// A CallView is one call as people see it.
+// A CallView shows one call to people.
 type CallView struct {
 	Call       int
 	Purpose    Purpose
-	Undo       bool   // it belongs to the undo
-	Number     int    // attempt number, from 1, in its round
+	Undo       bool   // the call belongs to the undo
+	Number     int    // number of the attempt in its round, from 1
 	Key        string // idempotency key that was sent; "" = not known any more
 	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
@@ -69,11 +70,11 @@ type CallView struct {
 	StartedAt  time.Time
 	EndedAt    time.Time
 	CompleteBy time.Time
-	Silent     time.Time // open: it has to be heard of before; zero = it need not
+	Silent     time.Time // open: time before which a heartbeat must arrive; zero = no heartbeat is needed
 }
 
-// keyOf returns the idempotency key under which an attempt was sent. A new key
-// given by an operator leaves that of earlier attempts unknown.
+// keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
+// step a new key, the keys of earlier attempts are not known.
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
@@ -84,9 +85,8 @@ func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	return v.IdempotencyKey
 }
 
-// Nodes returns the views of all nodes: first the steps in order of
-// declaration, then the instances. wf may be nil; names and actions are then
-// missing.
+// Nodes returns the views of all nodes: first the steps in order of declaration, then the
+// instances. wf may be nil; then names and actions are missing.
 func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	return func(yield func(NodeView) bool) {
 		for i := range s.Nodes() {
@@ -97,7 +97,7 @@ func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	}
 }
 
-// Node returns the view of one node; the zero view if there is none.
+// Node returns the view of one node. It returns the zero view if the node does not exist.
 func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 	if i < 0 || i >= s.NodeCount() {
 		return NodeView{}
@@ -156,7 +156,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 	return v
 }
 
-// Outputs returns the run's outputs; nil unless it has succeeded.
+// Outputs returns the run's outputs; nil unless the run has succeeded.
 func Outputs(s *machine.State) []NamedValue { return namedValues(s.Run().Outputs) }
 
 func namedValues(outputs []model.Output) []NamedValue {
@@ -167,14 +167,14 @@ func namedValues(outputs []model.Output) []NamedValue {
 	return named
 }
 
-// KeptByDeclaration names the steps and instances whose effects stay because of
-// compensation = "none", in the order of the workflow. wf may be nil; names are
-// then missing.
+// KeptByDeclaration returns the names of the steps and instances whose effects stay because
+// of compensation = "none", in the order of the workflow. wf may be nil; then names are
+// missing.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
 
-// keptByDeclaration asks for the nodes only where such effects exist.
+// keptByDeclaration calls nodes only if there are such effects.
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil
@@ -188,9 +188,8 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	return kept
 }
 
-// UndoFailures returns the undos that have failed for good, and how many
-// effects are in place only because an undo before theirs failed. wf may be
-// nil; names are then missing.
+// UndoFailures returns the undos that have failed, and the number of effects that are in
+// place only because an earlier undo failed. wf may be nil; then names are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }
@@ -208,7 +207,7 @@ func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure
 		}
 	}
 	if len(failures) == 0 {
-		return nil, 0 // what is pending waits for its turn
+		return nil, 0 // pending undos only wait for their turn
 	}
 	return failures, blocked
 }

@@ -9,21 +9,23 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// NotRepeated says why a failed call was not repeated although its step may
-// have further attempts, or although nobody knows what the call did. "" means
-// that there is nothing to say: the attempts or the time were used up.
+// A NotRepeated says why a failed call was not repeated, although the step has attempts
+// left or the outcome is unknown. "" means that attempts or time were used up, so there is
+// nothing to explain.
 type NotRepeated string
 
-// The reasons.
+// Reasons why the last failure of a step was not repeated.
 const (
-	NotIdempotent NotRepeated = "not_idempotent" // the outcome is not known, and a repetition could do it twice
-	NotPermanent  NotRepeated = "permanent"      // the agent says that it will fail again
-	NotOn         NotRepeated = "not_on"         // the step's retry excludes the code
-	NotTransient  NotRepeated = "not_transient"  // the code is none that is repeated, and on does not name it
+	// The outcome is unknown, and a repetition could cause the effect a second time.
+	NotIdempotent NotRepeated = "not_idempotent"
+	NotPermanent  NotRepeated = "permanent" // the agent says that a repetition would fail as well
+	NotOn         NotRepeated = "not_on"    // the step's retry excludes the code
+	// The code is not repeated unless `on` names it, and `on` does not.
+	NotTransient NotRepeated = "not_transient"
 )
 
-// notRepeated says why the last failure of a node's forward part was not
-// repeated, by the rules of repeatable.
+// notRepeated says why the last forward failure of a node was not repeated, by the rules of
+// machine.MayRepeat.
 func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	if step.Do == nil || s == nil || n.Expanded || n.State != status.StepFailed && n.State != status.StepCaught {
 		return ""
@@ -32,7 +34,7 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	switch {
 	case m.Kind == model.MissUnknown && !step.Do.Idempotent && !step.Do.ReadOnly && step.OnRerun != dsl.RerunUndoFirst:
 		return NotIdempotent
-	case s.Retry.MaxAttempts == 1: // none was promised
+	case s.Retry.MaxAttempts == 1: // the workflow allows only one attempt
 		return ""
 	case m.Kind == model.MissPermanent:
 		return NotPermanent
@@ -46,7 +48,8 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	return ""
 }
 
-// Because says the reason for people, of the action named; "" for none.
+// Because returns the reason as a text for people that contains the name of the action; ""
+// if there is no reason.
 func (r NotRepeated) Because(action string) string {
 	switch r {
 	case NotIdempotent:

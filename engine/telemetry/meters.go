@@ -16,8 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Meters count what an engine does. They are safe for concurrent use and never
-// block.
+// Meters count the events of an engine. They are safe for concurrent use and never block.
 type Meters struct {
 	registry *prometheus.Registry
 
@@ -43,7 +42,7 @@ var (
 )
 
 // New returns meters at zero. now is called at each scrape; nil = only counters are
-// shown.
+// published.
 func New(now func(ctx context.Context) Snapshot) *Meters {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
@@ -77,7 +76,7 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, scope := range []string{"own", "all"} {
-		m.passes.WithLabelValues(scope) // shown as 0 before the first pass
+		m.passes.WithLabelValues(scope) // published as 0 before the first scan
 	}
 	if now != nil {
 		m.registry.MustRegister(&present{now: now})
@@ -111,10 +110,10 @@ func (m *Meters) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply counts an answer that came too late (S28).
+// LateReply counts an answer that was too late (S28).
 func (m *Meters) LateReply(status.RunID, machine.AttemptID) { m.late.Inc() }
 
-// Pass records a pass of the Supervisor (S47).
+// Pass records a scan of the Supervisor (S47).
 func (m *Meters) Pass(p engine.PassStats) {
 	scope := "own"
 	if p.Foreign {
@@ -137,7 +136,7 @@ func (m *Meters) Retained(s store.RetainStats) {
 // Fenced counts a lost lease.
 func (m *Meters) Fenced() { m.fenced.Inc() }
 
-// GivenUp counts an alert that its receiver refused for good, so that the engine does
+// GivenUp counts an alert that its receiver refused permanently, so that the engine does
 // not send it again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
@@ -150,5 +149,5 @@ func (m *Meters) Pushed(ok bool) {
 	m.pushed.WithLabelValues(result).Inc()
 }
 
-// scrapePatience is how long a scrape waits at most.
+// scrapePatience is the longest time that a scrape waits.
 const scrapePatience = 2 * time.Second

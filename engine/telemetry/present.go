@@ -9,27 +9,29 @@ import (
 // A Snapshot holds the measures of an engine at one moment.
 type Snapshot struct {
 	RunsOwned    int
-	InFlight     int     // calls that were sent or are about to be sent
-	LeaseSeconds float64 // until the lease runs out; 0 = it has
-	Queued       int     // transitions that wait for the commit before theirs
+	InFlight     int     // number of calls that were sent or will be sent soon
+	LeaseSeconds float64 // seconds until the lease expires; 0 = it has expired
+	Queued       int     // number of transitions that wait for an earlier commit
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
-	Slowest      float64 // seconds of the slowest decision so far; a decision that still goes on counts, too
-	Quarantined  int     // runs that this engine has quarantined
-	Undelivered  int     // alerts that were not pushed yet; below 0 = not known, or this engine pushes none
-	Agents       []AgentSnapshot
+	Slowest      float64 // seconds that the slowest decision took so far; a decision in progress counts
+	Quarantined  int     // number of runs that this engine has quarantined
+	// Number of alerts that were not pushed yet; negative = not known, or this engine
+	// pushes no alerts.
+	Undelivered int
+	Agents      []AgentSnapshot
 }
 
-// An AgentSnapshot is one agent. An agent of several versions or configurations
-// has several; their numbers add up and the worst circuit shows.
+// An AgentSnapshot describes one agent. An agent with several versions or configurations
+// has several snapshots. Their numbers are added, and the worst circuit is shown.
 type AgentSnapshot struct {
 	Agent     string
 	Circuit   int // 0 closed, 1 half-open, 2 open
-	Instances int // processes that take calls
+	Instances int // number of processes that get calls
 	InFlight  int
 }
 
 // mostAgents is how many agents have labels of their own. The values of all other agents
-// are added up under the label otherAgents. This limits the number of labels.
+// are added and shown under the label otherAgents. This limits the number of labels.
 const (
 	mostAgents  = 100
 	otherAgents = "other"
@@ -54,7 +56,7 @@ type present struct {
 	now func(ctx context.Context) Snapshot
 }
 
-// Describe lists the metrics that Collect sends.
+// Describe sends the descriptions of the metrics that Collect sends.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
@@ -86,8 +88,8 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// byAgent merges snapshots of the same agent name. The order is that of the first
-// snapshot of each name.
+// byAgent merges snapshots with the same agent name. The result is in the order of the
+// first snapshot of each name.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot

@@ -19,12 +19,12 @@ var (
 
 var seatPattern = regexp.MustCompile(`^[A-Z][1-9][0-9]?$`)
 
-// A theatre is a directory: seats/A1 holds the key of the call that took seat
-// A1, and released/KEY says that the call with that key must have no effect any
-// more. Several processes may use it at once.
+// A theatre is a directory. The file seats/A1 holds the key of the call that took seat A1.
+// If the file released/KEY exists, the call with that key must have no effect any more.
+// Several processes may use the directory at once.
 type theatre struct{ dir string }
 
-// open makes the directory if it is not there.
+// open makes the directories if they do not exist.
 func open(dir string) (*theatre, error) {
 	for _, sub := range []string{"seats", "released"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -34,8 +34,9 @@ func open(dir string) (*theatre, error) {
 	return &theatre{dir: dir}, nil
 }
 
-// Hold takes a seat and returns its ticket. The same key may ask again and gets
-// the same. Errors: errNoSeat, errTaken, errReleased; then nothing was done.
+// Hold takes a seat and returns its ticket. A repetition with the same key returns the same
+// ticket. The errors are errNoSeat, errTaken and errReleased, and after each of them
+// nothing was done.
 func (t *theatre) Hold(key, seat string) (string, error) {
 	if !seatPattern.MatchString(seat) {
 		return "", errNoSeat
@@ -54,7 +55,7 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
 	path := filepath.Join(t.dir, "seats", seat)
-	switch err := os.Link(note.Name(), path); { // one of several takers succeeds
+	switch err := os.Link(note.Name(), path); { // if several calls want the seat, only one Link succeeds
 	case errors.Is(err, fs.ErrExist):
 		holder, err := os.ReadFile(path)
 		if err != nil {
@@ -66,7 +67,7 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	if t.isReleased(id) { // the release came in between, and may not have seen the seat
+	if t.isReleased(id) { // the release happened meanwhile and may not have seen the seat
 		if err := t.giveUp(id); err != nil {
 			return "", err
 		}
@@ -75,8 +76,8 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	return seat + "-" + id, nil
 }
 
-// Release undoes the Hold with a key. There may be nothing to undo; a Hold that
-// comes later is refused.
+// Release undoes the Hold with this key, if it has held a seat. A Hold with this key that
+// arrives later is refused.
 func (t *theatre) Release(key string) error {
 	id := short(key)
 	if err := os.WriteFile(filepath.Join(t.dir, "released", id), nil, 0o644); err != nil {
@@ -85,7 +86,7 @@ func (t *theatre) Release(key string) error {
 	return t.giveUp(id)
 }
 
-// Held returns the seats that are taken.
+// Held returns the seats that are held.
 func (t *theatre) Held() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(t.dir, "seats"))
 	if err != nil {
@@ -121,7 +122,7 @@ func (t *theatre) isReleased(id string) bool {
 	return err == nil
 }
 
-// short makes a name for files from a key, which may hold any characters.
+// short makes a file name from a key, which may contain any characters.
 func short(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:8])

@@ -15,13 +15,15 @@ import (
 
 const version = "0.1.0"
 
-// Codes of the agent's own failures.
+// Error codes that this agent adds to those of the SDK. With both of them the outcome is
+// unknown.
 const (
-	codeExit   = "exit_nonzero" // unknown: an exit code that errors does not list
-	codeKilled = "killed"       // unknown: ended by a signal
+	// The program ended with an exit code that the input `errors` does not list.
+	codeExit   = "exit_nonzero"
+	codeKilled = "killed" // a signal ended the program
 )
 
-// Limits on what is kept of each output.
+// Limits on the bytes that the agent keeps of each output of a program.
 const (
 	defaultOutput = 64 << 10
 	maxOutput     = 1 << 20
@@ -30,8 +32,8 @@ const (
 // runIn is the input of run and query.
 type runIn struct {
 	Argv      []string          `agent:"argv" doc:"Program and arguments. No shell is involved; write [\"sh\", \"-c\", …] for one."`
-	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, beside ENGINE_*."`
-	Stdin     string            `agent:"stdin,optional" doc:"What the program reads; without it nothing."`
+	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, in addition to ENGINE_*."`
+	Stdin     string            `agent:"stdin,optional" doc:"Standard input of the program; default: empty."`
 	Cwd       string            `agent:"cwd,optional" doc:"Working directory; default: the engine's."`
 	OKCodes   []int             `agent:"ok_codes,optional" doc:"Exit codes that are results; default [0]."`
 	Errors    map[string]string `agent:"errors,optional,codes" pattern:"[0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]" doc:"Exit code to error code. A code listed here is a definite failure: nothing was done."`
@@ -48,11 +50,11 @@ type runOut struct {
 	JSON      any    `agent:"json" doc:"Standard output, if it is JSON."`
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
-	// A program that is killed half-way has an unknown outcome, so that only
-	// query may be interrupted.
+	// A program that was killed half-way may have done a part of its work. So the outcome
+	// of run is unknown then, and only query, which changes nothing, may be interrupted.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
@@ -63,13 +65,13 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules are what a runIn says about exit codes, checked.
+// rules are the checked ok_codes and errors of a runIn, by exit code.
 type rules struct {
 	ok     map[int]bool
 	errors map[int]string
 }
 
-// check finds what makes no sense before anything is started.
+// check refuses wrong inputs before the program is started.
 func (in *runIn) check() (rules, error) {
 	r := rules{ok: map[int]bool{}, errors: map[int]string{}}
 	switch {
@@ -104,7 +106,7 @@ func (in *runIn) check() (rules, error) {
 	return r, nil
 }
 
-// run starts the program and judges how it ended.
+// run starts the program and waits for its end. The exit code decides the outcome.
 func run(ctx context.Context, c *sdk.Call, in runIn) (runOut, error) {
 	r, err := in.check()
 	if err != nil {
@@ -146,7 +148,8 @@ func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// parseJSON keeps numbers exact; what is no JSON is nil.
+// parseJSON parses one JSON document and keeps its numbers exact. Everything else is an
+// error.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -160,9 +163,9 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// tail is the last line of what a program said, for messages. It is cut so that the
-// engine can recognise secrets in it. Control characters are left as they are for
-// the same reason: nothing is shown without being made safe.
+// tail returns the last line of a program's standard error, for a message. The line is cut
+// by the SDK, so that the engine still recognises secrets in it. Control characters are
+// kept for the same reason: the commands that show the message replace them.
 func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
 	const most = 300

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// groupAttr starts the program as leader of its own group, and has the kernel
-// kill it when this process dies without having been able to do that itself.
+// groupAttr makes the program the leader of its own process group. It also asks the kernel
+// to kill the program when this process ends without having killed it.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,4 +1,4 @@
-// Command engine-agent-exec is the agent for programs on the engine's machine.
+// Command engine-agent-exec is the agent that runs programs on the engine's machine.
 package main
 
 import "github.com/saga-engine/engine/sdk/plugin"

@@ -17,22 +17,22 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// defaultPath is where programs are looked for when neither the call nor the
-// agent block says so.
+// defaultPath is the search path for programs if neither the call nor the agent block gives
+// a PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// drain is how long outputs are still read after the program has ended, where a
-// process that it left behind holds them open.
+// drain is how long the agent still reads the outputs after the program has ended. Without
+// this limit, a process that the program left running could keep the outputs open for ever.
 const drain = 500 * time.Millisecond
 
-// A program is one run of one.
+// A program is one execution of the program that a call asks for.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
 	done           chan error
 }
 
-// newProgram prepares a run in a process group of its own, which is killed when
+// newProgram prepares the program in a process group of its own. The group is killed when
 // ctx ends.
 func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	path, err := find(in.Argv[0], in.Cwd, searchPath(in.Env))
@@ -51,8 +51,8 @@ func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	return p, nil
 }
 
-// searchPath is the PATH of the program, else the agent's own, which env of the
-// agent block may allow, else the usual one.
+// searchPath returns the PATH of the call. Without it, it returns the agent's own PATH, if
+// the env of the agent block allows that variable, and otherwise defaultPath.
 func searchPath(env map[string]string) string {
 	if p, ok := env["PATH"]; ok {
 		return p
@@ -63,9 +63,9 @@ func searchPath(env map[string]string) string {
 	return defaultPath
 }
 
-// find makes a path of the program's name. A name with a separator is a path,
-// relative to cwd; any other is looked for in the search path only, so never in
-// the working directory.
+// find returns the path of the program. A name with a separator is a path relative to cwd.
+// Any other name is looked for in the search path only, and so never in the working
+// directory.
 func find(name, cwd, search string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) && cwd != "" {
@@ -90,7 +90,8 @@ func find(name, cwd, search string) (string, error) {
 	return "", invalid("argv: program %q is not in %s", name, search)
 }
 
-// environ is the given environment and what the call says about itself.
+// environ returns the given environment and the ENGINE_* variables, which describe the
+// call.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {
@@ -113,7 +114,8 @@ func environ(c *sdk.Call, given map[string]string) []string {
 	return env
 }
 
-// start starts the program. Its errors are definite failures: nothing ran.
+// start starts the program. An error of start is a definite failure: the program did not
+// run.
 func (p *program) start() error {
 	started := make(chan error, 1)
 	go p.own(started)
@@ -131,13 +133,13 @@ func (p *program) start() error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Permanent: true, Err: err}
 }
 
-// own starts the program and stays with it to its end. It keeps its thread: the
-// signal that the kernel sends the program when its parent dies is sent when
-// the thread that started it does.
+// own starts the program and waits for its end in one locked thread. The kernel kills the
+// program when the thread that started it ends, so this thread must stay until then.
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := plugin.CloseOnExec(); err != nil { // what the agent itself has inherited
+	// Closes the file descriptors that the agent has inherited.
+	if err := plugin.CloseOnExec(); err != nil {
 		started <- &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}
 		return
 	}
@@ -147,34 +149,35 @@ func (p *program) own(started chan<- error) {
 		return
 	}
 	err = p.cmd.Wait()
-	// What the program left running ends with it: past complete-by nothing of
-	// this call may go on.
+	// Kill the processes that the program left running: after complete-by no process of
+	// this call may run.
 	_ = killGroup(p.cmd.Process)
 	p.done <- err
 }
 
-// wait returns how the program ended.
+// wait waits for the end of the program and returns the error of exec.Cmd.Wait.
 func (p *program) wait() error { return <-p.done }
 
-// output keeps the beginning of what is written to it, and one byte more than
-// limit: then it is known that there was more.
+// output keeps the first limit bytes that are written to it, and one more. The additional
+// byte shows that something was cut off.
 type output struct {
 	limit int
 	buf   []byte
 }
 
-// Write never fails, so that the program does not die of a broken pipe.
+// Write accepts all bytes and never fails: with an error, the program would be ended by a
+// broken pipe.
 func (o *output) Write(b []byte) (int, error) {
 	room := o.limit + 1 - len(o.buf)
 	o.buf = append(o.buf, b[:max(0, min(len(b), room))]...)
 	return len(b), nil
 }
 
-// cut reports whether more was written than is kept.
+// cut reports whether the program wrote more than limit bytes.
 func (o *output) cut() bool { return len(o.buf) > o.limit }
 
-// text is valid UTF-8. It does not end in the middle of a value of the call, so that
-// the engine recognises secrets in it.
+// text returns the output as valid UTF-8. A cut never falls into a value of the call, so
+// that the engine recognises secrets in the text.
 func (o *output) text(c *sdk.Call) string {
 	if o.cut() {
 		return c.Excerpt(string(o.buf), o.limit)

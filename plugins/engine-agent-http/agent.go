@@ -12,14 +12,14 @@ import (
 
 const version = "0.1.0"
 
-// callIn holds the inputs that every action has.
+// callIn holds the inputs that all actions have.
 type callIn struct {
 	URL               string            `agent:"url" doc:"Absolute, or relative to base_url."`
 	Query             map[string]string `agent:"query,optional" doc:"Added to the URL's own query."`
-	Headers           map[string]string `agent:"headers,optional,sensitive" doc:"Added to the agent's headers, and win over them."`
+	Headers           map[string]string `agent:"headers,optional,sensitive" doc:"Added to the agent's headers; replace those with the same name."`
 	Expect            []string          `agent:"expect,optional" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Statuses that are results, such as 200 or \"3xx\"; default 2xx."`
 	Errors            map[string]string `agent:"errors,optional,codes" pattern:"[1-5]([0-9]{2}|[0-9][xX]|[xX]{2})" doc:"Status or pattern to error code. A status listed here is a definite failure: nothing was done."`
-	Response          string            `agent:"response,optional" default:"auto" enum:"auto|json|text|none" doc:"What to make of the response's body; auto goes by its content type."`
+	Response          string            `agent:"response,optional" default:"auto" enum:"auto|json|text|none" doc:"How the response's body is returned; auto uses its content type."`
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }
 
@@ -29,13 +29,13 @@ type readIn struct {
 	FollowRedirects bool `agent:"follow_redirects,optional" default:"true" doc:"Follow redirects to the same host."`
 }
 
-// writeIn is the input of the actions that change something.
+// writeIn is the input of the actions that change something at the service.
 type writeIn struct {
 	callIn
 	JSON        json.RawMessage   `agent:"json,optional" doc:"Body, sent as JSON. At most one of json, form and body."`
 	Form        map[string]string `agent:"form,optional" doc:"Body, sent as a form."`
-	Body        *string           `agent:"body,optional" doc:"Body, sent as it is."`
-	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: what fits it."`
+	Body        *string           `agent:"body,optional" doc:"Body, sent unchanged."`
+	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: the type of json, form or body."`
 }
 
 // requestIn is the input of request.
@@ -44,28 +44,28 @@ type requestIn struct {
 	Method string `agent:"method" doc:"Any method, such as PUT."`
 }
 
-// callOut is the output of every action.
+// callOut is the output of all actions.
 type callOut struct {
 	Status  int               `agent:"status"`
 	Headers map[string]string `agent:"headers" doc:"By lower-case name; several values are joined by a comma."`
 	JSON    any               `agent:"json" doc:"The body, if it is JSON."`
 	Body    string            `agent:"body" doc:"The body as text."`
-	Base64  bool              `agent:"base64" doc:"The body was no text: body holds it in base64."`
+	Base64  bool              `agent:"base64" doc:"The body was not text: body holds it in base64."`
 }
 
-// agent is one process's state: what config {} said.
+// agent is the state of the agent's process, made of the config {} block.
 type agent struct {
 	conf   config
-	client *http.Client // without following redirects
+	client *http.Client // does not follow redirects: function do does
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("http", version).Doc("Calls services over HTTP.")
 	h := &agent{}
 	sdk.Configure(a, h.configure)
-	// Only requests that change nothing may be interrupted: an interrupted POST,
-	// PUT, PATCH or DELETE has an unknown outcome.
+	// Only requests that change nothing may be interrupted. The outcome of an interrupted
+	// POST, PUT, PATCH or DELETE is unknown.
 	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return slices.Concat(codes, opts) }
 
@@ -108,7 +108,7 @@ func (h *agent) request(ctx context.Context, c *sdk.Call, in requestIn) (callOut
 	return h.write(in.Method)(ctx, c, in.writeIn)
 }
 
-// timeout bounds a call below complete-by where config {} says so.
+// timeout shortens the time of a call to the timeout of config {}, if there is one.
 func (h *agent) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.conf.Timeout <= 0 {
 		return ctx, func() {}

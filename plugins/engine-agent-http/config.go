@@ -14,12 +14,12 @@ import (
 
 // config is the agent's config {} block.
 type config struct {
-	BaseURL            string            `agent:"base_url,optional" doc:"What relative URLs are relative to. With it no other host is called."`
+	BaseURL            string            `agent:"base_url,optional" doc:"Base of relative URLs. With it no other host is called."`
 	Headers            map[string]string `agent:"headers,optional,sensitive" doc:"Sent with every request."`
 	IdempotencyHeader  string            `agent:"idempotency_header,optional" default:"Idempotency-Key" doc:"Header that carries the idempotency key; \"\" = none."`
-	ForwardKeyHeader   string            `agent:"forward_key_header,optional" doc:"Header that tells an undo the key of the call it undoes; \"\" = none."`
+	ForwardKeyHeader   string            `agent:"forward_key_header,optional" doc:"Header with the key of the call that an undo undoes; \"\" = none."`
 	Timeout            time.Duration     `agent:"timeout,optional" default:"0s" doc:"Longest time for one request; 0s = until complete-by."`
-	MaxResponseBytes   int               `agent:"max_response_bytes,optional" default:"262144" doc:"Longest body that is read, at most 1048576."`
+	MaxResponseBytes   int               `agent:"max_response_bytes,optional" default:"262144" doc:"Bytes of the longest body that is read, at most 1048576."`
 	CAFile             string            `agent:"ca_file,optional" doc:"PEM file of the authorities to trust instead of the system's."`
 	CertFile           string            `agent:"cert_file,optional" doc:"PEM file of the client's certificate."`
 	KeyFile            string            `agent:"key_file,optional" doc:"PEM file of the client's key."`
@@ -28,12 +28,12 @@ type config struct {
 	AllowHosts         []string          `agent:"allow_hosts,optional" doc:"The only hosts to connect to: names, names such as \"*.example.com\", addresses, and ranges such as \"10.1.0.0/16\". Default: all."`
 	DenyPrivate        bool              `agent:"deny_private,optional" default:"false" doc:"Refuse to connect to loopback, private, link-local and reserved addresses, except for addresses and ranges in allow_hosts."`
 
-	base *url.URL // nil = none
+	base *url.URL // parsed BaseURL; nil = no base URL
 }
 
 const maxResponseBytes = 1 << 20
 
-// configure checks config {} and makes the client.
+// configure checks the config {} block and makes the HTTP client.
 func (h *agent) configure(_ context.Context, c config) error {
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)
@@ -63,7 +63,8 @@ func (h *agent) configure(_ context.Context, c config) error {
 	h.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment, // empty unless env allows the variables
+			// Without effect unless the agent block's env allows the proxy variables.
+			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           out.dial,
 			TLSClientConfig:       tlsConfig,
 			ForceAttemptHTTP2:     true,
@@ -72,8 +73,8 @@ func (h *agent) configure(_ context.Context, c config) error {
 			IdleConnTimeout:       60 * time.Second,
 			TLSHandshakeTimeout:   15 * time.Second,
 			ExpectContinueTimeout: time.Second,
-			// Asking for no compression keeps max_response_bytes a limit on
-			// what is received, too.
+			// A compressed body could grow beyond max_response_bytes when it is expanded.
+			// So the agent does not ask for compression.
 			DisableCompression: true,
 		},
 	}
@@ -84,7 +85,7 @@ func (c config) tls() (*tls.Config, error) {
 	t := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         c.ServerName,
-		InsecureSkipVerify: c.InsecureSkipVerify, //nolint:gosec // the operator's explicit wish
+		InsecureSkipVerify: c.InsecureSkipVerify, //nolint:gosec // the operator has asked for it
 	}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
@@ -109,7 +110,7 @@ func (c config) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// checkURL accepts what a request can be sent to.
+// checkURL refuses URLs to which no HTTP request can be sent.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

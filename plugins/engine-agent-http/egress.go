@@ -12,17 +12,19 @@ import (
 	"time"
 )
 
-// egress says which addresses may be called. The zero egress allows all.
+// egress says which addresses the agent may connect to. The zero egress allows all
+// addresses.
 type egress struct {
-	names       []string // in lower case; "*.example.com" stands for every name below
+	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
+	names       []string
 	ranges      []netip.Prefix
-	listed      bool // names and ranges are all that is allowed
-	denyPrivate bool // except for ranges
+	listed      bool // only names and ranges are allowed
+	denyPrivate bool // refuses private addresses, except those in ranges
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress reads the list of hosts and ranges.
+// newEgress parses the configured list of host names and address ranges.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {
@@ -51,12 +53,12 @@ func newEgress(list []string, denyPrivate bool) (egress, error) {
 	return e, nil
 }
 
-// guards reports whether anything is refused.
+// guards reports whether this egress refuses any address.
 func (e egress) guards() bool { return e.listed || e.denyPrivate }
 
 func hostName(text string) string { return strings.TrimSuffix(strings.ToLower(text), ".") }
 
-// named reports whether a host is allowed for its name.
+// named reports whether the list of names allows a host.
 func (e egress) named(host string) bool {
 	host = hostName(host)
 	for _, n := range e.names {
@@ -70,12 +72,12 @@ func (e egress) named(host string) bool {
 	return false
 }
 
-// refused says that a connection to an address is not allowed.
+// refused is the error for an address to which no connection is allowed.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// check decides about the address that a name was resolved to.
+// check decides whether the agent may connect to the address that host was resolved to.
 func (e egress) check(host string, address netip.Addr) error {
 	address = address.Unmap().WithZone("")
 	for _, r := range e.ranges {
@@ -92,9 +94,9 @@ func (e egress) check(host string, address netip.Addr) error {
 	return nil
 }
 
-// dial connects. The check is made for the very address that is connected to, after
-// every name was resolved: a name that is resolved to another address a moment later,
-// or a redirect, does not get around it.
+// dial checks the address and connects to it. The check uses the very address of the
+// connection, after the name was resolved. So neither a redirect nor a name that later
+// resolves to another address can get around the check.
 func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	if e.guards() {
@@ -113,9 +115,9 @@ func (e egress) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// notPublic are the ranges that do not lead to a public host, in addition to those that
-// netip knows: this network, shared and reserved addresses, tests, and those that carry an
-// IPv4 address to a translator.
+// notPublic holds address ranges that do not lead to a public host, beyond those that netip
+// knows. They are: this network, shared and reserved addresses, test networks, and IPv6
+// ranges that a translator maps to IPv4 addresses.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -123,7 +125,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// private reports whether an address is not one of the public internet.
+// private reports whether an address is outside the public internet.
 func private(a netip.Addr) bool {
 	if a.IsPrivate() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() {
 		return true

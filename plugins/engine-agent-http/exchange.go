@@ -14,25 +14,26 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// maxRedirects is how many redirects a read follows.
+// maxRedirects is the largest number of redirects that get and head follow.
 const maxRedirects = 10
 
-// exchange is one request and what to make of the response.
+// exchange is one request, together with the rules for its response.
 type exchange struct {
 	callIn
 	method string
 	body   body
-	follow bool // redirects to the same origin
+	follow bool // follow redirects to the same origin
 }
 
-// body is what a request carries; the zero body is none.
+// body is the body of a request. The zero body means: the request has no body.
 type body struct {
 	data        []byte
 	contentType string
 	present     bool
 }
 
-// body makes the request's body. Its errors are definite failures.
+// body makes the body of the request. An error of body is a definite failure: nothing was
+// sent.
 func (in writeIn) body() (body, error) {
 	var b body
 	given := 0
@@ -61,7 +62,7 @@ func (in writeIn) body() (body, error) {
 	return b, nil
 }
 
-// do sends the request and judges the response.
+// do sends the request, follows redirects, and makes the outcome of the response.
 func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
 	rules := rulesOf(x.Expect, x.Errors)
 	u, err := h.target(x.URL, x.Query)
@@ -80,7 +81,7 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			_ = resp.Body.Close() // it is the connection, which belongs to another protocol now
+			_ = resp.Body.Close() // the body is the connection itself, which now uses another protocol
 			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
 				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
 		}
@@ -88,13 +89,13 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 		if !x.follow || next == nil || redirects == maxRedirects {
 			return h.judge(ctx, c, x, rules, u, resp)
 		}
-		_ = resp.Body.Close() // a redirect's body says nothing
+		_ = resp.Body.Close() // the body of a redirect is not needed
 		u = next
 	}
 }
 
-// target makes the URL. With a base_url no other origin is called: the agent's
-// headers, which hold its credentials, go there and nowhere else.
+// target returns the URL of the request. With a base_url, every other origin is refused:
+// the agent's headers hold its credentials, and they must reach only that origin.
 func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -121,8 +122,8 @@ func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
 	return u, nil
 }
 
-// relative puts path and query of u below base: "/orders" and "orders" both
-// mean base's path followed by /orders.
+// relative appends the path and the query of u to base. "/orders" and "orders" both mean
+// the path of base followed by /orders.
 func relative(base, u *url.URL) *url.URL {
 	out := base.JoinPath(u.EscapedPath())
 	if u.Path == "" {
@@ -143,8 +144,9 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// redirect returns where a response points to, or nil. Other origins are not
-// followed, for the sake of the headers.
+// redirect returns the URL that a redirect points to; nil if the response is no redirect or
+// leads to another origin. Other origins are not followed, because the agent's headers may
+// hold credentials.
 func redirect(from *url.URL, resp *http.Response) *url.URL {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -195,10 +197,10 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	return h.client.Do(req)
 }
 
-// setOwn sets a header under a name in lower case. net/http repeats a request
-// by itself if it carries Idempotency-Key, spelled so; but every call of the
-// remote service is an attempt that the engine decides on and records, and the
-// service compares names without regard to case.
+// setOwn sets a header whose name is written in lower case. net/http repeats a request on
+// its own if it has the header Idempotency-Key in exactly this spelling. But only the
+// engine may repeat a call, because it records every attempt. Services compare header names
+// without regard to case, so they accept the lower case.
 func setOwn(h http.Header, name, value string) {
 	if name == "" || value == "" {
 		return
@@ -207,7 +209,7 @@ func setOwn(h http.Header, name, value string) {
 	h[strings.ToLower(name)] = []string{value}
 }
 
-// buildError says that no request could be made of the inputs.
+// buildError is the error for inputs of which no request can be made.
 type buildError struct{ err error }
 
 func (e *buildError) Error() string { return e.err.Error() }

@@ -1,4 +1,4 @@
-// Command engine-agent-http is the agent for remote services that speak HTTP.
+// Command engine-agent-http is the agent that calls services over HTTP.
 package main
 
 import "github.com/saga-engine/engine/sdk/plugin"

@@ -11,23 +11,24 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Codes of definite failures that the SDK does not have.
+// Codes of definite failures that this agent adds to those of the SDK.
 const (
 	codeNotFound = "not_found"
 	codeConflict = "conflict"
 )
 
-// doubtful is an error after which the service may or may not have acted.
+// doubtful is an error after which it is not known whether the service has acted.
 type doubtful struct {
 	code  string
-	after time.Duration // the service's wish before a repetition
+	after time.Duration // how long the service asks to wait before a repetition; 0 = not given
 	err   error
 }
 
 func (d *doubtful) Error() string { return d.err.Error() }
 func (d *doubtful) Unwrap() error { return d.err }
 
-// maybeDone is what doubt means for methods that change something.
+// maybeDone turns a doubtful error into an unknown outcome. It is for methods that change
+// something.
 func maybeDone(err error) error {
 	var d *doubtful
 	if errors.As(err, &d) {
@@ -36,36 +37,38 @@ func maybeDone(err error) error {
 	return err
 }
 
-// unknown is the outcome that nobody knows, with the service's wish.
+// unknown returns an unknown outcome with the code and the requested wait of d.
 func (d *doubtful) unknown() error {
 	return sdk.Unknown(&sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}, d.code)
 }
 
-// nothingDone is what doubt means for methods that change nothing: a failure.
+// nothingDone turns a doubtful error into a definite failure. It is for methods that change
+// nothing.
 func nothingDone(err error) error {
 	var d *doubtful
 	if !errors.As(err, &d) {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return d.unknown() // codes that no failure may have
+		return d.unknown() // a failure may not have these two codes
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
 }
 
-// invalid is a definite failure: the request was never sent.
+// invalid returns a definite failure for wrong inputs: no request was sent.
 func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// transportError says what an error without a response means: as long as there
-// was no connection nothing was sent, and so nothing was done.
+// transportError returns the outcome of a request that got no response. Without a
+// connection nothing was sent, so the service did nothing. With a connection the service
+// may have acted.
 func transportError(ctx context.Context, method string, u *url.URL, err error, connected bool) error {
 	var build *buildError
 	if errors.As(err, &build) {
 		return invalid("request: %v", build)
 	}
-	// url.Error repeats the whole URL, which may hold what nobody should read.
+	// The text of url.Error contains the whole URL, which may hold secrets.
 	var withURL *url.Error
 	if errors.As(err, &withURL) {
 		err = withURL.Err
@@ -90,8 +93,8 @@ func transportError(ctx context.Context, method string, u *url.URL, err error, c
 	return &doubtful{code: code, err: err}
 }
 
-// isRequestError recognises requests that net/http refuses to send, for which
-// it has no error type.
+// isRequestError recognises requests that net/http refuses to send. net/http has no error
+// type for them.
 func isRequestError(err error) bool {
 	return strings.Contains(err.Error(), "net/http: invalid header") ||
 		strings.Contains(err.Error(), "http: no Host in request URL")

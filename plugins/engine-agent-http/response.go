@@ -19,9 +19,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// judge turns a response into a result, a definite failure or doubt.
+// judge turns a response into a result, a definite failure or a doubtful error.
 func (h *agent) judge(ctx context.Context, c *sdk.Call, x exchange, r rules, u *url.URL, resp *http.Response) (callOut, error) {
-	defer resp.Body.Close() //nolint:errcheck // nothing follows from it
+	defer resp.Body.Close() //nolint:errcheck // the body has been read
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.conf.MaxResponseBytes)+1))
 	result, code := r.judge(resp.StatusCode)
 	if !result {
@@ -49,7 +49,7 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read fills in the body as the author wants it.
+// read stores the body in the output, in the form that the input asks for.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -82,7 +82,7 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// parseJSON keeps numbers exact.
+// parseJSON parses a JSON document and keeps its numbers exact.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -96,8 +96,9 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// refusal is a response that is no result. code is what the author's errors
-// say; "" = nothing.
+// refusal returns the error for a response whose status is not a result. code is the error
+// code that the input `errors` gives for the status; "" = the input does not list the
+// status.
 func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data []byte, code string) error {
 	status := resp.StatusCode
 	after := retryAfter(resp.Header.Get("Retry-After"), time.Now())
@@ -125,12 +126,12 @@ func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data [
 	return &doubtful{code: sdk.CodeInternal, after: after, err: err}
 }
 
-// maxExcerpt is how many bytes of a refusal's body go into its message.
+// maxExcerpt is the number of bytes of the body that go into the message of a refusal.
 const maxExcerpt = 300
 
-// excerpt is the beginning of a body; "" for what is no text. It is cut so that the
-// engine can recognise secrets in it, and changed in nothing else for the same reason:
-// what shows a message makes it safe for a terminal.
+// excerpt returns the beginning of a body; "" if the body is not text. The SDK cuts the
+// text, so that the engine still recognises secrets in it. Control characters are kept for
+// the same reason: the commands that show the message replace them.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
@@ -143,10 +144,10 @@ func excerpt(c *sdk.Call, data []byte) string {
 	return ": " + short
 }
 
-// maxRetryAfter bounds what a service may ask for.
+// maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads the header in both its forms; 0 = none.
+// retryAfter parses the Retry-After header, as seconds or as a date; 0 = no header.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// rules say what a status means.
+// rules say which outcome an HTTP status has.
 type rules struct {
-	expect []string          // patterns of results
-	errors map[string]string // pattern to code
+	expect []string          // patterns of the statuses that are results, such as "2xx"
+	errors map[string]string // error code for each pattern of a status
 }
 
-// rulesOf says what to expect where the input does not. The schema has checked
-// its patterns and codes.
+// rulesOf makes the rules of the inputs expect and errors. Without expect, a status of 2xx
+// is a result. The input schema has already checked patterns and codes.
 func rulesOf(expect []string, codes map[string]string) rules {
 	if len(expect) == 0 {
 		expect = []string{"2xx"}
@@ -20,8 +20,9 @@ func rulesOf(expect []string, codes map[string]string) rules {
 	return rules{expect: expect, errors: codes}
 }
 
-// judge says whether a status is a result, and else its code, "" where errors
-// does not list it. The most exact pattern decides, and between equals errors.
+// judge reports whether a status is a result. If it is not, judge returns its error code;
+// "" = errors does not list the status. The pattern with the most digits decides. If
+// patterns of both lists are equal in this, errors wins.
 func (r rules) judge(status int) (result bool, code string) {
 	best := -1
 	for _, p := range r.expect {
@@ -40,7 +41,7 @@ func (r rules) judge(status int) (result bool, code string) {
 	return result, code
 }
 
-// exactness is the number of digits that a pattern gives.
+// exactness returns the number of digits in a pattern; an x is not a digit.
 func exactness(pattern string) int {
 	return len(pattern) - strings.Count(strings.ToLower(pattern), "x")
 }

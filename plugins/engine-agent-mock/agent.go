@@ -16,26 +16,26 @@ const version = "0.1.0"
 
 // config is the agent's config {} block.
 type config struct {
-	Ledger string `agent:"ledger,optional" doc:"File that every call is noted in, one JSON object a line. Processes that share it share what they remember."`
+	Ledger string `agent:"ledger,optional" doc:"File in which every call is recorded, one JSON object on each line. Processes with the same file share their memory."`
 	Refuse string `agent:"refuse,optional" doc:"If not empty the agent refuses its configuration with this text."`
 }
 
-// script says what becomes of a call.
+// script says how the agent answers a call.
 type script struct {
 	Latency time.Duration `agent:"latency,optional" default:"0s" doc:"How long the call takes."`
 	Effect  string        `agent:"effect,optional" default:"before" enum:"before|after" doc:"Whether the effect happens before the latency or after it."`
 	Fail    *failure      `agent:"fail,optional" doc:"Answer with a failure."`
-	Hang    bool          `agent:"hang,optional" default:"false" doc:"Never answer, not even when told to stop."`
+	Hang    bool          `agent:"hang,optional" default:"false" doc:"Never answer, even if the call is stopped."`
 	Crash   bool          `agent:"crash,optional" default:"false" doc:"End the process after the latency."`
 	Times   int           `agent:"times,optional" default:"0" doc:"Hang or crash only for the first calls of a key, this many; 0 = always."`
 }
 
-// failure is an answer that is no result.
+// failure describes an answer that is not a result.
 type failure struct {
 	Code       string        `agent:"code,optional" default:"unavailable"`
 	Message    string        `agent:"message,optional"`
 	Permanent  bool          `agent:"permanent,optional" default:"false"`
-	Unknown    bool          `agent:"unknown,optional" default:"false" doc:"Say that the outcome is not known. The effect happens."`
+	Unknown    bool          `agent:"unknown,optional" default:"false" doc:"Answer that the outcome is not known. The effect happens."`
 	RetryAfter time.Duration `agent:"retry_after,optional" default:"0s"`
 	Times      int           `agent:"times,optional" default:"0" doc:"Only for the first calls of a key, this many; 0 = always."`
 }
@@ -43,31 +43,31 @@ type failure struct {
 // callIn is the input of call and call_once.
 type callIn struct {
 	script
-	Value any `agent:"value,optional" doc:"Given back as it is."`
+	Value any `agent:"value,optional" doc:"Returned unchanged."`
 }
 
 // doIn is the input of do and do_once.
 type doIn struct {
 	callIn
-	Undo *script `agent:"undo,optional" doc:"What becomes of the call of undo for this one."`
+	Undo *script `agent:"undo,optional" doc:"How the call of undo for this call is answered."`
 }
 
-// undoIn is the input of undo; by-key undos have optional inputs only.
+// undoIn is the input of undo. All inputs of an undo that works by key must be optional.
 type undoIn struct {
-	Undo *script `agent:"undo,optional" doc:"What becomes of the call."`
+	Undo *script `agent:"undo,optional" doc:"How the call is answered."`
 }
 
-// valueOut is the output of everything that gives a value back.
+// valueOut is the output of all actions that return their input value.
 type valueOut struct {
 	Value any `agent:"value"`
 }
 
-// mock is one process's state.
+// mock is the state of the agent's process.
 type mock struct {
 	ledger *ledger
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and configuration.
 func newAgent() *sdk.Agent {
 	a := sdk.New("mock", version).Doc("Does what its inputs say. For tests, examples and benchmarks.")
 	m := &mock{ledger: newLedger("")}
@@ -159,7 +159,9 @@ func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, erro
 		fmt.Fprintln(os.Stderr, in.Text)
 	}
 	if in.Panic {
-		go panic(in.Text) // the SDK would make an answer of a panic in this goroutine
+		// In a goroutine of its own: the SDK would turn a panic of this goroutine into an
+		// answer.
+		go panic(in.Text)
 		<-ctx.Done()
 	}
 	return sdk.None{}, nil

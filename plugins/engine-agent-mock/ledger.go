@@ -14,16 +14,16 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// An effect is what a call is about to do.
+// An effect is the simulated change that a call makes.
 type effect struct {
 	key    string
-	undoes string // forward key; "" = not an undo
+	undoes string // idempotency key of the call that this effect undoes; "" = the effect is no undo
 	value  any
-	dedupe bool // one effect for each key
+	dedupe bool // apply the effect only once for each key
 }
 
-// An entry is one line of the ledger: that a call arrived, or that it had its
-// effect or found it there already.
+// An entry is one line of the ledger. It records that a call arrived, that its effect was
+// applied, that the effect had been applied before, or that the effect was refused.
 type entry struct {
 	At      time.Time `json:"at"`
 	Kind    string    `json:"kind"` // "arrived", "applied", "repeated" or "refused"
@@ -34,34 +34,35 @@ type entry struct {
 	Step    string    `json:"step"`
 	Attempt int       `json:"attempt"`
 	Fence   int64     `json:"fence"`
-	Applied bool      `json:"applied"` // something changed
+	Applied bool      `json:"applied"` // the effect changed something
 	Value   any       `json:"value,omitempty"`
 }
 
-// account is what is known of one key.
+// account is the state of one key, computed from the entries.
 type account struct {
 	arrivals int
 	applied  bool
-	closed   bool // undone: nothing may be applied any more
+	closed   bool // the key was undone, and later effects are refused
 	value    any
 }
 
-// A ledger remembers effects by key: in memory, and in a file that several
-// processes may share. Everything in the file is read before anything is added
-// to it, under a lock, so that a key has one effect across all of them.
+// A ledger remembers effects by key, in memory and in a file that several processes may
+// share. Under a lock, a process first reads the whole file and then appends to it. So a
+// key has only one effect across all processes.
 type ledger struct {
 	path string
 
 	mu       sync.Mutex // protects following fields
 	accounts map[string]*account
-	read     int64 // bytes of the file that accounts know
+	read     int64 // bytes of the file that are already included in accounts
 }
 
 func newLedger(path string) *ledger {
 	return &ledger{path: path, accounts: map[string]*account{}}
 }
 
-// arrive notes that a call has come in and returns how many of its key have.
+// arrive records the arrival of a call. It returns how many calls of this key have arrived,
+// including this one.
 func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 	err = l.update(func() (entry, error) {
 		n = l.accountLocked(e.key).arrivals + 1
@@ -72,7 +73,8 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
-// apply lets the effect happen, or finds that it has happened.
+// apply applies the effect. If the effect has been applied before and e.dedupe is set,
+// apply returns the value of the first time.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)
@@ -94,7 +96,7 @@ func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	return value, err
 }
 
-// find returns what a key's call has done.
+// find returns the value of the effect of a key, and whether the effect was applied.
 func (l *ledger) find(key string) (value any, done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,14 +105,14 @@ func (l *ledger) find(key string) (value any, done bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		defer f.Close() //nolint:errcheck // only read
+		defer f.Close() //nolint:errcheck // the file was only read
 	}
 	acc := l.accountLocked(key)
 	return acc.value, acc.applied, nil
 }
 
-// update adds what fn decides on to the memory and to the file. What fn says
-// about the call is returned after it has been noted.
+// update adds the entry that fn returns, first to the file and then to the memory. It
+// returns the error of fn after the entry was added.
 func (l *ledger) update(fn func() (entry, error)) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +140,8 @@ func (l *ledger) update(fn func() (entry, error)) (err error) {
 	return verdict
 }
 
-// openLocked locks the file and reads what others have added. Closing it ends
-// the lock.
+// openLocked opens and locks the file, and reads the entries that other processes have
+// added. Closing the file ends the lock.
 func (l *ledger) openLocked() (*os.File, error) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -178,7 +180,7 @@ func (l *ledger) catchUpLocked(f *os.File) error {
 	}
 }
 
-// countLocked adds an entry to the accounts.
+// countLocked adds an entry to the account of its key.
 func (l *ledger) countLocked(e entry) {
 	acc := l.accountLocked(e.Key)
 	switch e.Kind {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile waits until no other process holds the file. Closing it, or the end
-// of the process, gives it free.
+// lockFile waits until no other process has locked the file, and locks it. Closing the
+// file, or the end of the process, ends the lock.
 func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)

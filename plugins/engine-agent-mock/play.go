@@ -8,10 +8,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// crashCode is the exit status of a process that a script crashes.
+// crashCode is the exit status of this process if a script asks for a crash.
 const crashCode = 86
 
-// play does what a script says to an effect.
+// play answers a call as its script says, and applies the effect e.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	arrival, err := m.ledger.arrive(c, e)
 	if err != nil {
@@ -50,7 +50,8 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	return value, nil
 }
 
-// within reports whether the n-th call is among the first times ones; 0 = all.
+// within reports whether the n-th call of a key is among the first `times` calls. 0 means
+// all calls.
 func within(n, times int) bool { return times == 0 || n <= times }
 
 func (f *failure) code() string {
@@ -71,10 +72,11 @@ func (f *failure) failure() error {
 	return &sdk.Failure{Code: f.code(), Message: f.text(), Permanent: f.Permanent, RetryAfter: f.RetryAfter}
 }
 
-// beat is how often a call that takes its time says so.
+// beat is the time between two heartbeats of a call that waits.
 const beat = 100 * time.Millisecond
 
-// wait lets the latency pass; it returns ctx's error if that ends first.
+// wait waits for the latency and sends heartbeats. It returns ctx's error if ctx ends
+// first.
 func wait(ctx context.Context, c *sdk.Call, latency time.Duration) error {
 	if latency <= 0 {
 		return ctx.Err()

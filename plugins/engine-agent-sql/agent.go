@@ -10,17 +10,17 @@ import (
 
 const version = "0.1.0"
 
-// Codes that the agent answers with by itself.
+// Error codes that this agent adds to those of the SDK.
 const (
-	codeConflict    = "conflict"      // a constraint of the database
-	codeTooManyRows = "too_many_rows" // more than max_rows, or too many bytes
-	codeKeyReused   = "key_reused"    // the key was used for something else
+	codeConflict    = "conflict"      // a constraint of the database refused the change
+	codeTooManyRows = "too_many_rows" // more than max_rows rows, or too many bytes
+	codeKeyReused   = "key_reused"    // the key was recorded with another request before
 )
 
 // statement is one statement and its arguments.
 type statement struct {
 	SQL  string
-	Args []any // as the driver takes them
+	Args []any // in the form that the driver takes
 }
 
 // queryIn is the input of query.
@@ -38,25 +38,26 @@ type execIn struct {
 	Errors     map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
 }
 
-// rowsOut is the output of every action.
+// rowsOut is the output of all actions.
 type rowsOut struct {
-	Rows         any   `agent:"rows" doc:"What the last statement returned: a list of objects by column name."`
+	Rows         any   `agent:"rows" doc:"Rows of the last statement: a list of objects by column name."`
 	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
 }
 
-// agent is one process's state: what config {} said.
+// agent is the state of the agent's process, made of the config {} block.
 type agent struct {
 	db      *database
 	effects *dedupe
 }
 
-// newAgent puts the agent together.
+// newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	// exec may be interrupted, because its lookup tells whether the transaction
-	// was committed. exec_plain may not: nothing could tell.
+	// exec may be interrupted, because its lookup finds out whether the transaction was
+	// committed. exec_plain may not be interrupted: it records no key that a lookup could
+	// find.
 	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
 
@@ -106,12 +107,12 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	return s.effects.exec(ctx, c, in.Errors, sts)
 }
 
-// lookup tells what became of a key.
+// lookup reports whether the transaction of a key was committed, and returns its result.
 func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
 	return s.effects.lookup(ctx, c)
 }
 
-// statements checks what is to be executed.
+// statements checks the inputs and returns the statements to execute.
 func (in execIn) statements() ([]statement, error) {
 	if in.Statements == nil {
 		st, err := one(in.SQL, in.Args)
@@ -145,7 +146,7 @@ func (in execIn) statements() ([]statement, error) {
 	return sts, nil
 }
 
-// one checks a single statement.
+// one checks a single statement and its arguments.
 func one(text string, args any) (statement, error) {
 	if err := checkSQL(text); err != nil {
 		return statement{}, err

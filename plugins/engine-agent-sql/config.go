@@ -16,15 +16,15 @@ import (
 // config is the agent's config {} block.
 type config struct {
 	DSN            string `agent:"dsn,sensitive" doc:"postgres://… or key=value words. Without sslmode the server's certificate is verified, except on this machine."`
-	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table, perhaps with its schema, that exec records keys in; made when it is first needed."`
-	MaxRows        int    `agent:"max_rows,optional" default:"1000" doc:"Most rows a statement may return."`
+	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table in which exec records keys, as TABLE or SCHEMA.TABLE; made when it is first needed."`
+	MaxRows        int    `agent:"max_rows,optional" default:"1000" doc:"Largest number of rows that a statement may return."`
 	MaxConnections int    `agent:"max_connections,optional" default:"10"`
 }
 
 var tablePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
 
-// configure checks config {}. It does not connect: a database that is down for
-// a while must not keep the agent from starting.
+// configure checks the config {} block. It does not connect: the agent must start even
+// while the database is down.
 func (s *agent) configure(_ context.Context, c config) error {
 	if !tablePattern.MatchString(c.DedupeTable) {
 		return errors.New("dedupe_table: must be a name such as engine_effects or app.effects")
@@ -35,7 +35,7 @@ func (s *agent) configure(_ context.Context, c config) error {
 	if c.MaxConnections < 1 || c.MaxConnections > 1000 {
 		return errors.New("max_connections: must be between 1 and 1000")
 	}
-	table := "" // quoted
+	table := "" // dedupe table, quoted for SQL
 	for i, part := range strings.Split(c.DedupeTable, ".") {
 		if i > 0 {
 			table += "."
@@ -54,8 +54,8 @@ func (s *agent) configure(_ context.Context, c config) error {
 	return nil
 }
 
-// connection reads the DSN and makes sslmode explicit. Its errors never repeat
-// the DSN, which holds a password.
+// connection parses the DSN and sets sslmode explicitly. The DSN holds a password, so the
+// errors never repeat it.
 func connection(dsn string) (pq.Config, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -86,7 +86,7 @@ func saysSSLMode(dsn string) bool {
 	return sslModeWord.MatchString(dsn)
 }
 
-// isLocal reports whether every host is this machine.
+// isLocal reports whether all hosts of cfg are this machine.
 func isLocal(cfg pq.Config) bool {
 	if cfg.Hostaddr.IsValid() {
 		return cfg.Hostaddr.IsLoopback()

@@ -1,4 +1,4 @@
-// Command engine-agent-sql is the agent for PostgreSQL databases.
+// Command engine-agent-sql is the agent that reads and changes PostgreSQL databases.
 package main
 
 import "github.com/saga-engine/engine/sdk/plugin"

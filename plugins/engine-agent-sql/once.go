@@ -15,17 +15,17 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A dedupe records in a table which idempotency keys had their effect, and with what
-// result.
+// A dedupe uses the dedupe table. The table records which idempotency keys were used, and
+// the result of each.
 type dedupe struct {
 	db    *database
-	table string // quoted
+	table string // name of the table, quoted for SQL
 }
 
-// exec executes statements once for each idempotency key. The key is a row of
-// the dedupe table, inserted by the same transaction: a second call of the key
-// waits for the first one's end at that row and then finds its result there. codes are
-// the workflow's own, by SQLSTATE.
+// exec executes statements once for each idempotency key. The same transaction inserts the
+// key as a row of the dedupe table. So a second call with this key waits at the row until
+// the first one ends, and then finds its result there. codes maps SQLSTATEs to the error
+// codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")
@@ -52,7 +52,7 @@ func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string,
 	return out, err
 }
 
-// errNoTable says that the dedupe table does not exist yet.
+// errNoTable is the failure for a dedupe table that does not exist yet.
 var errNoTable = &sdk.Failure{Code: sdk.CodeUnavailable, Message: "the dedupe table does not exist"}
 
 func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []statement) (rowsOut, error) {
@@ -81,14 +81,14 @@ func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []s
 	return out, nil
 }
 
-// storedResult is what the dedupe table holds of a rowsOut.
+// storedResult is the form in which the dedupe table stores a rowsOut.
 type storedResult struct {
 	Rows     any   `json:"rows"`
 	Affected int64 `json:"rows_affected"`
 }
 
-// recorded returns what the first call of a key returned. request "" = whatever
-// it was.
+// recorded returns the result that is recorded for a key. If request is not empty, the
+// recorded request must be the same.
 func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
 	var was string
 	var result []byte
@@ -108,8 +108,8 @@ func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) 
 	return rowsOut{Rows: stored.Rows, RowsAffected: stored.Affected}, nil
 }
 
-// lookup tells what became of a key. The row it tries to insert makes it wait
-// for a transaction that is still at work on the key.
+// lookup reports whether the transaction of a key was committed, and returns its result. It
+// tries to insert the key, so that it waits while another transaction still uses the key.
 func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done bool, err error) {
 	x, err := e.db.session(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done boo
 		x.failed(err)
 		return rowsOut{}, false, sdk.Unknown(err, sdk.CodeUnavailable)
 	}
-	defer tx.Rollback() //nolint:errcheck // nothing was changed
+	defer tx.Rollback() //nolint:errcheck // the transaction changed nothing
 	defer func() { x.failed(err) }()
 	insert := "INSERT INTO " + e.table + " (key, request) VALUES ($1, '') ON CONFLICT (key) DO NOTHING"
 	res, err := tx.ExecContext(ctx, insert, c.IdempotencyKey)
@@ -142,8 +142,8 @@ func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done boo
 	return out, err == nil, err
 }
 
-// makeTable makes the dedupe table. The lock keeps two who find it missing from
-// failing at each other.
+// makeTable creates the dedupe table. The lock prevents that two calls create the table at
+// the same time and one of them fails.
 func (e *dedupe) makeTable(ctx context.Context) error {
 	x, err := e.db.session(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func (e *dedupe) makeTable(ctx context.Context) error {
 		x.failed(err)
 		return fmt.Errorf("make the dedupe table: %w", err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	defer tx.Rollback() //nolint:errcheck // after a commit the rollback does nothing
 	for _, text := range []string{
 		"SELECT pg_advisory_xact_lock(hashtextextended('engine-agent-sql dedupe table', 0))",
 		"CREATE TABLE IF NOT EXISTS " + e.table + " (key text PRIMARY KEY, request text NOT NULL, result jsonb, at timestamptz NOT NULL DEFAULT now())",
@@ -180,7 +180,7 @@ func noTable(err error) error {
 	return fmt.Errorf("dedupe table: %w", err)
 }
 
-// fingerprint tells one request from another.
+// fingerprint returns a hash of the statements, to compare two requests.
 func fingerprint(sts []statement) (string, error) {
 	data, err := json.Marshal(sts)
 	if err != nil {

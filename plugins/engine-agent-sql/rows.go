@@ -16,12 +16,13 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// maxBytes is how much the rows of a statement may hold, to fit into a reply.
+// maxBytes is the largest size of the rows of a statement, in bytes. Larger results would
+// not fit into a reply.
 const maxBytes = 512 << 10
 
-// run executes statements in order and returns the rows of the last one. Each is
-// prepared: a prepared statement is a single one, so that text cannot bring in a
-// second, such as COMMIT.
+// run executes statements in order and returns the rows of the last one. Each statement is
+// prepared, and PostgreSQL accepts only one statement for that. So a text cannot add a
+// second one, such as COMMIT.
 func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
 	for i, st := range sts {
@@ -46,8 +47,8 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	defer stmt.Close()                        //nolint:errcheck // ends with the transaction anyway
-	defer func() { tx.session.failed(err) }() // before anything is closed in an orderly way
+	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes it in any case
+	defer func() { tx.session.failed(err) }() // must run before the orderly closing of rows and statement
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {
@@ -128,8 +129,9 @@ func weight(v any) int {
 	return 16
 }
 
-// value makes the JSON form of a column: numbers exact, json as it is, bytea in
-// base64, times as RFC 3339 writes them, everything else as the database does.
+// value returns the JSON form of a column's value. Numbers stay exact, json columns stay as
+// they are, bytea becomes base64, and times follow RFC 3339. Other types have the text form
+// of the database.
 func value(typ string, v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string:
@@ -185,8 +187,9 @@ func bytesValue(typ string, b []byte) (any, error) {
 	return string(b), nil
 }
 
-// arguments makes what the driver sends of JSON: numbers as their text, which
-// the database reads as what the parameter is; lists and objects as JSON.
+// arguments converts JSON values into the arguments of the driver. Numbers are sent as
+// text, which the database converts to the type of the parameter. Lists and objects are
+// sent as JSON.
 func arguments(list []any) ([]any, error) {
 	values := make([]any, 0, len(list))
 	for i, v := range list {
@@ -211,8 +214,8 @@ var (
 	returns = regexp.MustCompile(`(?i)\breturning\b`)
 )
 
-// returnsRows guesses how a statement has to be sent to learn what it did: for
-// its rows, or for their number.
+// returnsRows guesses whether a statement returns rows. If not, only the number of changed
+// rows is read.
 func returnsRows(text string) bool {
 	switch firstWord(text) {
 	case "select", "values", "table", "show", "explain", "fetch", "call":
@@ -223,7 +226,7 @@ func returnsRows(text string) bool {
 	return returns.MatchString(text)
 }
 
-// checkSQL refuses what would reach out of the transaction.
+// checkSQL refuses statements that would act outside the transaction, such as COMMIT.
 func checkSQL(text string) error {
 	switch word := firstWord(text); word {
 	case "":
@@ -239,8 +242,8 @@ func checkSQL(text string) error {
 	return nil
 }
 
-// firstWord returns a statement's first word in lower case, comments left out;
-// "(" for a bracket.
+// firstWord returns the first word of a statement in lower case, without comments before
+// it. It returns "(" for a bracket.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;")
@@ -267,7 +270,7 @@ func firstWord(text string) string {
 	}
 }
 
-// afterComment skips a comment; they nest.
+// afterComment returns the text after the comment at its beginning. Comments may be nested.
 func afterComment(text string) string {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {

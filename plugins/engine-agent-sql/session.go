@@ -13,28 +13,29 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// resetTime is the longest time that resetting a session may take. A session that
-// takes longer is closed: the call's answer must not wait for it.
+// resetTime is the longest time for the reset of a session. If the reset takes longer, the
+// connection is closed, because the answer of the call must not wait for it.
 const resetTime = time.Second
 
-// A session is a connection while one call has it. Nothing of the session reaches
-// the next call: settings, temporary tables, advisory locks, prepared statements
-// and LISTEN are discarded.
+// A session is a database connection while one call uses it. At the end of the call its
+// state is discarded: settings, temporary tables, advisory locks, prepared statements and
+// LISTEN. So nothing reaches the next call.
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	stop   func() bool // ends the watch over ctx; false if the socket is closed
+	// Ends the watch over ctx; returns false if the watch has already closed the socket.
+	stop   func() bool
 	broken bool
 }
 
-// A database hands out connections and runs transactions on them.
+// A database gives connections to calls and runs their transactions.
 type database struct {
 	*sql.DB
 	connector *connector
-	maxRows   int // that a statement may return
+	maxRows   int // largest number of rows that a statement may return
 }
 
-// openDatabase does not connect yet.
+// openDatabase makes the pool of connections. It does not connect yet.
 func openDatabase(c *connector, maxConnections, maxRows int) *database {
 	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(maxConnections)
@@ -43,8 +44,8 @@ func openDatabase(c *connector, maxConnections, maxRows int) *database {
 	return &database{DB: db, connector: c, maxRows: maxRows}
 }
 
-// session takes a connection for a call. When ctx ends, the connection is closed,
-// whatever it is doing. The caller must call close.
+// session takes a connection from the pool for a call. When ctx ends, the connection is
+// closed, even during a statement. The caller must call close.
 func (d *database) session(ctx context.Context) (*session, error) {
 	conn, err := d.Conn(ctx)
 	if err != nil {
@@ -71,16 +72,16 @@ func (d *database) session(ctx context.Context) (*session, error) {
 type work struct {
 	*sql.Tx
 	session *session
-	maxRows int // that a statement may return
+	maxRows int // largest number of rows that a statement may return
 }
 
-// failed notes an error of a statement. After any error but the database's own
-// answer nobody knows what the server will send next, so the connection is closed
-// at once: even a ROLLBACK could wait for ever.
+// failed records the error of a statement. After an error answer of the database the
+// connection stays usable. After any other error it is not known what the server sends
+// next, so the connection is closed at once: even a ROLLBACK could wait for ever.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error
-		ours   *sdk.Failure // the agent itself refuses to go on
+		ours   *sdk.Failure // error made by the agent itself
 	)
 	if err == nil || errors.As(err, &answer) || errors.As(err, &ours) {
 		return
@@ -89,26 +90,27 @@ func (x *session) failed(err error) {
 	_ = x.socket.Close()
 }
 
-// close resets the session and gives the connection back, or closes it.
+// close resets the session and returns the connection to the pool. If that is not possible,
+// it closes the connection.
 func (x *session) close(ctx context.Context) {
 	if !x.stop() || !x.reset(ctx) {
 		x.broken = true
 	}
 	if x.broken {
 		_ = x.socket.Close()
-		_ = x.Raw(func(any) error { return driver.ErrBadConn }) // the pool drops it
+		_ = x.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool drop the connection
 	}
-	_ = x.Conn.Close() // its error is that the connection is gone
+	_ = x.Conn.Close() // an error only says that the connection is closed
 }
 
-// reset discards the state of the session. It reports false if that failed.
+// reset discards the state of the session. It returns false if that failed.
 func (x *session) reset(ctx context.Context) bool {
 	if x.broken {
 		return false
 	}
 	limit := resetTime
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2) // leave time for the answer
+		limit = min(limit, time.Until(end)/2) // leave half of the time for the answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

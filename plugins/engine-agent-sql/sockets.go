@@ -10,9 +10,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// connector makes the driver's connections and knows the socket of each. The
-// driver itself waits for the server without a limit when it has lost the thread
-// of the protocol; only the end of the socket ends that.
+// connector makes the driver's connections and knows the socket of each. After a protocol
+// error the driver waits for the server without a limit. Only closing the socket ends this
+// wait.
 type connector struct {
 	config pq.Config
 
@@ -24,7 +24,7 @@ func newConnector(cfg pq.Config) *connector {
 	return &connector{config: cfg, sockets: map[driver.Conn]net.Conn{}}
 }
 
-// Connect makes a connection.
+// Connect opens a connection and records its socket.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	made, err := pq.NewConnectorConfig(c.config)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	d.socket = nil // what is dialled from now on cancels a statement
+	d.socket = nil // later sockets of this dialer only carry requests to cancel a statement
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sockets[conn] = s
@@ -51,29 +51,29 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// Driver returns the driver.
+// Driver is part of driver.Connector.
 func (c *connector) Driver() driver.Driver { return &pq.Driver{} }
 
-// socket returns the socket of a connection; nil if it is closed.
+// socket returns the socket of a connection; nil if the connection is closed.
 func (c *connector) socket(conn driver.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sockets[conn]
 }
 
-// dialer keeps the latest socket that it has dialled.
+// dialer keeps the latest socket that it has opened.
 type dialer struct {
 	mu     sync.Mutex // protects following field
 	socket *socket
 }
 
-// socket is a net.Conn that says when it is closed.
+// socket is a network connection that calls forget when it is closed.
 type socket struct {
 	net.Conn
 	forget func()
 }
 
-// Close closes the socket.
+// Close calls forget and closes the connection.
 func (s *socket) Close() error {
 	if s.forget != nil {
 		s.forget()
@@ -81,7 +81,7 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// DialContext dials.
+// DialContext opens a TCP connection and keeps its socket.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{KeepAlive: time.Minute}).DialContext(ctx, network, address)
 	if err != nil {
@@ -93,12 +93,12 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return d.socket, nil
 }
 
-// Dial dials; the driver uses DialContext.
+// Dial is part of pq.Dialer. The driver uses DialContext.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout dials; the driver uses DialContext.
+// DialTimeout is part of pq.Dialer. The driver uses DialContext.
 func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transact runs fn in one transaction and commits it. Whatever goes wrong before
-// COMMIT is sent is a definite failure: the database undoes it. After that only
-// the database's own refusal is one; everything else is not known.
+// transact runs fn in one transaction and commits it. Any error before COMMIT is sent is a
+// definite failure: the database undoes the changes. After that, only a refusal by the
+// database is a definite failure. With every other error the outcome is unknown.
 func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
 	x, err := d.session(ctx)
 	if err != nil {
@@ -29,7 +29,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	if err := fn(work{tx, x, d.maxRows}); err != nil {
 		x.failed(err)
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) && !x.broken {
-			// The connection is lost, and the transaction with it.
+			// The rollback failed because the connection is lost. The server undoes the
+			// transaction then.
 			err = fmt.Errorf("%w (rollback: %w)", err, rollback)
 		}
 		return definite(ctx, c, codes, err)
@@ -41,10 +42,10 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		// database/sql rolled back when ctx ended, and sent no COMMIT.
+		// database/sql rolled back because ctx ended, and sent no COMMIT.
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: fmt.Errorf("not committed: %w", err)}
 	case errors.As(err, &refused) && (refused.Severity == "FATAL" || refused.Severity == "PANIC"):
-		// The server went away while it committed.
+		// The server stopped during the commit.
 		return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 	case errors.As(err, &refused):
 		return definite(ctx, c, codes, fmt.Errorf("commit: %w", err))
@@ -52,10 +53,11 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 }
 
-// overlong begins the driver's error for an error message that it does not read.
+// overlong is the beginning of the driver's error for an error message that is too long for
+// it.
 const overlong = "pq: server error: "
 
-// maxMessage is how many bytes of the database's own words go into a message.
+// maxMessage is the number of bytes of the database's error message that go into a message.
 const maxMessage = 2000
 
 func shorten(c *sdk.Call, text string) string {
@@ -65,7 +67,7 @@ func shorten(c *sdk.Call, text string) string {
 	return c.Excerpt(text, maxMessage) + "…"
 }
 
-// definite makes a failure of an error after which nothing was committed.
+// definite turns an error into a definite failure. Nothing was committed before the error.
 func definite(ctx context.Context, c *sdk.Call, codes map[string]string, err error) error {
 	var failure *sdk.Failure
 	if errors.As(err, &failure) {
@@ -76,12 +78,14 @@ func definite(ctx context.Context, c *sdk.Call, codes map[string]string, err err
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: fmt.Errorf("%w: %w", context.Cause(ctx), err)}
 	}
 	if !errors.As(err, &pe) {
-		if strings.Contains(err.Error(), "sql: expected ") { // database/sql has no type for it
+		// database/sql has no error type for a wrong number of arguments.
+		if strings.Contains(err.Error(), "sql: expected ") {
 			return invalid("args: %v", err)
 		}
 		if text, ok := strings.CutPrefix(err.Error(), overlong); ok {
-			// The driver gives up on an error message over 30,000 bytes, so its code is
-			// not known. It came from a statement, and the same one would get it again.
+			// The driver rejects error messages over 30,000 bytes, so the SQLSTATE is not
+			// known. A repetition of the statement would cause the same message again. So the
+			// failure has the code invalid, not unavailable.
 			return &sdk.Failure{Code: sdk.CodeInvalid, Message: "the database's error message is longer than the driver reads; it begins: " + shorten(c, text)}
 		}
 		return &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}

@@ -1,7 +1,6 @@
-// Package heap paces the garbage collector of an engine's or an agent's process.
-// Both have few objects that live long and make many that do not: with Go's
-// default the collector would run for every few megabytes of them, for a fifth of
-// the process's CPU.
+// Package heap makes the garbage collector run less often in engines and agents. Both have
+// few objects that live long and make many that do not. With Go's default the collector
+// would run after every few megabytes and take a fifth of the process's CPU time.
 package heap
 
 import (
@@ -13,28 +12,27 @@ import (
 	"runtime/metrics"
 )
 
-// How many bytes of room processes take. Beyond it little is gained: under load an
-// engine then collects once a second, and an agent three times.
+// Bytes that a process may allocate between two collections. More brings little: under
+// load, an engine then collects once a second, and an agent three times.
 const (
 	EngineRoom  = 256 << 20
 	AgentRoom   = 32 << 20
-	CommandRoom = 16 << 20 // of a command that works on no runs
+	CommandRoom = 16 << 20 // for a command that works on no runs
 )
 
-// CommandLimit is how many bytes such a command takes before the collector runs more
-// often than the room asks for.
+// CommandLimit is the size, in bytes, above which such a command collects more often.
 const CommandLimit = 40 << 20
 
-// goDefault is the percentage that nobody has chosen.
+// goDefault is Go's own default for GOGC, in percent.
 const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A
-// collection begins after room bytes were allocated, or as many as the heap holds,
-// whichever is more. For example, with room = 64 MiB and a heap of 10 MiB it begins at
-// 74 MiB; Go's default would begin at 20 MiB.
+// collection begins after room bytes were allocated, or as many bytes as the heap contains,
+// whichever is more. For example, with room = 64 MiB and a heap of 10 MiB it begins at 74
+// MiB; with Go's default it would begin at 20 MiB.
 //
-// Pace returns when ctx ends, and leaves the pace as it is then. It does nothing if GOGC
-// is set, or if the program has set a percentage. A memory limit is still kept.
+// Pace returns when ctx ends, and restores the former setting. It does nothing if GOGC is
+// set, or if the program has set a percentage. A memory limit still applies.
 func Pace(ctx context.Context, room int) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -53,14 +51,13 @@ func Pace(ctx context.Context, room int) {
 	})
 }
 
-// Hold has the collector run as often as it needs to keep the process within so many
-// bytes. If more than that lives, the limit rises: to a quarter above what lives, and
-// half of the given limit more. Pace alone would let a process take twice of what
-// lives, and more on a busy machine. Hold returns when ctx ends and leaves the limit as
-// it was. It does nothing if GOMEMLIMIT in the environment or the program has set a
-// limit before.
+// Hold makes the collector run as often as needed to keep the process below limit bytes. If
+// the live objects need more, Hold raises the limit to a quarter above their size plus half
+// of the given limit. With Pace alone a process could take twice the size of its live
+// objects, and more on a busy machine. Hold returns when ctx ends, and restores the former
+// limit. It does nothing if GOMEMLIMIT is set or the program has set a limit before.
 func Hold(ctx context.Context, limit int64) {
-	before := debug.SetMemoryLimit(-1) // reads it
+	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
 		return
 	}
@@ -75,8 +72,8 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls do after each collection with what then lives, in bytes, until
-// ctx ends.
+// afterEach calls do after each collection, until ctx ends. live is the size of the live
+// objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)
@@ -92,9 +89,9 @@ func afterEach(ctx context.Context, do func(live uint64)) {
 	}
 }
 
-// watch hints after each collection, until ctx ends.
+// watch sends a hint after each collection, until ctx ends.
 func watch(ctx context.Context, ended chan<- struct{}) {
-	type garbage struct{ _ [64]byte } // large enough to be an object of its own
+	type garbage struct{ _ [64]byte } // large enough to be a separate object
 	runtime.AddCleanup(new(garbage), func(struct{}) {
 		select {
 		case ended <- struct{}{}:
@@ -106,12 +103,13 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 	}, struct{}{})
 }
 
-// least is what the heap is taken to hold at least: less would make the
-// percentage absurd.
+// least is the smallest heap size, in bytes, that percent uses. A smaller size would give
+// an extremely large percentage.
 const least = 4 << 20
 
-// percent returns the collector's percentage for a heap that holds so many bytes.
+// percent returns the collector's percentage for a heap with live bytes of live objects.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
-	return int(math.Round(max(goDefault, p)/10)) * 10 // small changes are not worth setting
+	// Rounded, because small changes are not worth a new setting.
+	return int(math.Round(max(goDefault, p)/10)) * 10
 }

@@ -1,7 +1,7 @@
-// Package jsonscan reads JSON from its bytes, without making a tree of it.
+// Package jsonscan reads JSON directly from its bytes, without building a tree.
 //
-// In comes a document, out go its parts. It is for code that reads the common case fast
-// and has a general way for everything else.
+// In: a document. Out: its parts. It is for code that reads the common case fast and has a
+// general way for everything else.
 package jsonscan
 
 import (
@@ -13,17 +13,17 @@ import (
 // deeper documents.
 const MaxDepth = 100
 
-// A Scanner reads JSON from its bytes. It knows only the common case: its methods
-// report false for everything unusual or wrong. Then the caller reads the document in a
-// general way, which also says what is wrong. The zero Scanner with Src set is ready.
+// A Scanner reads JSON from its bytes. It handles only the common case: its methods report
+// false for everything unusual or wrong. Then the caller must read the document in a
+// general way, which also reports errors. A Scanner with Src set is ready to use.
 type Scanner struct {
 	Src []byte
-	Pos int // of the next byte
+	Pos int // position of the next byte
 
 	depth int
 }
 
-// Peek returns the first byte that is not white space; 0 at the end.
+// Peek returns the first byte that is not white space, without reading it; 0 at the end.
 func (s *Scanner) Peek() byte {
 	for ; s.Pos < len(s.Src); s.Pos++ {
 		switch c := s.Src[s.Pos]; c {
@@ -35,8 +35,8 @@ func (s *Scanner) Peek() byte {
 	return 0
 }
 
-// Take reads the byte c after white space. It reports false, and reads nothing, if another
-// byte is next.
+// Take skips white space and reads the byte c. If the next byte is another one, it reads
+// nothing and reports false.
 func (s *Scanner) Take(c byte) bool {
 	if s.Peek() != c || s.Pos >= len(s.Src) {
 		return false
@@ -45,13 +45,13 @@ func (s *Scanner) Take(c byte) bool {
 	return true
 }
 
-// End reports whether nothing but white space is left.
+// End reports whether only white space is left.
 func (s *Scanner) End() bool {
 	s.Peek()
 	return s.Pos == len(s.Src)
 }
 
-// Text reads a string and returns it with its quotes. plain says that it holds no
+// Text reads a string and returns it with its quotes. plain says that the string has no
 // escapes and only ASCII: then the bytes between the quotes are its value.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
@@ -107,7 +107,7 @@ func (s *Scanner) String() (text string, ok bool) {
 	return text, err == nil
 }
 
-// Number reads a number as JSON's grammar has it.
+// Number reads a number in the grammar of JSON.
 func (s *Scanner) Number() (raw []byte, ok bool) {
 	s.Peek()
 	i, src := s.Pos, s.Src
@@ -143,7 +143,7 @@ func (s *Scanner) Number() (raw []byte, ok bool) {
 	return raw, true
 }
 
-// Word reads null, true or false.
+// Word reads w, which is null, true or false.
 func (s *Scanner) Word(w string) bool {
 	if s.Peek(); !bytes.HasPrefix(s.Src[s.Pos:], []byte(w)) {
 		return false
@@ -152,7 +152,7 @@ func (s *Scanner) Word(w string) bool {
 	return true
 }
 
-// List reads a list and calls each before every element, which reads it.
+// List reads a list. It calls each before every element; each must read the element.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -172,8 +172,8 @@ func (s *Scanner) List(each func() bool) bool {
 	return s.Take(']')
 }
 
-// Object reads an object and calls each after every key, which reads the
-// value. A key that is not plain, or that each does not want, ends it.
+// Object reads an object. It calls each after every key; each must read the value. Object
+// reports false if a key is not plain or each returns false.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {
 		return false

@@ -7,21 +7,21 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Buffers are at least minBuffer large, so that the next batch fits too; those
-// that are larger than maxBuffer are not kept.
+// A buffer has at least minBuffer bytes, so that it also fits the next batch. Buffers
+// larger than maxBuffer bytes are not kept.
 const (
 	minBuffer = 16 << 10
 	maxBuffer = 256 << 10
 )
 
-// buffers is the pool that batches are written into. Unlike gRPC's it does not
-// clear what it hands out again, which for a batch of more than 32 KiB would be a
-// whole megabyte: a buffer is written before it is read.
+// buffers is the pool of buffers for batches. Unlike gRPC's pool it does not clear a buffer
+// before it is used again. For a batch of more than 32 KiB gRPC would clear a whole
+// megabyte. Clearing is not needed, because a buffer is written before it is read.
 type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)
 
-// batches serves all sessions.
+// batches is the pool of all sessions.
 var batches buffers
 
 // Get returns a buffer of length n. Its content is undefined.
@@ -38,7 +38,7 @@ func (p *buffers) Get(n int) *[]byte {
 	return &b
 }
 
-// Put takes a buffer that nobody uses any more.
+// Put takes a buffer back that is not used any more.
 func (p *buffers) Put(b *[]byte) {
 	if cap(*b) <= maxBuffer {
 		p.pool.Put(b)

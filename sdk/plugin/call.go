@@ -11,32 +11,32 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call is one call, in a session or on a stream of its own.
+// call is one call, in a session or on its own stream.
 type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // nil for a call on a stream of its own, whose caller waits
+	done    func(sdk.Reply, error) // nil for a call on its own stream, whose caller waits
 	start   time.Time
 	left    time.Duration
 
-	// Of a call on a stream of its own.
-	expired atomic.Bool // complete-by passed while the call was out
+	// Only for a call on its own stream.
+	expired atomic.Bool // complete-by passed before there was a reply
 	expiry  sync.Once
 
-	// Of a call in a session; protected by session.mu.
+	// Only for a call in a session; protected by session.mu.
 	session   *session
 	id        uint64
-	size      int // bytes in a batch
+	size      int // size in a batch, in bytes
 	state     callState
-	timer     *time.Timer // for complete-by, then for the end of listening
-	listening bool        // timer is for the end of listening
-	grace     *time.Timer // since the agent was told to stop; nil = it was not
-	cancelled error       // why it was
+	timer     *time.Timer // fires at complete-by, and then at the end of listening
+	listening bool        // timer fires at the end of listening
+	grace     *time.Timer // runs since the agent was asked to stop; nil = it was not
+	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
-// prepare checks whether the call can be sent. If it cannot, over is true and the reply
-// or the error says why.
+// prepare checks whether the call can be sent. If it cannot, over is true, and the reply or
+// the error says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether the others count
 	p := c.process
 	if err := p.Err(); err != nil {
@@ -60,8 +60,8 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 	return sdk.Reply{}, nil, false
 }
 
-// validText finds text that protobuf cannot carry. Without this check sending would fail
-// in the middle, and the outcome of the call would be unknown.
+// validText finds text that protobuf cannot encode. Without this check sending could fail
+// in the middle of a message, and the outcome of the call would be unknown.
 func validText(r *sdk.Request) error {
 	for _, text := range [...]struct{ name, value string }{
 		{"action", r.Action}, {"idempotency key", r.IdempotencyKey}, {"forward key", r.ForwardKey},
@@ -74,11 +74,11 @@ func validText(r *sdk.Request) error {
 	return nil
 }
 
-// finish reports the result to the caller that started the call. It is called once.
+// finish reports the result to the caller that started the call. It is called only once.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
-// expire reports that complete-by has passed, and returns for how long the session
-// listens for a late reply. It is called once.
+// expire reports to the caller that complete-by has passed. It returns for how long the
+// session waits for a late reply. It is called only once.
 func (c *call) expire() time.Duration {
 	if c.options.OnExpired == nil {
 		return 0
@@ -105,8 +105,8 @@ func (c *call) notSent(err error) error {
 
 func (c *call) silence() error { return c.fail(errSilence) }
 
-// accept returns the reply if it is valid. It returns an unknown outcome instead of an
-// invalid reply (S35).
+// accept returns the reply if it is valid. For an invalid reply it returns an unknown
+// outcome (S35).
 func (c *call) accept(r sdk.Reply) sdk.Reply {
 	lookup := c.req.Purpose == sdk.PurposeLookup
 	switch r.Outcome {
@@ -135,7 +135,7 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
 }
 
-// maxMessage is the most bytes of an error text that are kept.
+// maxMessage is the largest size of an error text that is kept, in bytes.
 const maxMessage = 4 << 10
 
 func badReply(message string) sdk.Reply {

@@ -20,19 +20,19 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// drainTime is how long the output of an ended process is still read; longer
-// only where a process that could not be killed holds the pipe open.
+// drainTime is how long the output of an ended process is still read. It takes longer only
+// if a process that could not be killed keeps the pipe open.
 const drainTime = 500 * time.Millisecond
 
-// child runs an agent for go-plugin. go-plugin's own runner gives the child
-// the host's standard input and no private socket directory, waits for ever if a
-// grandchild keeps a pipe open, and kills the process without its group.
+// child runs an agent for go-plugin. It replaces go-plugin's own runner. That runner gives
+// the child the host's standard input and no private directory for sockets. It waits for
+// ever if a grandchild keeps a pipe open, and it kills the process without its group.
 type child struct {
 	options *OpenOptions
 	lines   *lines
-	dir     string // private to this process, removed by go-plugin
+	dir     string // private to this process; go-plugin removes it
 	command leash.Command
-	copied  string // path of the checked copy; "" = none
+	copied  string // path of the checked copy; "" = there is no copy
 	out     *firstLine
 	outPipe *os.File
 	errPipe *os.File
@@ -41,7 +41,7 @@ type child struct {
 	mu      sync.Mutex     // protects following fields
 	process *leash.Process // nil before the start
 	killed  bool
-	exit    error // once exited is closed
+	exit    error // valid once exited is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -50,8 +50,8 @@ func newChild(o *OpenOptions, l *lines) *child {
 	return &child{options: o, lines: l, exited: make(chan struct{})}
 }
 
-// prepare is go-plugin's RunnerFunc: spec carries the environment that the
-// handshake needs, dir is the private directory for sockets.
+// prepare is go-plugin's RunnerFunc. spec contains the environment for the handshake, and
+// dir is the private directory for sockets.
 func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 	c.dir = dir
 	path := c.options.Path
@@ -63,13 +63,13 @@ func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runn
 		c.copied = path
 	}
 	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir, Limits: c.options.limits()}
-	// Ours come last, so that no variable of the block can replace them.
+	// These variables come last, so that the agent block cannot replace them.
 	c.command.Env = append(append([]string{}, c.options.Env...), spec.Env...)
 	c.command.Env = append(c.command.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))
 	return c, nil
 }
 
-// Start starts the process, and a goroutine that stays with it to its end.
+// Start starts the process, and a goroutine that runs until the process has ended.
 func (c *child) Start(context.Context) error {
 	if err := CloseOnExec(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
-// launchError is the system's refusal to run a binary.
+// launchError says that the system refused to run a binary.
 type launchError struct{ err error }
 
 func (e *launchError) Error() string { return e.err.Error() }
@@ -116,7 +116,7 @@ func (c *child) launch() error {
 	return nil
 }
 
-// stay logs what the process prints and waits for its end.
+// stay logs the output of the process and waits for its end.
 func (c *child) stay() {
 	logged := make(chan struct{})
 	go func() {
@@ -134,17 +134,16 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy once the process has no use for it any more.
-// It is not removed right after the start: the interpreter of a script opens the
-// script by its path, and that happens after the start.
+// forgetCopy removes the checked copy once the process does not need it any more. This is
+// not done right after the start, because the interpreter of a script opens the script by
+// its path later.
 func (c *child) forgetCopy() {
-	if c.copied != "" && goruntime.GOOS != "windows" { // there a running program cannot be removed
-		_ = os.Remove(c.copied) // else go-plugin removes it with the directory
+	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
+		_ = os.Remove(c.copied) // if this fails, go-plugin removes it with the directory
 	}
 }
 
-// kill ends the process with all its descendants at once; it does nothing after
-// the end.
+// kill ends the process with all its descendants at once. It does nothing after the end.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,11 +153,10 @@ func (c *child) kill() {
 	}
 }
 
-// endPatience is how long the end of a process may take to be noticed.
+// endPatience is how long it may take until the end of a process is noticed.
 const endPatience = 200 * time.Millisecond
 
-// hasEnded reports whether a process was started and has ended without having been
-// killed here.
+// hasEnded reports whether a process was started and has ended, unless it was killed here.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
 	none := c.killed || c.process == nil
@@ -176,7 +174,7 @@ func (c *child) hasEnded() bool {
 	}
 }
 
-// err says how the process ended; nil while it runs.
+// err returns how the process ended; nil while it runs.
 func (c *child) err() error {
 	select {
 	case <-c.exited:
@@ -186,8 +184,8 @@ func (c *child) err() error {
 	return c.end()
 }
 
-// killedFor says which limit the process has passed; nil if it has passed none. It may
-// still run, since all that it has started is killed first.
+// killedFor returns which limit the process has exceeded; nil if none. The process may
+// still be running, because its descendants are killed first.
 func (c *child) killedFor() error {
 	c.mu.Lock()
 	process := c.process
@@ -201,7 +199,7 @@ func (c *child) killedFor() error {
 	return nil
 }
 
-// end says how the process has ended.
+// end returns how the process has ended.
 func (c *child) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,10 +209,10 @@ func (c *child) end() error {
 	return fmt.Errorf("%w: %w", ErrExited, c.exit)
 }
 
-// Diagnose has nothing to add: open makes the error.
+// Diagnose returns nothing, because open makes the error.
 func (c *child) Diagnose(context.Context) string { return "" }
 
-// Stdout is what the handshake is read from.
+// Stdout returns the output from which the handshake is read.
 func (c *child) Stdout() io.ReadCloser {
 	return struct {
 		io.Reader
@@ -222,8 +220,8 @@ func (c *child) Stdout() io.ReadCloser {
 	}{c.out, c.outPipe}
 }
 
-// Stderr is empty for go-plugin, which would end the host over a JSON line whose
-// @message is not a string. The process reads it itself.
+// Stderr returns an empty reader to go-plugin, because go-plugin would end the host after a
+// JSON line whose @message is not a string. The child reads standard error itself.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name returns the binary's path.
@@ -247,7 +245,7 @@ func (c *child) pidNumber() int {
 	return c.process.Pid()
 }
 
-// firstLine returns the first line the process printed.
+// firstLine returns the first line that the process printed.
 func (c *child) firstLine() string {
 	if c.out == nil {
 		return ""
@@ -255,7 +253,7 @@ func (c *child) firstLine() string {
 	return c.out.text()
 }
 
-// Wait returns when the process has ended and its output has been read.
+// Wait waits until the process has ended and its output has been read.
 func (c *child) Wait(context.Context) error {
 	<-c.exited
 	c.mu.Lock()

@@ -16,23 +16,23 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are written and read here, field by field, because
-// the messages between would cost more than all the rest of a call. What is on
-// the wire is InvocationBatch and ResultBatch of agent.proto; a test holds both
-// codecs to each other. Everything else goes through the generated code.
+// The batches of a session are encoded and decoded here, field by field. With the generated
+// messages in between, the encoding would cost more than the rest of a call. The bytes are
+// InvocationBatch and ResultBatch of agent.proto; a test compares both codecs. All other
+// messages use the generated code.
 
-// codec is gRPC's codec for protobuf, and knows batches besides.
+// codec is gRPC's codec for protobuf, extended by batches.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// A batch encodes itself; bound is an upper bound of its size.
+// A batch encodes itself. bound returns an upper bound of its size.
 type batch interface {
 	bound() int
 	append(b []byte) []byte
 }
 
-// A parser takes a message apart. It keeps no reference to it.
+// A parser decodes a message. It keeps no reference to the bytes.
 type parser interface{ parse(b []byte) error }
 
 // Marshal encodes a message.
@@ -57,8 +57,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return m.parse(buf.ReadOnlyData())
 }
 
-// frame is more than what a call or an answer adds to its texts and payloads:
-// tags, lengths and numbers.
+// frame is an upper bound, in bytes, of what a call or an answer needs in addition to its
+// texts and payloads: tags, lengths and numbers.
 const frame = 160
 
 func appendString[T ~string | ~[]byte](b []byte, n protowire.Number, s T) []byte {
@@ -78,8 +78,8 @@ func appendNumber(b []byte, n protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(b, uint64(v))
 }
 
-// openField begins a message in a message whose length is not known yet, and
-// shutField writes the length once it is.
+// openField begins a nested message whose length is not known yet. shutField writes the
+// length afterwards.
 func openField(b []byte, n protowire.Number) (out []byte, at int) {
 	b = protowire.AppendTag(b, n, protowire.BytesType)
 	return append(b, 0), len(b) + 1
@@ -98,7 +98,7 @@ func shutField(b []byte, at int) []byte {
 	return b
 }
 
-// invocations is what the engine sends: an InvocationBatch.
+// invocations is the message that the engine sends: an InvocationBatch.
 type invocations struct {
 	cancels []uint64
 	calls   []*call
@@ -130,7 +130,7 @@ func (m *invocations) append(b []byte) []byte {
 	return b
 }
 
-// callBound is an upper bound of a call's size in a batch.
+// callBound returns an upper bound of a call's size in a batch.
 func callBound(r *sdk.Request) int {
 	n := frame + len(r.Action) + len(r.Input) + len(r.IdempotencyKey) + len(r.ForwardKey) + len(r.Run) +
 		len(r.Workflow) + len(r.Step)
@@ -166,18 +166,18 @@ func appendCheckpoint(b []byte, n protowire.Number, c *sdk.Checkpoint) []byte {
 	return shutField(b, at)
 }
 
-// A field is one field of a message, in the two forms that the protocol has
-// besides the double of a heartbeat.
+// A field is one field of a message. The protocol has only these forms, and the double of a
+// heartbeat.
 type field struct {
 	number protowire.Number
-	value  uint64 // of a number, or the bits of a double
-	data   []byte // of everything else
+	value  uint64 // value of a number, or the bits of a double
+	data   []byte // data of any other field
 }
 
 var errGarbage = errors.New("plugin: a message that makes no sense")
 
-// fields calls take for every field of a message. Forms that the protocol does
-// not have are left out.
+// fields calls take for every field of a message. It skips forms that the protocol does not
+// use.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)
@@ -208,7 +208,7 @@ func fields(b []byte, take func(f field) error) error {
 	return nil
 }
 
-// received is what the agent hears: an InvocationBatch.
+// received is the message that the agent receives: an InvocationBatch.
 type received struct {
 	list  []invocation
 	names names
@@ -245,10 +245,10 @@ func (m *received) parse(b []byte) error {
 	})
 }
 
-// names keeps texts that come again and again, so that each is made once.
+// names holds texts that occur often, so that each is allocated once.
 type names map[string]string
 
-// maxNames bounds it: the names of steps may have keys in them.
+// maxNames limits it, because names of steps may contain keys.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {
@@ -263,7 +263,7 @@ func (m names) get(b []byte) string {
 	return s
 }
 
-// request reads a Call. A purpose that is not known stays zero, which is none.
+// request reads a Call. An unknown purpose stays zero, which is invalid.
 func (m names) request(b []byte, r *sdk.Request) error {
 	r.CompleteBy = time.Unix(0, 0)
 	return fields(b, func(f field) error {
@@ -314,16 +314,16 @@ func parseCheckpoint(b []byte, c *sdk.Checkpoint) error {
 	})
 }
 
-// outgoing is what an agent says of a call: an event or the reply.
+// outgoing is a message of an agent about a call: an event or the reply.
 type outgoing struct {
 	id    uint64
-	event sdk.Event // nil = the reply
+	event sdk.Event // nil = it is the reply
 	reply sdk.Reply
 	size  int // upper bound of its size in a batch
 	time  *allowance
 }
 
-// results is what the agent sends: a ResultBatch.
+// results is the message that the agent sends: a ResultBatch.
 type results struct {
 	list []outgoing
 	size int
@@ -356,7 +356,7 @@ func (m *results) append(b []byte) []byte {
 	return b
 }
 
-// bound sets the upper bound of what it takes in a batch.
+// bound sets the upper bound of its size in a batch.
 func (o *outgoing) bound() {
 	o.size = frame + len(o.reply.Output) + len(o.reply.Code) + len(o.reply.Message)
 	switch ev := o.event.(type) {
@@ -378,7 +378,7 @@ func appendReply(b []byte, r *sdk.Reply) []byte {
 	return appendNumber(b, 6, int64(r.RetryAfter))
 }
 
-// answers is what the engine hears: a ResultBatch.
+// answers is the message that the engine receives: a ResultBatch.
 type answers struct {
 	list   []answer
 	window int
@@ -387,8 +387,8 @@ type answers struct {
 // An answer is a message of an agent about a call.
 type answer struct {
 	id    uint64
-	event sdk.Event // nil = none that is known
-	final bool      // reply is the call's
+	event sdk.Event // nil = no known event
+	final bool      // reply is the reply of the call
 	reply sdk.Reply
 }
 

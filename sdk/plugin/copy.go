@@ -13,10 +13,10 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 )
 
-// checkedCopy copies a binary to dir, which must be private, compares the copy
-// with its SHA-256 and returns the copy's path. The copy is run and not the
-// original, because the original may change between the check and the start. sum
-// empty = the copy may be any file.
+// checkedCopy copies a binary to dir, which must be private, checks the SHA-256 of the
+// copy, and returns the path of the copy. The copy is run instead of the original, because
+// the original may change between the check and the start. If sum is empty, the copy is not
+// checked.
 func checkedCopy(dir, original string, sum []byte) (string, error) {
 	in, err := os.Open(original)
 	if err != nil {
@@ -41,7 +41,7 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 	return path, nil
 }
 
-// openChecked opens a binary and compares what it has opened with its SHA-256.
+// openChecked opens a binary and checks the SHA-256 of the open file.
 func openChecked(path string, sum []byte) (*os.File, error) {
 	file, err := os.Open(path)
 	if err != nil || len(sum) == 0 {
@@ -59,8 +59,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 
 // copyTo writes a new executable file.
 func copyTo(path string, in io.Reader) error {
-	// A process forked meanwhile would hold the copy open for writing, and a file
-	// open for writing cannot be run.
+	// Otherwise a process that is forked meanwhile would have the copy open for writing,
+	// and such a file cannot be run.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
@@ -71,7 +71,7 @@ func copyTo(path string, in io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// changedError says that a binary is not the one that was wanted.
+// changedError returns the error if a binary does not have the expected checksum.
 func changedError(path string) *StartError {
 	return &StartError{
 		Path: path, Reason: ReasonChecksum, Err: errors.New("the file has changed: its SHA-256 is not the expected one"),

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// Limits on what describe may take.
+// Limits for describe: the time, and the size of the output in bytes.
 const (
 	describeTimeout = 10 * time.Second
 	describeLimit   = 4 << 20
@@ -25,16 +25,15 @@ const (
 
 // DescribeOptions says which binary to ask. Path is required.
 type DescribeOptions struct {
-	Path     string // of the binary; absolute, or relative to the working directory
-	Checksum []byte // SHA-256 the binary must have; nil = not checked
-	TempDir  string // where the private directory is made; "" = os.TempDir
+	Path     string // path of the binary; absolute, or relative to the working directory
+	Checksum []byte // SHA-256 that the binary must have; nil = not checked
+	TempDir  string // directory for the private directory; "" = os.TempDir
 }
 
-// Describe runs the binary's describe mode, in an empty environment, for at most
-// ten seconds, and returns what it prints. As Open does, it runs a private copy
-// that has the checksum. Whether the protocol versions fit is another question:
-// see Description.Compatible. The error is a *StartError where the binary is to
-// blame.
+// Describe runs the binary with the argument describe, in an empty environment, for at most
+// ten seconds. It returns the description that the binary prints. Like Open, it runs a
+// private copy that has the checksum. It does not check the protocol versions: see
+// Description.Compatible. The error is a *StartError if the binary is the cause.
 func Describe(ctx context.Context, o DescribeOptions) (d Description, err error) {
 	path, err := executable(o.Path)
 	if err != nil {
@@ -77,10 +76,10 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand says how to run what was checked: a private copy or, where none can
-// be made, the open file itself. (A user who may write to that very file can still
-// change it in between; a file that takes its place is not run.) done must be called
-// in the end.
+// checkedCommand returns a command that runs the checked file. This is a private copy or,
+// if no copy can be made, the open file itself. (A user who may write to that file can
+// still change it in between. A file that replaces it is not run.) The caller must call
+// done at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -91,7 +90,8 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// A command that only reads works where nothing can be written.
+		// The command only reads, so it should work on a system where no file can be
+		// written.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil
@@ -108,8 +108,7 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 	return leash.Command{}, nil, err
 }
 
-// runDescribe runs a process to its end, or until ctx ends, and collects what it
-// prints.
+// runDescribe runs a process until it ends or ctx ends, and collects its output.
 func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) error {
 	if err := CloseOnExec(); err != nil {
 		return err
@@ -133,7 +132,8 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	read.Go(func() { _, _ = io.Copy(out, outR) }) // the end of a pipe, or of patience
+	// Ends with the pipe, or when the process has taken too long.
+	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)
 	err = process.Wait()
@@ -164,8 +164,8 @@ func parseDescription(path string, data []byte) (Description, error) {
 	return d, nil
 }
 
-// Compatible returns nil if this engine can talk to the agent at path, and
-// otherwise a *StartError that names both sides' versions and which to update.
+// Compatible returns nil if this engine can talk to the agent at path. Otherwise it returns
+// a *StartError with the versions of both sides, which says which side to update.
 func (d Description) Compatible(path string) error {
 	hint, err := mismatch(d.ProtocolVersions)
 	if err == nil {
@@ -174,15 +174,15 @@ func (d Description) Compatible(path string) error {
 	return &StartError{Path: path, Reason: ReasonProtocol, Hint: hint, Err: err}
 }
 
-// limitedBuffer keeps what is written up to a limit.
+// limitedBuffer keeps the written bytes up to a limit.
 type limitedBuffer struct {
 	buf      bytes.Buffer
 	limit    int
-	full     func() // called once when the limit is passed; may be nil
+	full     func() // called once when the limit is exceeded; may be nil
 	overflow bool
 }
 
-// Write never fails, so that the writer is not killed by a broken pipe.
+// Write never fails, so that the process which writes is not killed by a broken pipe.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	room := b.limit - b.buf.Len()
 	b.buf.Write(p[:min(len(p), room)])

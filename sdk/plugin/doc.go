@@ -1,41 +1,39 @@
-// Package plugin is the process protocol between the engine and its agents,
-// both halves of it.
+// Package plugin is the protocol between the engine and its agent processes. It contains both
+// sides of the protocol.
 //
-// An author calls Serve at the end of main. The binary is named
-// engine-agent-NAME and is never started by hand, except as
+// An author calls Serve at the end of main. The binary is named engine-agent-NAME. People
+// never start it by hand, except as
 //
 //	engine-agent-NAME describe
 //
-// which prints its schema as JSON. A host reads that with the function
-// Describe, starts the process with Open, and talks to it through Process.
+// which prints its schema as JSON. A host reads that with the function Describe, starts the
+// process with Open, and calls its actions through Process.
 //
 // # What a host can rely on
 //
-//   - The process sees only the environment it is given, an empty standard
-//     input, and no descriptor of the host's.
-//   - The two sides authenticate each other with certificates made for this one
-//     start, over a socket in a directory that only this user can enter.
-//   - Where a checksum is given, a private copy is checked and the copy is run,
-//     so nobody can swap the file between the check and the start.
-//   - No message is larger than the payload limit and 64 KiB.
-//   - The process leads its own process group and ends with all its
-//     descendants: when it ends itself, when it is killed, and within two seconds
-//     after the host has died, by whatever means. On Linux that includes those
-//     that ignore SIGTERM or have left the group; elsewhere only the group ends,
-//     and after the death of the host only what notices it.
-//   - On Linux a keeper process stands between the host and each agent: the host's
-//     own program, started again, which takes over before main begins.
-//   - Standard output and standard error become log lines, limited in length
-//     and in rate.
+//   - The process gets only the environment it is given, an empty standard input, and none of
+//     the host's open files.
+//   - The two sides authenticate each other with certificates that are made for this start
+//     only. They use a socket in a directory that only this user can enter.
+//   - If a checksum is given, a private copy is checked and the copy is run. So no other user
+//     can replace the file between the check and the start.
+//   - No message is larger than the payload limit plus 64 KiB.
+//   - The process leads its own process group. It ends with all its descendants: when it ends
+//     itself, when it is killed, and within two seconds after the host has died in any way.
+//     On Linux this includes descendants that ignore SIGTERM or have left the group. On other
+//     systems only the group ends. There, after the death of the host, a process ends only if
+//     it notices that death.
+//   - On Linux there is a keeper process between the host and each agent. It is the host's own
+//     program, started again; the keeper takes over before main begins.
+//   - Standard output and standard error become log lines, with a limited length and rate.
 //
 // # What a reply means
 //
-// Process.Invoke returns a Reply for whatever the agent said, and an unknown
-// outcome with sdk.CodeAgentLost where the process was lost while the call was
-// out. It returns an error and no reply when the context ended or complete-by
-// passed: then nothing is known and nothing may be concluded. An error that is
-// ErrNotSent says that the agent never saw the call.
+// Process.Invoke returns a Reply for every answer of the agent. If the process was lost during
+// the call, it returns an unknown outcome with sdk.CodeAgentLost. If the context ended or
+// complete-by passed, it returns an error and no reply: then the outcome is not known. If the
+// error is ErrNotSent, the agent has never received the call.
 //
-// go-plugin is a detail of this package: none of its types and none of its
-// global state can be reached through it.
+// This package uses go-plugin internally. It exports none of go-plugin's types or global
+// state.
 package plugin

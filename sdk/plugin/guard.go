@@ -10,12 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// realStdout is where the handshake goes, and the description. From here on
-// os.Stdout is standard error in a process that is an agent, so that whatever
-// the author's packages print while they start becomes a log line instead of a
-// broken handshake. It must happen before any other package of the agent runs,
-// hence a variable and not a call in Serve. A host that imports this package is
-// left alone.
+// realStdout is the standard output for the handshake and the description. In an agent
+// process, os.Stdout is replaced by standard error. So the output of the author's packages
+// during their initialization becomes log lines and does not break the handshake. This must
+// happen before any other package of the agent runs, so it is a package variable and not a
+// call in Serve. In a host nothing is replaced.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {
@@ -27,9 +26,9 @@ func guardStdout() *os.File {
 	return stdout
 }
 
-// openHandshake gives go-plugin an os.Stdout to write its handshake to. Only the
-// handshake line reaches out; whatever others print at that moment goes to log.
-// sent tells whether the handshake was written.
+// openHandshake gives go-plugin an os.Stdout for its handshake. Only the handshake line is
+// passed to out; other output at that moment goes to log. sent reports whether the
+// handshake was written.
 func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -37,7 +36,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// Ends with the process: other code may have kept the old os.Stdout.
+	// This goroutine ends with the process, because other code may have kept the old
+	// os.Stdout.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')
@@ -53,7 +53,7 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	return sent, nil
 }
 
-// isHandshake recognises go-plugin's line: core version, protocol version,
+// isHandshake recognizes go-plugin's line. It contains the core version, protocol version,
 // network, address, "grpc" and so on.
 func isHandshake(line []byte) bool {
 	parts := bytes.Split(bytes.TrimSpace(line), []byte("|"))

@@ -2,5 +2,6 @@
 
 package plugin
 
-// CloseOnExec does nothing: a process inherits only what it is given.
+// CloseOnExec does nothing: on this system a process inherits only the files that it is
+// given.
 func CloseOnExec() error { return nil }

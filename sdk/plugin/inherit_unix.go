@@ -10,15 +10,14 @@ import (
 	"syscall"
 )
 
-// CloseOnExec marks every open file of this process above standard error, so
-// that a process it starts gets none of them. Go marks what it opens by itself;
-// this is for what was open before, such as a script of the shell that started
-// the process, or a lock. Open and Describe call it before each start; an agent
-// that starts programs calls it too. What exec.Cmd passes in ExtraFiles is passed
-// all the same.
+// CloseOnExec marks every open file of this process above standard error, so that processes
+// it starts do not inherit them. Go marks the files that it opens itself. CloseOnExec is
+// for files that were open before, such as a script of the shell that started the process,
+// or a lock. Open and Describe call it before each start. An agent that starts programs
+// should call it too. Files in exec.Cmd.ExtraFiles are still inherited.
 //
-// The error is that the open files could not be listed. Systems whose /dev/fd
-// lists the standard ones only keep the others unmarked.
+// It returns an error if the open files cannot be listed. On a system whose /dev/fd lists
+// only the standard files, other files stay unmarked.
 func CloseOnExec() error {
 	dir := "/dev/fd"
 	if runtime.GOOS == "linux" {
@@ -29,8 +28,8 @@ func CloseOnExec() error {
 		return fmt.Errorf("plugin: list open files: %w", err)
 	}
 	for _, f := range files {
-		// One that is closed meanwhile needs no mark; one that took its number is
-		// Go's and has it.
+		// A file that is closed meanwhile needs no mark. A file that Go opens with the same
+		// number has the mark already.
 		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
 		}

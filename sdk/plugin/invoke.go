@@ -9,39 +9,38 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Invoke sends one call and waits for its end. onEvent, if not nil, receives the
-// agent's heartbeats and checkpoints, in order, before Invoke returns.
-// Request.Remaining is set here.
+// Invoke sends one call and waits for its end. onEvent, if not nil, receives the agent's
+// heartbeats and checkpoints, in order, before Invoke returns. Invoke sets
+// Request.Remaining.
 //
-// The reply is the agent's own, checked against its schema, or an unknown
-// outcome: sdk.CodeAgentLost if the process or the connection was lost,
-// sdk.CodeBadReply if the reply was too large or made no sense (S35). An input
-// over the payload limit is a definite sdk.CodeInvalid.
+// The reply is the agent's, checked against its schema, or an unknown outcome:
+// sdk.CodeAgentLost if the process or the connection was lost, sdk.CodeBadReply if the
+// reply was too large or invalid (S35). An input larger than the payload limit gives a
+// definite sdk.CodeInvalid.
 //
-// The error is ctx's, or context.DeadlineExceeded when complete-by passes first
-// (S28): then there is no reply. When ctx is cancelled the agent is told, and may
-// still answer for OpenOptions.CancelGrace. An error that is ErrNotSent says that
-// the agent never saw the call.
+// The error is ctx's error, or context.DeadlineExceeded if complete-by passes first (S28).
+// Then there is no reply. When ctx is cancelled, the agent is asked to stop, and it may
+// still answer for OpenOptions.CancelGrace. If the error is ErrNotSent, the agent has never
+// received the call.
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions says who hears what of a call besides its reply. Zero fields hear
-// nothing.
+// CallOptions holds functions that receive what happens to a call besides its reply. nil
+// functions are not called.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
-	// OnExpired is called once when complete-by passes without a reply, by
-	// another goroutine perhaps. It returns for how long the call is listened to
-	// all the same; 0 = no longer.
+	// OnExpired is called once when complete-by passes without a reply, perhaps by another
+	// goroutine. It returns for how long a late reply is waited for; 0 = not at all.
 	OnExpired func() time.Duration
-	// OnLate receives what the agent answers in that time, checked like any
-	// reply: evidence against an agent that does not keep silent (S28).
+	// OnLate receives a reply that arrives in that time. It is checked like any reply. It
+	// is evidence against an agent that answers after complete-by (S28).
 	OnLate func(sdk.Reply)
 }
 
-// Call is Invoke with options. While an expired call is listened to, Call has
-// not returned; its error is context.DeadlineExceeded in any case.
+// Call is Invoke with options. Call does not return while it waits for a late reply. Its
+// error is then context.DeadlineExceeded in any case.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -66,13 +65,12 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start is Call without a goroutine that waits: done is called once with what
-// Call would have returned, the functions of o are called before that. It may be
-// called before Start returns. None of them may block, because the answers to
-// other calls wait behind them, and none may call Close.
+// Start is Call without a waiting goroutine. done is called once with the results of Call,
+// after the functions of o, and perhaps before Start returns. None of these functions may
+// block, because the answers to other calls wait behind them. None may call Close.
 //
-// An event may still be on its way to OnEvent while done is called, where it is
-// the time or a cancel that ends the call.
+// If the time or a cancel ends the call, an event may still be passed to OnEvent while done
+// is called.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}
@@ -93,15 +91,15 @@ func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, don
 	return g
 }
 
-// Ongoing is a call that Start made.
+// Ongoing is a call that Start has started.
 type Ongoing struct {
 	call *call
-	end  context.CancelFunc // of a call that goes alone; nil = it is part of a session
+	end  context.CancelFunc // for a call on its own stream; nil = the call is part of a session
 }
 
-// Cancel tells the agent that the answer is not wanted any more. The call goes
-// on for OpenOptions.CancelGrace, or until it is answered; without an answer its
-// error is context.Canceled. It does nothing once the call is over.
+// Cancel notifies the agent that the answer is not needed any more. The call continues for
+// OpenOptions.CancelGrace or until it is answered. Without an answer its error is
+// context.Canceled. Cancel does nothing once the call is over.
 func (g *Ongoing) Cancel() {
 	if g.end != nil {
 		g.end()
@@ -110,14 +108,14 @@ func (g *Ongoing) Cancel() {
 	g.call.cancel(context.Canceled)
 }
 
-// maxEvents is how many events wait for a caller that is slow to take them: a
-// call's events must not hold up the answers to others. The oldest are dropped.
+// maxEvents is how many events may wait for a slow caller. The events of a call must not
+// delay the answers to others, so the oldest events are dropped.
 const maxEvents = 256
 
-// A waiter brings what happens to a call of a session to the goroutine of the
-// one who made it.
+// A waiter passes the events and the result of a call in a session to the goroutine of its
+// caller.
 type waiter struct {
-	wake    chan struct{} // with room for one: a message or an event waits
+	wake    chan struct{} // a channel of capacity 1: it holds a value if a result or an event waits
 	onEvent func(sdk.Event)
 
 	mu     sync.Mutex // protects following fields
@@ -151,7 +149,7 @@ func (w *waiter) ring() {
 	}
 }
 
-// wait returns the call's end, after its events.
+// wait returns the result of the call, after its events.
 func (w *waiter) wait() (sdk.Reply, error) {
 	for {
 		<-w.wake

@@ -9,31 +9,30 @@ import (
 	"time"
 )
 
-// How long an agent that has to end waits for what. Together they stay below the
-// two seconds within which an agent is gone after its engine.
+// Longest waits when an agent ends. Together they are shorter than the two seconds within
+// which an agent must end after its engine.
 const (
-	endGrace    = time.Second            // for actions whose context has ended
-	closeNotice = 200 * time.Millisecond // for an orderly close to explain a broken stream
-	engineWait  = 30 * time.Second       // for the engine to connect after the handshake
+	endGrace    = time.Second            // wait for actions whose context has ended
+	closeNotice = 200 * time.Millisecond // wait for an orderly close that explains a broken stream
+	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
-// life is the lifetime of an agent process: it ends when the engine closes it
-// or when the engine is gone, and gives running actions a moment to stop what
-// they started elsewhere.
+// life is the lifetime of an agent process. It ends when the engine closes it or when the
+// engine is gone. Running actions get a moment to stop their work.
 type life struct {
 	socketDir string
 	connected atomic.Bool
 	served    chan struct{} // closed when the server has stopped in an orderly way
 	once      sync.Once
-	exit      func(reason string) // ends the process, at once
+	exit      func(reason string) // ends the process at once
 
 	mu      sync.Mutex // protects following fields
 	ending  bool
 	running map[*running]struct{}
-	idle    chan struct{} // closed when the process is ending and nothing runs
+	idle    chan struct{} // closed when the process is ending and no function runs
 }
 
-// running is one action's function at work.
+// running is one running call of an action's function.
 type running struct{ cancel context.CancelFunc }
 
 func newLife(socketDir string) *life {
@@ -47,8 +46,8 @@ func newLife(socketDir string) *life {
 	return l
 }
 
-// begin and the function it returns frame the run of an action's function;
-// cancel is called when the process ends in between.
+// begin is called before an action's function runs, and the returned end afterwards. If the
+// process ends in between, cancel is called.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)
@@ -91,7 +90,7 @@ func (l *life) expectEngine() {
 	})
 }
 
-// close is the orderly end: the engine asked for it.
+// close ends the process in order, because the engine asked for it.
 func (l *life) close() {
 	l.once.Do(func() {
 		close(l.served)
@@ -99,8 +98,7 @@ func (l *life) close() {
 	})
 }
 
-// lost is the other end: the engine is gone, so the process and all its
-// children go too.
+// lost ends the process and all its children, because the engine is gone.
 func (l *life) lost(reason string) {
 	timer := time.NewTimer(closeNotice)
 	defer timer.Stop()
@@ -115,7 +113,8 @@ func (l *life) lost(reason string) {
 	})
 }
 
-// drain ends the context of every action and waits for them, not for long.
+// drain ends the context of every action and waits for a short time until they have
+// returned.
 func (l *life) drain() {
 	l.mu.Lock()
 	l.ending = true
@@ -138,8 +137,8 @@ func (l *life) exitProcess(string) {
 	os.Exit(1)
 }
 
-// removeSockets tidies up what the engine would have removed. Remove leaves a
-// directory that holds anything else alone.
+// removeSockets removes the sockets that the engine would have removed. If the directory
+// contains other files, it stays.
 func (l *life) removeSockets() {
 	if l.socketDir == "" {
 		return

@@ -15,22 +15,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Limits on what an agent may log: a line is cut, lines beyond the rate are
-// dropped and counted.
+// Limits for the log of an agent. A longer line is cut. Lines above the rate are dropped
+// and counted.
 const (
 	maxLine   = 64 << 10
-	lineRate  = 200  // a second
-	lineBurst = 1000 // at once
-	maxTail   = 20   // lines kept for an error message
+	lineRate  = 200  // lines per second
+	lineBurst = 1000 // lines at once
+	maxTail   = 20   // number of lines that are kept for an error message
 
-	maxTailLine = 500 // bytes of each
+	maxTailLine = 500 // largest size of each of them, in bytes
 )
 
-// cutMark is put where a text was cut. Code that takes secrets out of texts looks for
-// the beginning of one before it.
+// cutMark is added where a text was cut. Code that removes secrets also removes the
+// beginning of a secret in front of it.
 const cutMark = "…"
 
-// shortened returns text with at most so many bytes and, if it was cut, the mark.
+// shortened returns at most the given number of bytes of text, and adds the mark if text
+// was cut.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -38,8 +39,8 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "�") + cutMark
 }
 
-// lines turns an agent's output into log records. It parses JSON lines as slog
-// and hclog write them; any other line becomes a record of its own.
+// lines turns an agent's output into log records. It parses JSON lines of slog and hclog.
+// Every other line becomes a record of its own.
 type lines struct {
 	logger *slog.Logger
 	now    func() time.Time
@@ -48,7 +49,7 @@ type lines struct {
 	tokens  float64
 	last    time.Time
 	dropped int
-	tail    []string // the latest lines, for errors
+	tail    []string // the latest lines, for error messages
 	panicks bool     // a Go panic is being printed
 }
 
@@ -56,7 +57,7 @@ func newLines(logger *slog.Logger, now func() time.Time) *lines {
 	return &lines{logger: logger, now: now, tokens: lineBurst, last: now()}
 }
 
-// read logs every line of r until it ends. Its errors are r's own end.
+// read logs every line of r until r ends. It ignores the error of r.
 func (l *lines) read(r io.Reader, stream string) {
 	br := bufio.NewReaderSize(r, maxLine)
 	for continued := false; ; {
@@ -72,8 +73,8 @@ func (l *lines) read(r io.Reader, stream string) {
 	}
 }
 
-// writer returns a Writer that logs whole lines; go-plugin writes what the
-// agent prints after the handshake to it, in pieces.
+// writer returns a Writer that logs whole lines. go-plugin writes the output of the agent
+// after the handshake to it, in pieces.
 func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
 
 type lineWriter struct {
@@ -119,15 +120,15 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no request
 }
 
-// admit takes a token for a line, and remembers the line for error messages.
+// admit reports whether a line may be logged, and keeps the line for error messages.
 func (l *lines) admit(line []byte) bool {
 	ok, dropped := l.take(line)
 	l.report(dropped)
 	return ok
 }
 
-// take does the work of admit. It also returns how many lines were dropped since the last
-// report of dropped lines.
+// take does the work of admit. It also returns the number of lines that were dropped since
+// the last report.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,8 +148,8 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// report logs how many lines were dropped. The lock is not held: a logger may take
-// its time, and who asks for the latest lines must not wait for it.
+// report logs how many lines were dropped. The lock is not held, because a logger may be
+// slow, and recent must not wait for it.
 func (l *lines) report(dropped int) {
 	if dropped > 0 {
 		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)
@@ -163,8 +164,8 @@ func (l *lines) flush() {
 	l.report(dropped)
 }
 
-// plainLevel is the level of a line that does not say its own: a Go panic and
-// everything after it is an error.
+// plainLevel returns the level of a line that has no level of its own. A Go panic and all
+// lines after it are errors.
 func (l *lines) plainLevel(line []byte) slog.Level {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,8 +185,8 @@ func (l *lines) recent() string {
 	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
 }
 
-// parseLine reads a JSON log line. message is "" if it is not one; everything in
-// it comes from a foreign process, so nothing is assumed about its types.
+// parseLine reads a JSON log line. message is "" if the line is not one. The line comes
+// from a foreign process, so the types of its values are all checked.
 func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
 	if line[0] != '{' {
 		return 0, "", nil
@@ -209,7 +210,7 @@ func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr
 	return level, message, attrs
 }
 
-// take removes the keys from fields and returns the first string among them.
+// take removes the keys from fields, and returns the first string among their values.
 func take(fields map[string]any, keys ...string) string {
 	text := ""
 	for _, key := range keys {
@@ -221,8 +222,8 @@ func take(fields map[string]any, keys ...string) string {
 	return text
 }
 
-// pluginLog passes what go-plugin itself says to a slog.Logger, as debug
-// messages: what matters of it is in the errors and outcomes of this package.
+// pluginLog passes go-plugin's own messages to a slog.Logger at debug level. The important
+// ones are also in the errors and outcomes of this package.
 type pluginLog struct{ logger *slog.Logger }
 
 var _ hclog.SinkAdapter = pluginLog{}
@@ -238,7 +239,7 @@ func newPluginLogger(logger *slog.Logger) hclog.Logger {
 	return l
 }
 
-// firstLine keeps the first line that passes through, for error messages.
+// firstLine keeps the first line that is read, for error messages.
 type firstLine struct {
 	io.Reader
 	mu   sync.Mutex // protects following fields
@@ -248,7 +249,7 @@ type firstLine struct {
 
 const maxFirstLine = 8 << 10
 
-// Read passes bytes on.
+// Read reads from the Reader.
 func (f *firstLine) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
 	f.mu.Lock()

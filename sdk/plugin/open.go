@@ -17,36 +17,38 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// What an agent may take unless OpenOptions says otherwise. A process that takes more
-// memory or threads is killed with all that it has started, and its end names the limit;
-// one that opens more files gets an error (T12). The limits hold on Linux.
+// Default limits for an agent. A process that takes more memory or threads is killed with
+// all its descendants, and its error names the limit. A process that opens more files gets
+// an error (T12). The limits work on Linux.
 const (
 	DefaultMemory  = 2 << 30
 	DefaultThreads = 1024
 	DefaultFiles   = 16384
 )
 
-// MinFiles is the lowest MaxFiles. An agent needs some ten files to start, and the
-// keeper that holds it to its limits needs as many.
+// MinFiles is the smallest allowed MaxFiles. An agent needs about ten files to start, and
+// its keeper needs as many.
 const MinFiles = 64
 
-// OpenOptions says how to start an agent. Path is required; every other zero
-// field means its default.
+// OpenOptions says how to start an agent. Path is required. Every other zero field means
+// its default.
 type OpenOptions struct {
-	Path         string        // of the binary; absolute, or relative to the working directory
-	Checksum     []byte        // SHA-256 the binary must have; nil = not checked
-	Env          []string      // KEY=value; nothing else is passed on
-	Dir          string        // working directory; "" = the host's
-	TempDir      string        // where the private directory is made; "" = os.TempDir
-	Logger       *slog.Logger  // for what the agent logs and prints; nil = discarded
-	PayloadLimit int           // bytes of an input or an output; 0 = DefaultPayloadLimit
-	MaxMemory    int64         // bytes of the process and all that it starts, without those of files; 0 = DefaultMemory
+	Path         string       // path of the binary; absolute, or relative to the working directory
+	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
+	Env          []string     // KEY=value; no other variables are passed on
+	Dir          string       // working directory; "" = the host's
+	TempDir      string       // directory for the private directory; "" = os.TempDir
+	Logger       *slog.Logger // for what the agent logs and prints; nil = it is dropped
+	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
+	// Memory in bytes of the process and all that it starts, without the pages of files; 0
+	// = DefaultMemory.
+	MaxMemory    int64
 	MaxThreads   int           // threads of the process and all that it starts; 0 = DefaultThreads
 	MaxFiles     int           // open files of each process, at least MinFiles; 0 = DefaultFiles
-	Protocol     int           // newest version of the protocol to agree on; 0 = the newest there is
-	StartTimeout time.Duration // until the handshake is complete; 0 = 15 s
-	CancelGrace  time.Duration // for a reply after a call was cancelled; 0 = 5 s
-	CloseGrace   time.Duration // for an orderly end, before the process is killed; 0 = 3 s
+	Protocol     int           // newest version of the protocol that may be used; 0 = the newest that exists
+	StartTimeout time.Duration // longest time until the handshake is complete; 0 = 15 s
+	CancelGrace  time.Duration // longest wait for a reply after a call was cancelled; 0 = 5 s
+	CloseGrace   time.Duration // longest wait for an orderly end, before the process is killed; 0 = 3 s
 }
 
 func (o OpenOptions) withDefaults() OpenOptions {
@@ -77,7 +79,7 @@ func (o OpenOptions) withDefaults() OpenOptions {
 	return o
 }
 
-// limits are what the process is held to.
+// limits returns the limits of the process.
 func (o *OpenOptions) limits() leash.Limits {
 	return leash.Limits{Memory: o.MaxMemory, Threads: o.MaxThreads, Files: o.MaxFiles}
 }
@@ -97,9 +99,9 @@ func (o *OpenOptions) validate() error {
 	return nil
 }
 
-// Open starts an agent and reads its schema. The process lives until it ends by
-// itself or Close or Kill is called, whatever becomes of ctx, which limits the
-// start only. The error is a *StartError where the binary is to blame.
+// Open starts an agent and reads its schema. The process runs until it ends itself or Close
+// or Kill is called. ctx limits only the start. The error is a *StartError if the binary is
+// the cause.
 func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 	o := options.withDefaults()
 	if err := o.validate(); err != nil {
@@ -121,7 +123,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     2 * o.StartTimeout, // ctx ends first
+		StartTimeout:     2 * o.StartTimeout, // ctx ends before this
 		Logger:           newPluginLogger(o.Logger),
 		SyncStdout:       l.writer("stdout"),
 		SyncStderr:       l.writer("stderr"),
@@ -149,7 +151,8 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		c.kill()
 		client.Kill()
 		if c.dir != "" {
-			err = errors.Join(err, os.RemoveAll(c.dir)) // go-plugin removes it only after a start
+			// Go-plugin removes it only after a successful start.
+			err = errors.Join(err, os.RemoveAll(c.dir))
 		}
 		return nil, c.startError(ctx, err, ended)
 	}

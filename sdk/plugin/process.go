@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Process is a running agent. Open makes one; Close or Kill must be called in
-// the end. Its methods are safe for concurrent use.
+// A Process is a running agent. Open makes it. The caller must call Close or Kill at the
+// end. Its methods are safe for concurrent use.
 type Process struct {
 	child   *child
 	client  *goplugin.Client
@@ -28,20 +28,21 @@ type Process struct {
 	rpc     pb.AgentClient
 	options OpenOptions
 	schema  schema.Schema
-	version int                // of the protocol
+	version int                // version of the protocol
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
-	asked   atomic.Bool                     // Close or Kill was called, so that the end is no surprise
-	config  atomic.Pointer[json.RawMessage] // for the messages of replies; nil = none yet
-	session *session                        // of version 2 on; nil = every call goes alone
-	broken  atomic.Bool                     // the session ended while the process lived: every call goes alone
+	asked   atomic.Bool                     // Close or Kill was called, so the end is expected
+	config  atomic.Pointer[json.RawMessage] // used to cut messages of replies; nil = none yet
+	session *session                        // from version 2 on; nil = every call has its own stream
+	broken  atomic.Bool                     // the session ended while the process was running: every call has its own stream
 }
 
-// Protocol returns the version of the protocol that the process and this host
-// have agreed on. Calls go in batches from version 2 on.
+// Protocol returns the version of the protocol that the process and this host have agreed
+// on. From version 2 on, calls are sent in batches.
 func (p *Process) Protocol() int { return p.version }
 
-// liveSession returns what carries calls in batches; nil if they go alone.
+// liveSession returns the session that sends calls in batches; nil if every call has its
+// own stream.
 func (p *Process) liveSession() *session {
 	if p.broken.Load() {
 		return nil
@@ -49,7 +50,7 @@ func (p *Process) liveSession() *session {
 	return p.session
 }
 
-// takeControl opens the stream whose end ends the agent.
+// takeControl opens the control stream. When this stream ends, the agent ends.
 func (p *Process) takeControl(ctx context.Context) error {
 	control, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -66,22 +67,22 @@ func (p *Process) takeControl(ctx context.Context) error {
 	return nil
 }
 
-// Schema returns what the agent can do. The caller must not change it.
+// Schema describes what the agent can do. The caller must not change it.
 func (p *Process) Schema() schema.Schema { return p.schema }
 
-// Pid returns the process id; it may be another process's once Done is closed.
+// Pid returns the process id. Another process may have it once Done is closed.
 func (p *Process) Pid() int { return p.child.pidNumber() }
 
 // Done is closed when the process has ended, for any reason.
 func (p *Process) Done() <-chan struct{} { return p.child.exited }
 
-// Err returns nil while the process runs; then an error that is ErrExited and
-// says how it ended.
+// Err returns nil while the process runs. Afterwards it returns an error that is ErrExited
+// and says how the process ended.
 func (p *Process) Err() error { return p.child.err() }
 
-// Configure hands over the agent's configuration, a JSON object; nil means {}.
-// It is called once, before the first Invoke. The error is the agent's own, or a
-// *StartError if the process has ended.
+// Configure sends the agent its configuration, a JSON object; nil means {}. It must be
+// called once, before the first Invoke. The error is the agent's own, or a *StartError if
+// the process has ended.
 func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
@@ -100,7 +101,7 @@ func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	return nil
 }
 
-// configuration returns what the agent was configured with.
+// configuration returns the agent's configuration.
 func (p *Process) configuration() json.RawMessage {
 	if c := p.config.Load(); c != nil {
 		return *c
@@ -121,16 +122,16 @@ func (p *Process) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the process and its children at once. Calls that are out end with
-// sdk.CodeAgentLost. It does not wait; Done tells when the process has ended.
+// Kill ends the process and its children at once. Calls in flight end with
+// sdk.CodeAgentLost. Kill does not wait; Done is closed when the process has ended.
 func (p *Process) Kill() {
 	p.asked.Store(true)
 	p.child.kill()
 }
 
-// Close asks the agent to end, waits for it, kills it if that takes longer than
-// OpenOptions.CloseGrace, and frees what the process held. Calls that are out
-// are cancelled. It may be called several times.
+// Close asks the agent to end and waits for it. If that takes longer than
+// OpenOptions.CloseGrace, it kills the process. Then it frees the resources of the process.
+// Calls in flight are cancelled. Close may be called several times.
 func (p *Process) Close() error {
 	p.asked.Store(true)
 	p.closing.Do(func() {
@@ -144,7 +145,8 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// explain prefers the end of the process to what the transport says about it.
+// explain returns how the process ended, if it has ended. Otherwise it returns err, the
+// error of the transport.
 func (p *Process) explain(err error) error {
 	if gone := p.Err(); gone != nil {
 		return gone

@@ -14,49 +14,49 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// What the two sides of the handshake agree on outside of any version.
+// Values of the handshake that do not depend on the version.
 const (
 	cookieName  = "ENGINE_AGENT_PLUGIN"
 	cookieValue = "c1d5f7a0-agent"
-	envLimit    = "ENGINE_AGENT_PAYLOAD_LIMIT" // bytes, decimal
+	envLimit    = "ENGINE_AGENT_PAYLOAD_LIMIT" // in bytes, decimal
 	pluginName  = "agent"
 )
 
-// DefaultPayloadLimit is the most bytes of an input or an output, unless
-// OpenOptions says otherwise.
+// DefaultPayloadLimit is the default for the largest size of an input or an output, in
+// bytes.
 const DefaultPayloadLimit = 1 << 20
 
 // messageRoom is how many bytes a message may have in addition to its payload.
 const messageRoom = 64 << 10
 
-// What may be on its way unread, in bytes: of one stream, of all of a process.
-// Left to itself the transport measures how much that should be, with a ping for
-// each message that comes alone: two more writes and wake-ups on either side of
-// a lone call.
+// Largest number of unread bytes in transit: of one stream, and of all streams of a
+// process. Without these settings the transport would measure suitable values. For that it
+// sends a ping for each single message, which costs two more writes and wake-ups on each
+// side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20
 )
 
-// supported lists the versions of the protocol that this package speaks. The
-// engine speaks the current and the previous one.
+// supported returns the versions of the protocol that this package supports. The engine
+// supports the current and the previous one.
 func supported() []int { return []int{ProtocolUnary, ProtocolBatched} }
 
-// The versions of the protocol. They differ in how calls travel.
+// The versions of the protocol. They differ in how calls are sent.
 const (
-	ProtocolUnary   = 1 // each on a stream of its own
-	ProtocolBatched = 2 // all on one stream, in batches
+	ProtocolUnary   = 1 // each call on its own stream
+	ProtocolBatched = 2 // all calls on one stream, in batches
 )
 
-// handshake is go-plugin's; the cookie keeps people from starting an agent by
-// hand, it is not a secret.
+// handshake returns go-plugin's handshake. The cookie only prevents people from starting an
+// agent by hand. It is not a secret.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{MagicCookieKey: cookieName, MagicCookieValue: cookieValue}
 }
 
-// agentPlugin carries the protocol through go-plugin: the author's half registers
-// the service, the host's half hands out the connection. The service is the same
-// in both versions; what was agreed on tells the host what it may use.
+// agentPlugin connects the protocol to go-plugin. In an agent it registers the service; in
+// a host it returns the connection. The service is the same in both versions. The agreed
+// version tells the host which calls it may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -75,8 +75,8 @@ func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// versions maps each version of the protocol up to the newest that is wanted to
-// what serves or consumes it; 0 = all that there are.
+// versions returns what go-plugin needs for each version of the protocol, up to the version
+// newest; 0 = all versions.
 func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range supported() {
@@ -87,8 +87,8 @@ func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	return sets
 }
 
-// mismatch says which side to update when the versions of an agent and those of
-// this engine have nothing in common. It returns nil if they have.
+// mismatch returns which side to update if an agent and this engine have no common version.
+// If they have one, it returns nil.
 func mismatch(agent []int) (hint string, err error) {
 	ours := supported()
 	for _, v := range agent {
@@ -118,8 +118,8 @@ func sortedVersions(m map[int]goplugin.PluginSet) []int {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// A Description is what an agent says about itself without being started: its
-// schema and the versions of the protocol that it speaks.
+// A Description is what an agent's describe command prints: its schema and the versions of
+// the protocol that it supports.
 type Description struct {
 	schema.Schema
 	ProtocolVersions []int `json:"protocol_versions"`

@@ -22,18 +22,18 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Serve turns the calling program into an agent process; it is the last call of
-// its main. It returns when the engine has closed the connection. Started as
-// `engine-agent-NAME describe` it prints the agent's Description as JSON
-// instead. It ends the process with status 1, after saying why, when the agent
-// was put together wrongly, when a person starts the program by hand, and when
-// the engine is gone.
+// Serve turns the calling program into an agent process. It is the last call in main. It
+// returns when the engine has closed the connection. If the program was started as
+// `engine-agent-NAME describe`, it prints the agent's Description as JSON instead.
 //
-// On Linux it keeps other processes of the same user from reading this one: see
+// Serve ends the process with status 1, after printing the reason, in these cases: the
+// agent has mistakes; a person started the program by hand; the engine is gone.
+//
+// On Linux it prevents other processes of the same user from reading this one: see
 // private.Keep.
 //
-// It gives the process's garbage collector some room (heap.AgentRoom), unless
-// the program or GOGC in its environment has chosen otherwise.
+// It makes the garbage collector run less often (heap.AgentRoom), unless the program or
+// GOGC has set something else.
 func Serve(a *sdk.Agent) {
 	if code := serve(a, os.Args[1:], os.Stderr); code != 0 {
 		os.Exit(code)
@@ -75,7 +75,7 @@ func describeTo(w io.Writer, s schema.Schema) error {
 // serveProcess runs the gRPC server until the engine closes it or is gone.
 func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	stderr := os.Stderr // go-plugin replaces the variable
-	// Everything is passed on: the engine knows what people want to see.
+	// All levels are passed on, because the engine knows which levels people want to see.
 	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if err := private.Keep(); err != nil {
 		logger.Warn("other processes of this user can read this agent's environment and memory", "error", err)
@@ -83,9 +83,9 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)
-	// go-plugin sends what is printed over the connection, which ends with the
-	// process: the last words of one that exits would be lost. The engine reads
-	// standard error to its end.
+	// go-plugin sends the output over the connection, which ends with the process. The last
+	// output of a process that exits would be lost. So the output goes to standard error,
+	// which the engine reads to its end.
 	server.controlled = func() { os.Stdout, os.Stderr = stderr, stderr }
 
 	terminated := make(chan os.Signal, 1)
@@ -103,7 +103,7 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go heap.Pace(ctx, heap.AgentRoom)
-	// Serve prints the handshake, replaces os.Stdout, and serves.
+	// Serve prints the handshake, replaces os.Stdout, and then serves.
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),
 		VersionedPlugins: versions(server, 0),
@@ -117,12 +117,12 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	})
 	life.close()
 	if !sent.Load() {
-		return 1 // go-plugin has logged why
+		return 1 // go-plugin has logged the reason
 	}
 	return 0
 }
 
-// payloadLimit is the one the engine gave.
+// payloadLimit returns the limit that the engine has set.
 func payloadLimit(logger *slog.Logger) int {
 	text := os.Getenv(envLimit)
 	if text == "" {

@@ -12,12 +12,12 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// agentWindow is how many calls an agent accepts at once. It bounds the agent's memory.
-// The limit that protects the remote service is max_concurrency.
+// agentWindow is how many calls an agent accepts at once. It limits the agent's memory.
+// max_concurrency is the limit that protects the remote service.
 const agentWindow = 1 << 16
 
-// maxQueued is how many heartbeats and checkpoints may wait to be sent. Functions that
-// send more have to wait. Replies never wait.
+// maxQueued is how many heartbeats and checkpoints may wait to be sent. A function that
+// sends more has to wait. Replies never wait.
 const maxQueued = 1024
 
 // brisk is the age of a call below which its reply waits for other goroutines to run
@@ -37,8 +37,7 @@ const maxIdleList = 1024
 // A worker is a goroutine that waits for calls. Sending to it never blocks.
 type worker chan struct{}
 
-// Session runs calls until the engine ends the stream, each in a goroutine of
-// its own.
+// Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
 func (s *server) Session(stream pb.Agent_SessionServer) error {
 	if err := stream.Send(&pb.ResultBatch{Window: agentWindow}); err != nil {
 		return err
@@ -51,8 +50,8 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	l.ctx, cancel = context.WithCancel(stream.Context())
 	l.quiet = sync.NewCond(&l.mu)
 	go l.send()
-	defer l.close() // nothing is sent once this function has returned
-	defer cancel()  // the end of the stream is the end of its calls
+	defer l.close() // nothing is sent after this function has returned
+	defer cancel()  // when the stream ends, its calls end
 	batch := received{names: names{}}
 	for {
 		if err := stream.RecvMsg(&batch); err != nil {
@@ -69,50 +68,50 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	}
 }
 
-// A link is the agent's half of a session.
+// A link is the agent's side of a session.
 type link struct {
 	server *server
 	stream grpc.ServerStream
 	ctx    context.Context // ends with the stream
-	wake   chan struct{}   // has room for one: there is something to send
-	limit  int             // bytes of a batch
+	wake   chan struct{}   // a channel of capacity 1: it holds a value if there is something to send
+	limit  int             // largest size of a batch, in bytes
 
 	mu       sync.Mutex // protects following fields
 	jobs     map[uint64]*job
 	pending  []*job // jobs from index next on have not begun yet
 	next     int
 	called   bool     // a worker was woken and has not taken a job yet
-	idle     []worker // the last one to have worked is the next to work: its stack is at hand
+	idle     []worker // the worker that has worked last works next, because its stack is in the CPU cache
 	queue    []outgoing
-	events   int           // of queue
-	room     chan struct{} // closed and replaced when there is room for events again
-	sending  bool          // a goroutine sends what is queued
-	yielding bool          // a goroutine will send, once other goroutines have run
-	over     bool          // nothing is sent any more
-	quiet    *sync.Cond    // signalled when no goroutine sends
+	events   int           // number of events in queue
+	room     chan struct{} // closed and replaced when more events may be queued
+	sending  bool          // a goroutine is sending the queue
+	yielding bool          // a goroutine will send after other goroutines have run
+	over     bool          // nothing may be sent any more
+	quiet    *sync.Cond    // signalled when no goroutine is sending
 
-	out  results    // the sender's
-	sent []outgoing // the sender's, to be the queue again
+	out  results    // only the sending goroutine uses it
+	sent []outgoing // only the sending goroutine uses it; it becomes the next queue
 }
 
-// A job is a call that the agent has.
+// A job is a call that the agent has received.
 type job struct {
 	link *link
 	id   uint64
 	req  sdk.Request
 	time allowance
-	ctx  context.Context // of the action's function
+	ctx  context.Context // context of the action's function
 	running
 }
 
-// An allowance is the time in which a call may be answered.
+// An allowance is the time within which a call may be answered.
 type allowance struct {
 	start      time.Time
 	left       time.Duration
 	completeBy time.Time
 }
 
-// over reports whether it has passed, by either clock.
+// over reports whether the time has passed, by the wall clock or the monotonic clock.
 func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
@@ -132,7 +131,8 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	}
 	j.ctx, j.cancel = context.WithDeadline(l.ctx, now.Add(j.time.left))
 	l.jobs[id] = j
-	if len(l.pending) == cap(l.pending) && l.next > len(l.pending)/2 { // those that have begun make room
+	// Reuse the space of jobs that have begun.
+	if len(l.pending) == cap(l.pending) && l.next > len(l.pending)/2 {
 		n := copy(l.pending, l.pending[l.next:])
 		clear(l.pending[n:])
 		l.pending, l.next = l.pending[:n], 0
@@ -167,9 +167,9 @@ func (l *link) cancel(id uint64) {
 	}
 }
 
-// work runs calls until there is none to begin and enough goroutines are idle.
+// work runs calls until no call is left to begin and enough goroutines are idle.
 func (l *link) work(own worker) {
-	came := true // it was woken
+	came := true // this worker was woken
 	for {
 		l.mu.Lock()
 		if came {
@@ -199,13 +199,13 @@ func (l *link) work(own worker) {
 	}
 }
 
-// takeJobLocked returns the oldest call that has not begun; there is one.
+// takeJobLocked returns the oldest call that has not begun. There must be one.
 func (l *link) takeJobLocked() *job {
 	j := l.pending[l.next]
 	l.pending[l.next] = nil
 	if l.next++; l.next == len(l.pending) {
 		if l.next = 0; cap(l.pending) > maxIdleList {
-			l.pending = nil // from a burst that is over
+			l.pending = nil // free the memory of a large burst
 		}
 		l.pending = l.pending[:0]
 	}
@@ -216,7 +216,8 @@ func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	defer func() { l.flush(time.Since(j.time.start) < brisk) }() // its answer, unless another goroutine sends it already
+	// Sends the reply, unless another goroutine is already sending.
+	defer func() { l.flush(time.Since(j.time.start) < brisk) }()
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
@@ -234,7 +235,7 @@ func (j *job) answer(reply sdk.Reply) {
 	o.bound()
 	l := j.link
 	l.mu.Lock()
-	l.queue = append(l.queue, o) // sent once the function has returned
+	l.queue = append(l.queue, o) // it is sent after the function has returned
 	l.mu.Unlock()
 }
 
@@ -273,8 +274,8 @@ func (l *link) ring() {
 	}
 }
 
-// send sends heartbeats and checkpoints until the stream ends. It has a goroutine of its
-// own, because functions must not wait until the engine has read them.
+// send sends heartbeats and checkpoints until the stream ends. It runs in its own
+// goroutine, because functions must not wait until the engine has read them.
 func (l *link) send() {
 	for {
 		select {
@@ -286,10 +287,10 @@ func (l *link) send() {
 	}
 }
 
-// flush sends queued items in batches until the queue is empty. If another goroutine
-// sends already, flush leaves the items to it. With yield, other goroutines run first
-// before each batch if other calls are in flight, because they may be about to reply. A
-// goroutine that does not yield sends without waiting for one that does.
+// flush sends queued items in batches until the queue is empty. If another goroutine is
+// already sending, flush leaves the items to it. With yield, other goroutines run first
+// before each batch if other calls are in flight, because they may reply soon. A goroutine
+// without yield does not wait for one with yield.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -318,7 +319,7 @@ func (l *link) flush(yield bool) {
 	}
 }
 
-// deliver sends a list. It reports false if the stream has ended.
+// deliver sends the items of a list. It reports false if the stream has ended.
 func (l *link) deliver(list []outgoing) bool {
 	for rest := list; len(rest) > 0; {
 		rest = l.fill(rest, time.Now())
@@ -328,13 +329,13 @@ func (l *link) deliver(list []outgoing) bool {
 	}
 	clear(list)
 	if cap(list) > maxIdleList && len(list) < cap(list)/4 {
-		list = nil // from a burst that is over
+		list = nil // free the memory of a large burst
 	}
 	l.sent = list[:0]
 	return true
 }
 
-// close ends the sending, and returns when no goroutine sends any more.
+// close prevents further sending, and waits until no goroutine is sending.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -344,7 +345,7 @@ func (l *link) close() {
 	}
 }
 
-// takeLocked returns the queue, and reuses the list that was sent as the next queue.
+// takeLocked returns the queue. The list that was sent before becomes the next queue.
 func (l *link) takeLocked() []outgoing {
 	list := l.queue
 	l.queue, l.sent = l.sent, nil
@@ -356,8 +357,8 @@ func (l *link) takeLocked() []outgoing {
 	return list
 }
 
-// fill makes the next batch of items whose complete-by has not passed (S28), and returns
-// the rest.
+// fill fills the next batch with items whose complete-by has not passed (S28), and returns
+// the remaining items.
 func (l *link) fill(list []outgoing, now time.Time) []outgoing {
 	clear(l.out.list)
 	l.out.list, l.out.size = l.out.list[:0], 0

@@ -16,16 +16,16 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// server is the author's half of the protocol.
+// server is the agent's side of the protocol.
 type server struct {
 	pb.UnimplementedAgentServer
 	agent  *sdk.Agent
 	schema schema.Schema
 	life   *life
 	logger *slog.Logger
-	limit  int // bytes of an output
+	limit  int // largest size of an output, in bytes
 
-	controlled func() // an engine has taken control, and no call has begun
+	controlled func() // called when an engine has taken control, before the first call
 }
 
 var _ pb.AgentServer = (*server)(nil)
@@ -43,7 +43,7 @@ func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRep
 	return &pb.DescribeReply{Schema: data}, nil
 }
 
-// Configure hands the configuration to the agent.
+// Configure passes the configuration to the agent.
 func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.ConfigureReply, error) {
 	if err := s.agent.Configure(ctx, req.GetConfig()); err != nil {
 		return &pb.ConfigureReply{Error: err.Error()}, nil
@@ -51,7 +51,7 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return &pb.ConfigureReply{}, nil
 }
 
-// Control holds the process to the engine's life.
+// Control ends the process when the engine is gone.
 func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")
@@ -77,29 +77,30 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	go func() {
-		// Ends with the stream. Whatever comes after the call means stop: a
-		// cancel, or the stream's own end.
+		// This goroutine ends with the stream. Anything that arrives after the call means
+		// stop: a cancel, or the end of the stream.
 		_, _ = stream.Recv()
 		cancel()
 	}()
 
 	out := &sender{stream: stream}
 	reply, ok := s.agent.Invoke(ctx, callFromWire(first.GetCall()), sdk.InvokeOptions{
-		Logger:  s.logger,
-		OnEvent: func(ev sdk.Event) { _ = out.send(eventToWire(ev)) }, // a broken stream ends ctx
+		Logger: s.logger,
+		// An error means that the stream is broken, which ends ctx.
+		OnEvent: func(ev sdk.Event) { _ = out.send(eventToWire(ev)) },
 		Ended:   s.life.begin(cancel),
 	})
 	if !ok {
-		// S28: say nothing. Returning would send the stream's end, so wait until
-		// the engine has closed it.
+		// Nothing may be sent now (S28). Returning would send the end of the stream, so
+		// wait until the engine has closed it.
 		<-stream.Context().Done()
 		return nil
 	}
 	return out.send(replyToEvent(s.fit(reply)))
 }
 
-// fit replaces a reply that is too large: its sender's limit would be an error
-// of the transport, which says nothing about the cause.
+// fit replaces a reply that is too large. Otherwise the transport would return an error
+// that does not say the cause.
 func (s *server) fit(reply sdk.Reply) sdk.Reply {
 	if len(reply.Output) <= s.limit {
 		return reply
@@ -111,7 +112,7 @@ func (s *server) fit(reply sdk.Reply) sdk.Reply {
 	}
 }
 
-// sender serialises what an action says with what is said about it.
+// sender sends the events and the reply of an action, one at a time.
 type sender struct {
 	mu     sync.Mutex // protects stream.Send
 	stream pb.Agent_InvokeServer

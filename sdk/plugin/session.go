@@ -16,51 +16,50 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// The most that a batch holds. There is no timer: a batch takes the calls that queued
-// while the batch before it was sent. A lone call is sent at once.
+// The largest size of a batch. There is no timer: a batch contains the calls that were
+// queued while the previous batch was sent. A single call is sent at once.
 const (
 	maxBatch   = 256
-	batchBytes = 1 << 20 // and never more than one message may have
+	batchBytes = 1 << 20 // also limited by the largest size of a message
 )
 
 // exitNotice is how long a session waits, after its connection broke, for the process
 // to end. The end of the process explains more than the error of the transport.
 const exitNotice = 200 * time.Millisecond
 
-// callState is what a session knows of a call.
+// callState is the state of a call in a session.
 type callState uint8
 
 const (
 	callNew       callState = iota
-	callWaiting             // the agent has certainly not seen it
-	callSent                // the agent may have it
-	callListening           // the agent may have it; complete-by has passed
+	callWaiting             // the agent has certainly not received it
+	callSent                // the agent may have received it
+	callListening           // the agent may have received it, and complete-by has passed
 	callOver
 )
 
-// A session is the host's half of the stream that carries calls in batches. One
-// goroutine sends and one receives. The end of the stream ends the session and
-// every call that it has.
+// A session is the host's side of the stream that carries calls in batches. One goroutine
+// sends and one receives. When the stream ends, the session and all its calls end.
 type session struct {
 	process *Process
 	stream  grpc.ClientStream
 	end     context.CancelFunc // ends the stream
-	wake    chan struct{}      // has room for one: there is something to send
+	wake    chan struct{}      // a channel of capacity 1: it holds a value if there is something to send
 	over    chan struct{}      // closed when nothing is received any more
-	limit   int                // bytes of a batch
-	window  int                // calls that the agent takes at once; 0 = any number
+	limit   int                // largest size of a batch, in bytes
+	window  int                // number of calls that the agent accepts at once; 0 = any number
 
 	mu      sync.Mutex // protects following fields
 	calls   map[uint64]*call
-	last    uint64 // id of a call
-	busy    int    // calls that are in state callSent
+	last    uint64 // id of the last call
+	busy    int    // number of calls in state callSent
 	waiting []*call
-	stale   int // calls in waiting that are over
+	stale   int // number of calls in waiting that are over
 	cancels []uint64
 	lost    error // why nothing is sent any more; nil = the session sends
 
-	out invocations // the sender's
-	in  []arrival   // the receiver's
+	out invocations // only the sending goroutine uses it
+	in  []arrival   // only the receiving goroutine uses it
 }
 
 // openSession opens the session of a process that was just started.
@@ -94,7 +93,7 @@ func (s *session) ring() {
 	}
 }
 
-// start sends a call as soon as the agent takes it. It does not wait.
+// start sends a call as soon as the agent accepts it. It does not wait.
 func (s *session) start(c *call) {
 	s.mu.Lock()
 	if s.lost != nil {
@@ -112,12 +111,12 @@ func (s *session) start(c *call) {
 	s.ring()
 }
 
-// cancel tells the agent that the engine no longer wants the answer. A call that was
-// not sent yet is never sent.
+// cancel notifies the agent that the engine does not need the answer any more. A call that
+// was not sent yet is never sent.
 func (c *call) cancel(why error) {
 	s := c.session
 	if s == nil {
-		return // it was over before it could be sent
+		return // the call was over before it could be sent
 	}
 	s.mu.Lock()
 	switch {
@@ -135,8 +134,8 @@ func (c *call) cancel(why error) {
 	s.ring()
 }
 
-// timeout runs when complete-by of a call passes, and again when the time of listening
-// for a late answer ends.
+// timeout is called when complete-by of a call passes, and again at the end of the wait for
+// a late answer.
 func (c *call) timeout() {
 	s := c.session
 	s.mu.Lock()
@@ -148,10 +147,11 @@ func (c *call) timeout() {
 	case callSent:
 		s.expireLocked(c)
 		s.mu.Unlock()
-		s.ring() // there may be room for another
+		s.ring() // there may be space for another call
 		c.listen()
 	case callListening:
-		enough := c.listening // else the timer of complete-by fired after the agent had answered: ignore it
+		// If false, the timer of complete-by fired after the agent had answered: ignore it.
+		enough := c.listening
 		s.mu.Unlock()
 		if enough {
 			c.abandon()
@@ -161,8 +161,8 @@ func (c *call) timeout() {
 	}
 }
 
-// expireLocked notes that complete-by has passed for a call that was sent.
-// The caller must call listen afterwards.
+// expireLocked records that complete-by has passed for a call that was sent. The caller
+// must call listen afterwards.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
@@ -184,7 +184,7 @@ func (c *call) listen() {
 	}
 }
 
-// abandon ends a call that the agent has and does not answer.
+// abandon ends a call that was sent and that the agent does not answer.
 func (c *call) abandon() {
 	s := c.session
 	s.mu.Lock()
@@ -193,7 +193,7 @@ func (c *call) abandon() {
 		return
 	}
 	if c.cancelled == nil {
-		s.cancels = append(s.cancels, c.id) // its context should have ended already
+		s.cancels = append(s.cancels, c.id) // the call's context should have ended in the agent already
 	}
 	err := c.cancelled
 	if c.state == callListening || c.late(time.Now()) {
@@ -205,7 +205,7 @@ func (c *call) abandon() {
 	c.finish(sdk.Reply{}, c.fail(err))
 }
 
-// removeLocked forgets a call.
+// removeLocked removes a call.
 func (s *session) removeLocked(c *call) {
 	switch c.state {
 	case callSent:
@@ -232,8 +232,8 @@ func (s *session) send() {
 		}
 		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
-				// After io.EOF the receiver finds the cause. Any other error began on
-				// this side, and the agent may have received half a message.
+				// After io.EOF the receiving goroutine finds the cause. Any other error
+				// began on this side, and the agent may have received half a message.
 				if !errors.Is(err, io.EOF) {
 					s.stop(err)
 				}
@@ -244,8 +244,8 @@ func (s *session) send() {
 	}
 }
 
-// yield lets other goroutines run first if calls are in flight. Those goroutines are
-// likely to add calls, and one message with many calls costs less than many messages.
+// yield lets other goroutines run first if calls are in flight. These goroutines are likely
+// to add calls, and one message with many calls costs less than many messages.
 func (s *session) yield() {
 	s.mu.Lock()
 	busy := s.busy > 0
@@ -255,8 +255,8 @@ func (s *session) yield() {
 	}
 }
 
-// fill puts waiting calls into the next batch. It reports false if no call waits, or
-// if none can be sent now.
+// fill puts waiting calls into the next batch. It reports false if no call is waiting or if
+// none can be sent now.
 func (s *session) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +312,7 @@ func (s *session) tidyLocked() {
 	s.waiting, s.stale = kept, 0
 }
 
-// stop keeps further calls from being sent, for the first reason given.
+// stop prevents further calls from being sent. The first reason counts.
 func (s *session) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,8 +321,8 @@ func (s *session) stop(err error) {
 	}
 }
 
-// receive is the goroutine that receives. When the stream ends, it ends the calls that
-// are left.
+// receive is the goroutine that receives. When the stream ends, it ends the remaining
+// calls.
 func (s *session) receive() {
 	var batch answers
 	for {
@@ -334,15 +334,15 @@ func (s *session) receive() {
 	}
 }
 
-// An arrival is an event or the reply that the agent sent for a call.
+// An arrival is an event or a reply that the agent sent for a call.
 type arrival struct {
 	call *call
 	answer
-	first bool // it is the first sign that complete-by has passed
-	late  bool // it came after complete-by and does not count
+	first bool // the caller does not know yet that complete-by has passed
+	late  bool // it arrived after complete-by and does not count
 }
 
-// take passes arrivals on. It drops those of unknown calls and of calls that are over.
+// take passes arrivals on. It drops arrivals for unknown calls and for calls that are over.
 func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
@@ -372,8 +372,8 @@ func (s *session) take(list []answer, now time.Time) {
 	}
 }
 
-// largeReply is the size in bytes from which a reply is checked on a goroutine of its
-// own. The check of a large reply must not delay other replies.
+// largeReply is the size in bytes from which a reply is checked in a separate goroutine, so
+// that the check does not delay other replies.
 const largeReply = 32 << 10
 
 func (a *arrival) tell() {
@@ -390,8 +390,8 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. A late reply is kept as evidence; first
-// says that the caller does not know yet that complete-by has passed.
+// answered ends a call with the agent's reply. A late reply is kept as evidence. first says
+// that the caller does not know yet that complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -406,9 +406,9 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 	c.finish(sdk.Reply{}, c.silence())
 }
 
-// lose ends the session and its calls. A call that the agent may have seen has an
-// unknown outcome. If the process still runs, later calls get a stream each: an agent
-// that breaks the rules of a session then breaks one call at a time.
+// lose ends the session and its calls. A call that the agent may have received has an
+// unknown outcome. If the process is still running, later calls get their own streams. So
+// an agent that breaks the rules of a session breaks only one call at a time.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()
@@ -440,7 +440,8 @@ func (s *session) lose(err error) {
 	}
 }
 
-// endLocked ends a call whose session ends, and returns the function that reports it.
+// endLocked ends a call because its session ends. It returns the function that reports the
+// end.
 func (c *call) endLocked(err error, now time.Time) func() {
 	p, state := c.process, c.state
 	c.session.removeLocked(c)
@@ -460,7 +461,8 @@ func (c *call) endLocked(err error, now time.Time) func() {
 	return func() { c.finish(p.lostReply(err), nil) }
 }
 
-// lostReply is the reply of a call that the agent may have seen before its stream ended.
+// lostReply returns the reply of a call that the agent may have received before its stream
+// ended.
 func (p *Process) lostReply(err error) sdk.Reply {
 	switch {
 	case status.Code(err) == codes.ResourceExhausted:

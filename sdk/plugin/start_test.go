@@ -79,8 +79,8 @@ func TestOpenBadBinary(t *testing.T) {
 	}
 }
 
-// TestT10DiesAtHandshake: a process that dies before, in the midst of, or right
-// after its handshake is no agent, each time, and leaves nothing behind.
+// TestT10DiesAtHandshake: a process that dies before, during or just after its
+// handshake is not an agent, and leaves nothing behind.
 func TestT10DiesAtHandshake(t *testing.T) {
 	scripts := []struct {
 		path   string

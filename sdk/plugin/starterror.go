@@ -15,8 +15,8 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 )
 
-// executable makes the path absolute, so that PATH is never searched, and finds
-// the common mistakes before anything is started.
+// executable makes the path absolute, so that PATH is never searched, and finds common
+// mistakes before anything is started.
 func executable(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -52,9 +52,9 @@ func execError(path string, err error) *StartError {
 	return e
 }
 
-// startError makes the error people see of what went wrong during a start. It
-// judges by what the process printed, and by whether it ended by itself, not by the
-// wording of go-plugin's errors.
+// startError returns the error that people see when a start has failed. It uses what the
+// process printed and whether it ended on its own, but not the wording of go-plugin's
+// errors.
 func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path
 	line := c.firstLine()
@@ -94,7 +94,7 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput adds what the process printed to standard error.
+// withOutput adds the output of the process on standard error.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {
 		return fmt.Errorf("%s; it said: %s", what, quote(tail))

@@ -10,12 +10,12 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// unary makes the call on a stream of its own: the way of version 1, and of an
-// agent whose session broke.
+// unary makes the call on its own stream. Version 1 does this for all calls, and later
+// versions do it if the session is broken.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
-	// The stream has no deadline of its own: gRPC would send it along, and the
-	// agent's side would then answer on its own at that time (S28).
+	// The stream has no deadline, because gRPC would send the deadline to the agent, and
+	// the agent's side would then answer at that time (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	timer := time.AfterFunc(c.left, func() { c.expireUnary(end) })
@@ -26,8 +26,8 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 		stopEarly()
 		return sdk.Reply{}, c.notSent(c.cause(ctx, err))
 	}
-	// From here on the agent may have seen the call. Send reports its own
-	// failure as io.EOF, and Recv has the cause.
+	// From now on the agent may have received the call. If Send fails it returns io.EOF,
+	// and Recv returns the cause.
 	if err := stream.Send(msg); err != nil && !errors.Is(err, io.EOF) {
 		return c.lost(ctx, err)
 	}
@@ -70,8 +70,8 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	}
 }
 
-// cause says why the stream ended: time, the caller, the process, or the
-// transport, in this order.
+// cause returns why the stream ended. It checks time, caller, process and transport, in
+// this order.
 func (c *call) cause(ctx context.Context, err error) error {
 	if c.expired.Load() || c.late(time.Now()) {
 		return errSilence
@@ -82,7 +82,7 @@ func (c *call) cause(ctx context.Context, err error) error {
 	return c.process.explain(err)
 }
 
-// lost decides what the call means when it ended without a reply.
+// lost returns the result of a call that ended without a reply.
 func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	switch {
 	case c.expired.Load() || c.late(time.Now()):
@@ -93,8 +93,8 @@ func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	return c.process.lostReply(err), nil
 }
 
-// expireUnary notes that complete-by has passed, and ends the call now or when
-// it has been listened to long enough.
+// expireUnary records that complete-by has passed. It ends the call now or after the wait
+// for a late reply.
 func (c *call) expireUnary(end func()) {
 	c.expiry.Do(func() {
 		c.expired.Store(true)
@@ -103,7 +103,7 @@ func (c *call) expireUnary(end func()) {
 			end()
 			return
 		}
-		time.AfterFunc(listen, end) // harmless once the call is over
+		time.AfterFunc(listen, end) // does no harm once the call is over
 	})
 }
 

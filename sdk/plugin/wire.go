@@ -7,8 +7,8 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The enums of the SDK and those on the wire have the same numbers; the table
-// in the tests holds them to it.
+// The enums of the SDK and of the protocol have the same numbers. A table in the tests
+// checks it.
 
 func callToWire(r sdk.Request) *pb.Call {
 	return &pb.Call{

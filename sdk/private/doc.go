@@ -1,3 +1,3 @@
-// Package private keeps what an engine or an agent knows from other processes of the
-// same user.
+// Package private hides the memory and environment of an engine or agent from other
+// processes of the same user.
 package private

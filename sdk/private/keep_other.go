@@ -2,7 +2,7 @@
 
 package private
 
-// Keep does nothing: this system has no such setting. Other processes of the same
-// user may be able to read the environment that the process was started with; run it
-// as a user of its own.
+// Keep does nothing, because this system has no such setting. Other processes of the same
+// user may be able to read the environment with which the process was started. Run the
+// process as a separate user to prevent that.
 func Keep() error { return nil }

@@ -10,16 +10,16 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// Words check the texts of a field that has a Pattern or names Codes. A nil
-// *Words takes every text.
+// Words check the texts of a field that has a Pattern or Codes. A nil *Words accepts every
+// text.
 type Words struct {
 	pattern *regexp.Regexp
-	text    string // of the pattern
+	text    string // text of the pattern
 	codes   bool
 }
 
-// Words returns the rules for the field's texts; nil if the field takes every text. The
-// error says that the field itself is wrong: its pattern, or its type.
+// Words returns the rules for the field's texts; nil if the field accepts every text. An
+// error says that the field itself is wrong: its pattern or its type.
 func (f Field) Words() (*Words, error) {
 	if f.Pattern == "" && !f.Codes {
 		return nil, nil
@@ -41,8 +41,8 @@ func (f Field) Words() (*Words, error) {
 	return w, nil
 }
 
-// CheckPattern says whether a text fits the pattern: a key of a map, an element
-// of a list, or the string itself.
+// CheckPattern checks whether a text matches the pattern. The text is a key of a map, an
+// element of a list, or the string itself.
 func (w *Words) CheckPattern(text string) error {
 	if w == nil || w.pattern == nil || w.pattern.MatchString(text) {
 		return nil
@@ -50,8 +50,8 @@ func (w *Words) CheckPattern(text string) error {
 	return fmt.Errorf("%q does not match %s", text, w.text)
 }
 
-// CheckCode says whether a text can be the code of a definite failure: a value
-// of a map, an element of a list, or the string itself.
+// CheckCode checks whether a text can be the code of a definite failure. The text is a
+// value of a map, an element of a list, or the string itself.
 func (w *Words) CheckCode(text string) error {
 	if w == nil || !w.codes || names.Valid(text) && !names.Reserved(text) {
 		return nil

@@ -1,7 +1,7 @@
-// Package sdktest checks that an agent keeps what it promises.
+// Package sdktest checks that an agent keeps its promises.
 //
-// An author lists cases, one per interesting input, and gets every rule that
-// applies checked on each of them:
+// An author lists cases, one for each interesting input. Every rule that applies is checked
+// for each case:
 //
 //	func TestAgent(t *testing.T) {
 //		sdktest.Run(t, newAgent(), sdktest.Case{
@@ -10,13 +10,11 @@
 //		})
 //	}
 //
-// A rule applies where the action claims the capability (sdk.Idempotent,
-// sdk.CompensatedBy, sdk.Lookup, …) and where the case gives what the check
-// needs. Each has a reason, which is shown when it is broken. Rules are checked
-// one after the other, with new keys, about thirty calls to a case; what can be
-// undone is undone again.
+// A rule applies if the action declares the capability (sdk.Idempotent, sdk.CompensatedBy,
+// sdk.Lookup, …) and the case has what the check needs. Each rule has a reason, which is
+// printed if the rule is broken. Rules are checked one after the other, each with new keys.
+// A case needs about thirty calls. Effects that can be undone are undone again.
 //
-// Run tests an agent in the test's own process. RunTarget tests anything that
-// can be called, above all a *plugin.Process, that is, a real binary behind the
-// real handshake.
+// Run tests an agent in the test's own process. RunTarget tests anything that can be called,
+// in particular a *plugin.Process: a real binary with the real handshake.
 package sdktest

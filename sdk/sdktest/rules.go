@@ -14,13 +14,13 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// agentRule is about the whole agent.
+// agentRule is a rule about the whole agent.
 type agentRule struct {
 	name, reason string
 	check        func(*harness) error
 }
 
-// caseRule is about one case.
+// caseRule is a rule about one case.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool
@@ -171,7 +171,7 @@ func callEnds(s *subject) error {
 	return s.tidy(key, reply.Output)
 }
 
-// checkReply holds for every reply.
+// checkReply checks the rules that apply to every reply.
 func (s *subject) checkReply(r sdk.Reply) error {
 	if r.Outcome == sdk.OutcomeResult {
 		if err := sdk.CheckObject(s.action.Outputs, r.Output); err != nil {
@@ -344,8 +344,8 @@ func undoesNothing(s *subject) error {
 	return nil
 }
 
-// refusesLateCall sends a call after its own undo. An undo that needs the output
-// comes after a first call, whose result an idempotent action may then repeat.
+// refusesLateCall sends a call after its own undo. If the undo needs the output, a first
+// call comes before it. An idempotent action may then repeat the result of that first call.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -417,7 +417,7 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is a complete-by that a slow action cannot keep.
+// shortTime is the time until complete-by for a slow action, which cannot finish in it.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {
@@ -425,7 +425,7 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// An event that was on its way at that moment is no offence.
+		// An event that was being sent at that moment is allowed.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}
@@ -448,7 +448,7 @@ func silentAfterDeadline(s *subject) error {
 func stopsWhenCancelled(s *subject) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	start := time.Now() // before the timer, which would else be the earlier of the two
+	start := time.Now() // before the timer starts, so that the measured time is not too short
 	timer := time.AfterFunc(shortTime, cancel)
 	defer timer.Stop()
 	reply, err := s.target.Invoke(ctx, s.request(s.key()), nil)

@@ -21,40 +21,40 @@ type T interface {
 	Errorf(format string, args ...any)
 }
 
-// A Target is an agent that can be called. *plugin.Process is one.
+// A Target is an agent that can be called, such as a *plugin.Process.
 type Target interface {
 	Schema() schema.Schema
-	// Invoke returns the reply, or an error that is context.DeadlineExceeded
-	// where the agent stayed silent until complete-by had passed.
+	// Invoke returns the reply. If the agent was silent until complete-by, the error is
+	// context.DeadlineExceeded.
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 
-// A Case is one input of one action. Action is required; every other zero field
-// means that what it says does not hold.
+// A Case is one input of one action. Action is required. Every other zero field means that
+// the property does not apply.
 type Case struct {
 	Name   string // "" = Action
 	Action string
 	Input  string // JSON object; "" = {}
 
-	// Effects counts the effects now in force at the remote service, for
-	// instance reservations that exist. nil = they are not counted, and what
-	// only counting shows is not checked.
+	// Effects returns the number of effects that exist in the remote service now, for
+	// example of reservations. nil = effects are not counted, and rules that need the count
+	// are not checked.
 	Effects func() int
-	// UndoInput makes the input of the undo from the output of the action, or
-	// from null where that is not known. nil = {}.
+	// UndoInput returns the input of the undo. Its argument is the output of the action, or
+	// null if that is not known. nil = {}.
 	UndoInput func(output json.RawMessage) string
 
-	Code   string // the input is refused with this code, instead of giving a result
+	Code   string // code with which the input is refused; "" = the action gives a result
 	Varies bool   // two calls with one key may give different outputs
-	Slow   bool   // the action is at work for longer than Grace, unless it is stopped
+	Slow   bool   // the action works longer than Grace, unless it is stopped
 	Panics bool   // the action panics
 
-	// LateDo says why a call that arrives after its own undo may take effect all the
-	// same. "" = it must not, which is checked for every action whose undo works by
-	// key, or that is idempotent.
+	// LateDo says why a call that arrives after its own undo may still take effect. "" = it
+	// must not. That is checked for every action that is idempotent or whose undo works by
+	// key.
 	LateDo string
 
-	Grace time.Duration // for an action to stop once its context has ended; 0 = 1 s
+	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s
 }
 
 func (c Case) withDefaults() Case {
@@ -75,13 +75,13 @@ func (c Case) withDefaults() Case {
 
 // A Problem is a rule that an agent breaks.
 type Problem struct {
-	Case   string // its name; "" for a rule about the whole agent
-	Rule   string // what must hold
-	Reason string // why it must
-	Err    error  // what was seen instead
+	Case   string // name of the case; "" for a rule about the whole agent
+	Rule   string // what must be true
+	Reason string // why it must be true
+	Err    error  // what happened instead
 }
 
-// String says all of it.
+// String returns all fields as text.
 func (p Problem) String() string {
 	where := "agent"
 	if p.Case != "" {
@@ -90,8 +90,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s: %v\n\twhy: %s", where, p.Rule, p.Err, p.Reason)
 }
 
-// Run checks an agent in this process and reports each Problem with t.Errorf. An
-// agent that needs a configuration gets it by a call of Configure beforehand.
+// Run checks an agent in this process, and reports each Problem with t.Errorf. If the agent
+// needs a configuration, call Configure first.
 func Run(t T, a *sdk.Agent, cases ...Case) {
 	t.Helper()
 	schema, err := a.Schema()
@@ -110,8 +110,8 @@ func RunTarget(t T, target Target, cases ...Case) {
 	}
 }
 
-// Check checks any target and returns the problems, in the order of the cases
-// and rules. nil means that it keeps every rule that applied.
+// Check checks any target and returns the problems, in the order of the cases and rules.
+// nil means that the target keeps every rule that applies.
 func Check(ctx context.Context, target Target, cases ...Case) []Problem {
 	h := &harness{ctx: ctx, target: target, schema: target.Schema(), prefix: "sdktest-" + rand.Text()}
 	var problems []Problem
@@ -143,14 +143,14 @@ func Check(ctx context.Context, target Target, cases ...Case) []Problem {
 	return problems
 }
 
-// inProcess makes a Target of an agent.
+// inProcess is a Target for an agent in this process.
 type inProcess struct {
 	agent  *sdk.Agent
 	schema schema.Schema
 
 	mu      sync.Mutex // protects following fields
 	running int
-	idle    chan struct{} // closed while nothing runs; nil before the first call
+	idle    chan struct{} // closed while no function runs; nil before the first call
 }
 
 var _ Target = (*inProcess)(nil)
@@ -188,7 +188,7 @@ func (p *inProcess) end() {
 	}
 }
 
-// stopped reports whether every function returns within limit.
+// stopped reports whether all functions return within limit.
 func (p *inProcess) stopped(limit time.Duration) bool {
 	p.mu.Lock()
 	idle := p.idle
@@ -203,7 +203,7 @@ func (p *inProcess) stopped(limit time.Duration) bool {
 	}
 }
 
-// harness is one Check.
+// harness is the state of one call of Check.
 type harness struct {
 	ctx    context.Context //nolint:containedctx // the life of this value is one call of Check
 	target Target
@@ -219,10 +219,10 @@ type subject struct {
 	action schema.Action
 }
 
-// callTime is how long a call may take that is not meant to be cut short.
+// callTime is how long a normal call may take.
 const callTime = 30 * time.Second
 
-// key makes a key that nobody has used.
+// key returns a new key.
 func (h *harness) key() string {
 	h.calls++
 	return fmt.Sprintf("%s-%d", h.prefix, h.calls)
@@ -235,7 +235,7 @@ func (s *subject) request(key string) sdk.Request {
 	}
 }
 
-// send calls the action and checks what must hold for every reply.
+// send calls the action and checks the rules for every reply.
 func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
 	reply, err := s.target.Invoke(s.ctx, req, nil)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -244,7 +244,7 @@ func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
 	return reply, err
 }
 
-// do calls the action with a key and wants a result.
+// do calls the action with a key. It returns an error unless there is a result.
 func (s *subject) do(key string) (json.RawMessage, error) {
 	reply, err := s.send(s.request(key))
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *subject) undoAgain(req sdk.Request) error {
 	return wantResult("the undo", reply)
 }
 
-// effects counts, or returns 0 where nothing is counted.
+// effects returns the number of effects, or 0 if effects are not counted.
 func (s *subject) effects() int {
 	if s.Effects == nil {
 		return 0
@@ -287,7 +287,7 @@ func wantResult(what string, r sdk.Reply) error {
 	return fmt.Errorf("%s ended with %s", what, say(r))
 }
 
-// say describes a reply in a few words.
+// say returns a short description of a reply.
 func say(r sdk.Reply) string {
 	switch r.Outcome {
 	case sdk.OutcomeResult:

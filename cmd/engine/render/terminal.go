@@ -142,8 +142,9 @@ func (t *Terminal) above(text string) {
 	t.redraw()
 }
 
-// erase removes the block. A screen that has become narrower since it was drawn
-// has broken its lines: what they take now has to go, or the upper ones stay.
+// erase removes the block. If the screen has become narrower since the block was drawn, the
+// terminal has broken long lines into several. erase counts the lines as they are now.
+// Otherwise the upper ones would stay.
 func (t *Terminal) erase(b *strings.Builder) {
 	if len(t.drawn) == 0 {
 		return

@@ -18,7 +18,7 @@ import (
 // database is the address of the database that govulncheck asks.
 const database = "https://vuln.go.dev"
 
-// patience is how long the database has to answer a small question.
+// patience is the longest wait for an answer of the database.
 const patience = 10 * time.Second
 
 func main() {

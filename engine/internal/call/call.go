@@ -20,47 +20,48 @@ import (
 type Config struct {
 	Invoker  invoke.Invoker
 	Store    Store
-	Sealer   crypt.Sealer // nil = nothing is sensitive
+	Sealer   crypt.Sealer // nil = no data is encrypted
 	Secrets  func(ref string) (string, error)
 	Observer Observer
 	Logger   *slog.Logger
 	Clock    *clock.Clock
 	Outage   *outage.Outage
-	Present  func() Member   // the present membership; nil = there is none
-	Stopped  context.Context // ends when the engine stops at once; calls outlive an orderly stop
+	Present  func() Member   // returns the present membership; nil = there is none
+	Stopped  context.Context // ends when the engine stops at once; an orderly stop lets calls continue
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
-	MaxValue                              int           // bytes of a reply
+	MaxValue                              int           // largest size of a reply, in bytes
 }
 
-// A Member is a membership of the engine, as calls see it: the way to the runs that it
-// owns.
+// A Member is a membership of the engine as calls see it. Through it they reach the runs
+// that the membership owns.
 type Member interface {
-	// Conclude has the goroutine that owns the call's run conclude the call. It does
-	// not block. It returns false if this membership has ended.
+	// Conclude makes the goroutine that owns the call's run conclude the call. It does not
+	// block. It returns false if this membership has ended.
 	Conclude(c *Call) bool
-	// Deliver hands an answer to a run, in the order of the calls of Deliver. told, if
-	// it is not nil, is called once with the outcome, unless the membership ends first.
-	// Deliver does not block. It returns false if this membership has ended.
+	// Deliver passes an answer to a run. Answers arrive in the order in which Deliver was
+	// called. told, if not nil, is called once with the outcome, unless the membership ends
+	// first. Deliver does not block. It returns false if this membership has ended.
 	Deliver(run status.RunID, a Answer, told func(error)) bool
 	// Done is closed when this membership has ended.
 	Done() <-chan struct{}
 }
 
-// An Observer gets the answers that came too late.
+// An Observer receives the answers that were too late.
 type Observer interface {
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
-// A Caller makes the calls of landed records, and delivers their answers (S11, S12). It
+// A Caller makes the calls of committed records and delivers their answers (S11, S12). It
 // does nothing when the complete-by of a call passes: only the Supervisor reports that time
 // has passed (S17, S18).
 type Caller struct {
 	cfg      Config
-	async    invoke.AsyncInvoker // nil = each call takes a goroutine
+	async    invoke.AsyncInvoker // nil = each call needs its own goroutine
 	evidence *evidence
-	ctx      context.Context // of every call without a goroutine; ends when the node stops at once
-	cancel   context.CancelFunc
+	// Context of every call without its own goroutine; ends when the node stops at once.
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*Call
@@ -73,12 +74,13 @@ type callID struct {
 	attempt machine.AttemptID
 }
 
-// A Call is a call in flight. Three goroutines use it, one after the other: one prepares
-// it, one of the Invoker waits for the answer, and the one that owns the run concludes it.
+// A Call is a call in flight. Three goroutines use it, one after the other. The first
+// prepares it. The second belongs to the Invoker and waits for the answer. The third owns
+// the run and concludes the call.
 type Call struct {
 	w *Caller
 	Spec
-	reservation Reservation // the slot it holds
+	reservation Reservation // the slot of the call
 	sender      progressSender
 
 	redact redactor // set before the call is sent
@@ -86,14 +88,15 @@ type Call struct {
 
 	reply   sdk.Reply
 	err     error
-	arrived time.Time // store time when the answer reached this engine
+	arrived time.Time // store time at which the answer reached this engine
 
 	// Protected by Caller.mu.
 	phase    callPhase
 	unwanted bool
-	stop     chan struct{}      // of a call with a goroutine; closed once its answer is not wanted
-	cancel   context.CancelFunc // of a call with a goroutine
-	handle   invoke.Started     // of a call without a goroutine
+	// Only for a call with its own goroutine; closed once the answer is not needed any more.
+	stop   chan struct{}
+	cancel context.CancelFunc // only for a call with its own goroutine
+	handle invoke.Started     // only for a call without its own goroutine
 }
 
 // callPhase says whether a call has left this process.
@@ -101,14 +104,14 @@ type callPhase uint8
 
 const (
 	callPreparing callPhase = iota
-	callSent                // the agent may have it
-	callRecalled            // it is never sent, and the run knows that
+	callSent                // the agent may have received the call
+	callRecalled            // the call is never sent, and the run knows that
 )
 
 func (c *Call) id() callID { return callID{c.Run, c.Invoke.Attempt} }
 
-// unwantLocked notes that the answer is no longer wanted. It returns the handle through
-// which the agent has to be told; nil = none.
+// unwantLocked records that the answer is not needed any more. It returns the handle
+// through which the caller must notify the agent; nil = there is no agent to notify.
 func (c *Call) unwantLocked() invoke.Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)
@@ -117,7 +120,7 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// about makes an Answer of an event of the call.
+// about returns an Answer that contains an event of the call.
 func (c *Call) about(event machine.Event) Answer {
 	arrived := c.arrived
 	if arrived.IsZero() {
@@ -126,11 +129,10 @@ func (c *Call) about(event machine.Event) Answer {
 	return Answer{Event: event, Arrived: arrived, Attempt: c.Invoke.Attempt, CompleteBy: c.Invoke.CompleteBy, Slot: &c.reservation}
 }
 
-// KeepLate counts an answer that came too late to count, and keeps it as
-// evidence (S28). It changes no run and never blocks: the answer is stored in the
-// background. KeepLate ignores events that are no answers: calls that were not sent, and
-// signs of life. step is the step's name as people see it, at the store time when the
-// answer arrived.
+// KeepLate counts an answer that was too late, and keeps it as evidence (S28). It changes
+// no run and never blocks: the answer is stored in the background. KeepLate ignores events
+// that are not answers: calls that were not sent, and signs of life. step is the step's
+// name as people see it. at is the store time at which the answer arrived.
 func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return
@@ -157,8 +159,8 @@ func (w *Caller) quits() bool {
 	return w.quit
 }
 
-// send notes that a call leaves this process now. It reports false if the run was told
-// already that the call is not sent.
+// send records that a call leaves this process now. It reports false if the run already
+// knows that the call is not sent.
 func (w *Caller) send(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

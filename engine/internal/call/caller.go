@@ -42,8 +42,8 @@ func (w *Caller) StartCall(e Spec) {
 	go c.begin()
 }
 
-// Recall stops a call that is still being prepared. It reports whether the call is
-// certainly never sent: then its outcome is known.
+// Recall stops a call that is still being prepared. It reports whether it is certain that
+// the call is never sent. Then its outcome is known.
 func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// StopAll ends every call at once, and lets no other start. The engine that takes the runs
+// StopAll ends every call at once and prevents new ones. The engine that takes the runs
 // over finds out the outcomes of these calls.
 func (w *Caller) StopAll() {
 	w.mu.Lock()
@@ -83,8 +83,8 @@ func (w *Caller) StopAll() {
 	}
 }
 
-// Wait returns when no call is in flight and all late answers are stored. It waits until
-// the latest complete-by plus grace at most, in case an Invoker ignores complete-by.
+// Wait waits until no call is in flight and all late answers are stored. It waits at most
+// until the latest complete-by plus grace, in case an Invoker ignores complete-by.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (w *Caller) waitCalls(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// InFlight returns how many calls are in flight.
+// InFlight returns the number of calls in flight.
 func (w *Caller) InFlight() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

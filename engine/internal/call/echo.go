@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// leastEcho is the length in bytes from which sensitive strings are looked for. A shorter
-// one, such as "a", would be found everywhere.
+// leastEcho is the shortest length, in bytes, of a sensitive string that is searched for. A
+// shorter string such as "a" would be found everywhere.
 const leastEcho = 4
 
 // markEchoes marks the parts of an output in which an agent repeats a secret. Every string
@@ -20,7 +20,7 @@ const leastEcho = 4
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
-		s = strings.ToValidUTF8(s, "\ufffd") // as JSON holds it
+		s = strings.ToValidUTF8(s, "\ufffd") // as it appears in JSON
 		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
 			found = append(found, s)
 		}
@@ -41,7 +41,7 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	return dsl.NewValue(out.JSON(), marks, out.Secrets())
 }
 
-// inJSON returns a text in the form that it has inside a string of canonical JSON.
+// inJSON returns a text as it appears inside a string of canonical JSON.
 func inJSON(s string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -49,13 +49,13 @@ func inJSON(s string) []byte {
 	if enc.Encode(s) != nil || buf.Len() < 3 {
 		return []byte(s)
 	}
-	return buf.Bytes()[1 : buf.Len()-2] // without quotes and line break
+	return buf.Bytes()[1 : buf.Len()-2] // without the quotes and the line break
 }
 
-// echoes collects JSON pointers.
+// echoes collects JSON pointers of the parts that contain secrets.
 type echoes struct {
-	found []string // what to look for
-	known []string // pointers of what is sensitive already
+	found []string // the secrets to search for
+	known []string // pointers of the parts that are sensitive already
 	marks []string
 }
 
@@ -74,7 +74,7 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			if m.holds(k) { // a mark inside the object would contain the key
+			if m.holds(k) { // a pointer into the object would contain the key, which is secret
 				m.marks = append(m.marks, at)
 				return
 			}

@@ -17,15 +17,15 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Limits of the late answers that wait to be stored. Beyond them answers are only counted,
-// and the number of answers that were not kept is logged.
+// Limits for late answers that wait to be stored. Above them, answers are only counted, and
+// the number of answers that were not kept is logged.
 const (
 	maxLateWaiting = 1000
 	maxLateBytes   = 16 << 20
 	lateTries      = 6
 )
 
-// A lateAnswer is an answer that came too late to count, not yet stored.
+// A lateAnswer is an answer that was too late to count and is not stored yet.
 type lateAnswer struct {
 	run     status.RunID
 	step    string
@@ -35,7 +35,7 @@ type lateAnswer struct {
 	size    int
 }
 
-// evidence stores late answers one after the other. Its goroutine lives only while answers
+// evidence stores late answers one after the other. Its goroutine runs only while answers
 // wait.
 type evidence struct {
 	to      Store
@@ -48,8 +48,8 @@ type evidence struct {
 	waiting []lateAnswer
 	bytes   int
 	dropped int
-	failing bool          // the last one could not be stored
-	idle    chan struct{} // closed when nothing waits any more; nil = nothing waits
+	failing bool          // the last answer could not be stored
+	idle    chan struct{} // closed when no answer waits any more; nil = no answer waits
 }
 
 func (ev *evidence) add(l lateAnswer) {
@@ -100,8 +100,8 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one answer. It tries a few times, or once if the last answer could not be
-// stored. Losing a late answer changes no run, and other answers wait.
+// store stores one answer. It tries a few times, or only once if the last answer could not
+// be stored. Losing a late answer changes no run, and other answers wait.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {
@@ -149,7 +149,7 @@ func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// A Store keeps answers for runs of other engines, and answers that came too late.
+// A Store keeps answers for runs of other engines, and answers that were too late.
 type Store interface {
 	Post(ctx context.Context, m store.Message) (store.MessageID, error)
 	KeepLate(ctx context.Context, r store.LateReply) error

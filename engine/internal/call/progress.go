@@ -13,50 +13,52 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A progressSender hands the signs of life of one call to its run, in order and before
-// the call's answer. Checkpoints become records (S82). One checkpoint at a time is in
-// flight. A newer checkpoint replaces one that waits, because a rerun needs only the last
-// one. So an agent that is faster than the store is not slowed down, and fills no memory.
-// If another engine owns the run, checkpoints go into the run's inbox, one each postEvery
-// at most.
+// A progressSender passes the signs of life of one call to its run, in order and before the
+// call's answer. Checkpoints become records (S82). Only one checkpoint at a time is in
+// flight. A newer checkpoint replaces a waiting one, because a later attempt needs only the
+// newest. So an agent that is faster than the store is not slowed down and fills no memory.
+// If another engine owns the run, checkpoints go into the run's inbox, at most one in each
+// postEvery.
 type progressSender struct {
 	c *Call // the call that sends the progress
 
 	mu     sync.Mutex // protects following fields
-	member Member     // to which sent was given; nil = nothing is in flight
-	sent   *Answer    // in flight, or not known to be durable
-	next   *Answer    // waits; nil = none
+	member Member     // membership that received sent; nil = no checkpoint is in flight
+	sent   *Answer    // checkpoint that is in flight, or whose commit is not known; nil = none
+	next   *Answer    // checkpoint that waits to be sent; nil = none
 	retry  *time.Timer
 	pause  time.Duration
-	beat   time.Time // when the last heartbeat was delivered
+	beat   time.Time // time of the last heartbeat that was delivered
 	closed bool
 
-	paced   time.Time // by this process's clock: no checkpoint is sent before it
-	written int64     // bytes of checkpoints that were sent
+	paced   time.Time // no checkpoint is sent before this time of this process's clock
+	written int64     // total size of the checkpoints that were sent, in bytes
 
-	foreign bool      // this engine did not own the run at the last delivery
-	posted  time.Time // when a checkpoint last went into the inbox; zero = never
+	foreign bool      // another engine owned the run at the last delivery
+	posted  time.Time // time of the last checkpoint that was put into the inbox; zero = never
 }
 
 func (p *progressSender) init(c *Call) { p.c = c }
 
-// every is the time between two heartbeats that are delivered; 0 = none is delivered.
+// every returns the time between two heartbeats that are delivered; 0 = no heartbeat is
+// delivered.
 func (p *progressSender) every() time.Duration { return p.c.Silence / 2 }
 
-// postEvery is the shortest pause between two checkpoints of a call that are put
-// into an inbox: a rerun needs only the last one.
+// postEvery is the shortest pause between two checkpoints of a call that are put into an
+// inbox. A later attempt needs only the newest checkpoint.
 const postEvery = time.Second
 
-// The pace of a call's checkpoints. One that comes sooner waits, and a newer one
-// replaces it. After each CheckpointsPerPace the pace is halved: a call that runs
-// for days records as much as it must, and no loop fills a database.
+// Limits for a call's checkpoints. A checkpoint that comes sooner waits, and a newer one
+// replaces it. After each CheckpointsPerPace bytes the rate is halved. So a call may run
+// for days and record checkpoints, but an agent in an endless loop does not fill the
+// database.
 const (
-	CheckpointPause    = 100 * time.Millisecond // between two checkpoints of a call
-	CheckpointRate     = 256 << 10              // bytes a second of a call's checkpoints
-	CheckpointsPerPace = 16 << 20               // bytes after which the pace is halved
+	CheckpointPause    = 100 * time.Millisecond // shortest pause between two checkpoints of a call
+	CheckpointRate     = 256 << 10              // checkpoint bytes of a call, per second
+	CheckpointsPerPace = 16 << 20               // number of bytes after which the rate is halved
 )
 
-// paceLocked returns when the checkpoint after this one may be sent.
+// paceLocked sets the time before which the checkpoint after this one may not be sent.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
@@ -64,14 +66,15 @@ func (p *progressSender) paceLocked(d *Answer) {
 	p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))
 }
 
-// progress takes a sign of life. It never blocks. It ignores signs of life past complete-by.
+// progress receives a sign of life. It never blocks. It ignores signs of life after
+// complete-by.
 func (p *progressSender) progress(pr invoke.Progress) {
 	now := p.c.w.cfg.Clock.Now()
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// The delivery is no answer: it must not be decided as if it had arrived
-	// earlier, nor use the slot of the call that goes on.
+	// The delivery is not an answer. So it has no complete-by and no slot: it must not be
+	// decided as if it had arrived earlier, and the call needs its slot until it ends.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -88,8 +91,8 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	p.sendLocked()
 }
 
-// beatLocked delivers a heartbeat to the run, if the step has a heartbeat_timeout and the
-// last delivery is long enough ago. All other heartbeats stay in memory (storage.md,
+// beatLocked delivers a heartbeat to the run if the step has a heartbeat_timeout and the
+// last delivery was long enough ago. All other heartbeats stay in memory (storage.md,
 // Heartbeats). A checkpoint counts as a heartbeat.
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
@@ -100,7 +103,7 @@ func (p *progressSender) beatLocked(d *Answer) {
 	t.Deliver(p.c.Run, *d, nil)
 }
 
-// sendLocked sends the waiting Answer, unless another one is in flight.
+// sendLocked sends the waiting checkpoint, unless another one is in flight.
 func (p *progressSender) sendLocked() {
 	t := p.c.w.cfg.Present()
 	switch {
@@ -148,7 +151,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the goroutine that closed the sender has taken the rest
+		return // the goroutine that closed the sender delivers the rest
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -161,13 +164,13 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint that the run's shard refused into the run's inbox.
+// hand puts a checkpoint into the run's inbox after the run's shard refused it.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.member != nil || p.sent != d {
-		return // another goroutine has delivered it meanwhile
+		return // another goroutine has delivered the checkpoint meanwhile
 	}
 	p.sent = nil
 	if err == nil {
@@ -180,8 +183,8 @@ func (p *progressSender) hand(d *Answer) {
 	}
 }
 
-// handOver puts the last checkpoint, unless it is known to be durable, into its
-// run's inbox: before the answer of the call, which goes there too.
+// handOver puts the last checkpoint into the run's inbox, unless it is known to be
+// committed. This happens before the answer of the call is put there.
 func (p *progressSender) handOver() {
 	p.mu.Lock()
 	d := p.next
@@ -202,9 +205,9 @@ func (p *progressSender) handOver() {
 	}
 }
 
-// post puts a checkpoint into its run's inbox, with the time at which it reached this
-// engine. It counts if it came in time, no matter which engine decides on it (language.md,
-// What counts).
+// post puts a checkpoint into the run's inbox, with the time at which it reached this
+// engine. The checkpoint counts if it arrived in time, whichever engine decides on it
+// (language.md, What counts).
 func (p *progressSender) post(d *Answer) error {
 	n := &p.c.w.cfg
 	data, err := journal.EncodeMessage(n.Sealer, p.c.Run, d.Event)
@@ -224,7 +227,7 @@ func (p *progressSender) post(d *Answer) error {
 	return nil
 }
 
-// laterLocked tries to send after a pause, which grows.
+// laterLocked tries to send again after a pause, which grows.
 func (p *progressSender) laterLocked() {
 	if p.closed {
 		return
@@ -233,7 +236,7 @@ func (p *progressSender) laterLocked() {
 	p.inLocked(p.pause)
 }
 
-// inLocked tries to send after a pause.
+// inLocked tries to send again after a pause.
 func (p *progressSender) inLocked(pause time.Duration) {
 	if p.retry != nil {
 		p.retry.Stop()
@@ -247,7 +250,7 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the sender: it takes no later sign of life. flush sends the rest.
+// close ends the sender, so that it ignores later signs of life. flush sends the rest.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,9 +260,9 @@ func (p *progressSender) close() {
 	}
 }
 
-// flush sends the last checkpoint, so that it reaches the run before the answer. It does
-// not if the checkpoint is durable, or in flight to the present membership. It reports
-// whether there was ever a checkpoint or heartbeat to send.
+// flush sends the last checkpoint, so that it reaches the run before the answer. It sends
+// nothing if the checkpoint is committed, or in flight to the present membership. It
+// reports whether there ever was a checkpoint or heartbeat to send.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,28 +9,28 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Spec is one call with everything it needs, copied from its run.
+// A Spec holds everything that one call needs, copied from its run.
 type Spec struct {
 	Run    status.RunID
-	Name   string // public run id
+	Name   string // public id of the run
 	Flow   *dsl.Workflow
-	Fence  int32 // number of the row that made this engine the owner
+	Fence  int32 // seq of the row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
-	// Sensitive are the sensitive strings of the run's variables and outputs.
+	// Sensitive holds the sensitive strings of the run's variables and outputs.
 	Sensitive []string
-	// Refusals is how often in a row this node's call was not sent.
+	// Refusals is how many times in a row the calls of this node were not sent.
 	Refusals int
-	// Silence is how long the call may be silent (heartbeat_timeout); 0 = as
-	// long as it runs.
+	// Silence is how long the call may be silent (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration
-	// Capacity has reserved the slot of the call; nil = the call needs no slot.
+	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
 	Capacity invoke.Capacity
 }
 
@@ -43,20 +43,21 @@ func (e *Spec) step() string {
 	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
 }
 
-// An Answer is the result of a call, or a sign of life of a call, on its way to the run.
+// An Answer is an event on the way to its run: the result of a call, or a sign of life of a
+// call.
 type Answer struct {
 	Event      machine.Event
-	Arrived    time.Time // store time when it reached this engine
-	CompleteBy time.Time // of the attempt that it answers; zero = it answers none
+	Arrived    time.Time // store time at which it reached this engine
+	CompleteBy time.Time // complete-by of the attempt that it answers; zero = it answers no attempt
 	Attempt    machine.AttemptID
-	Slot       *Reservation // of the call that it answers; nil = none
+	Slot       *Reservation // slot of the call that it answers; nil = none
 }
 
 // ErrNotOwner says that another engine owns the run.
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
-// event turns an agent's reply into the event that reports it. Only a valid
-// reply completes a step (S35): everything else leaves the outcome unknown.
+// event returns the event for an agent's reply. Only a valid reply completes a step (S35).
+// After any other reply the outcome is unknown.
 func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.Invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
@@ -123,22 +124,22 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	}
 	if len(data) == 0 {
 		if e.Invoke.Purpose != sdk.PurposeDo {
-			return dsl.Value{}, nil // whether it was done is all that was asked
+			return dsl.Value{}, nil // an undo has no output: only its outcome matters
 		}
 		data = json.RawMessage("{}")
 	}
 	return action.Output(data)
 }
 
-// A redactor takes sensitive strings out of texts that people will read. It is
-// safe for concurrent use.
+// A redactor removes sensitive strings from texts that people will read. It is safe for
+// concurrent use.
 type redactor struct {
 	secrets []string
 	once    sync.Once
-	replace func(string) string // made when first needed: most calls say nothing
+	replace func(string) string // made at the first use: most calls have no text to redact
 }
 
-// text returns s without what is sensitive, as valid UTF-8.
+// text returns s as valid UTF-8 without the sensitive strings.
 func (r *redactor) text(s string) string {
 	if s == "" {
 		return ""
@@ -146,12 +147,12 @@ func (r *redactor) text(s string) string {
 	if len(r.secrets) == 0 {
 		return strings.ToValidUTF8(s, "\ufffd")
 	}
-	r.once.Do(func() { r.replace = dsl.Redactor(r.secrets) })
+	r.once.Do(func() { r.replace = secret.Redactor(r.secrets) })
 	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 
 // OutcomeOf returns the outcome and the code of an answer; ok is false for an event that is
-// no answer.
+// not an answer.
 func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:

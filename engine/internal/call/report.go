@@ -13,13 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// postFor is how long past complete-by an answer that the run's owner should
-// hear of is kept trying for, while the store does not answer: it counts by
-// when it arrived, and if it does not count any more it is evidence.
+// postFor is for how long after complete-by the engine keeps trying to deliver an answer
+// while the store does not answer. The answer counts by its time of arrival. If it does not
+// count any more, it is kept as evidence.
 const postFor = 10 * time.Minute
 
-// Report hands an answer to the call's run, after the signs of life that still wait.
-// It does not block.
+// Report passes an answer to the call's run, after the signs of life that still wait. It
+// does not block.
 func (c *Call) Report(a Answer) {
 	c.sender.flush()
 	told := func(err error) { c.Reported(a, err) }
@@ -29,7 +29,7 @@ func (c *Call) Report(a Answer) {
 	go c.insist(a, ErrNotOwner)
 }
 
-// Reported takes what became of the answer. It does not block.
+// Reported handles the outcome of a delivery. It does not block.
 func (c *Call) Reported(a Answer, err error) {
 	if err == nil {
 		c.Finish()
@@ -38,18 +38,18 @@ func (c *Call) Reported(a Answer, err error) {
 	go c.insist(a, err)
 }
 
-// Finish ends a call of which nothing is left to be done. The slot is given back
-// unless the decision on the answer has taken it.
+// Finish ends a call. It gives the slot back, unless the decision on the answer has taken
+// the slot.
 func (c *Call) Finish() {
 	c.reservation.Release()
 	failpoint.HitPurpose("receive.after", uint8(c.Invoke.Purpose))
 	c.w.end(c)
 }
 
-// insist delivers until the run has it. An answer to a run that another engine
-// owns, or that has no owner, goes into the run's inbox with the time at which it
-// arrived here: who holds the run does not matter for what counts (language.md,
-// What counts), and it is durable there. err is what became of the last attempt.
+// insist delivers the answer again and again until the run has it. If another engine owns
+// the run, or no engine, the answer goes into the run's inbox, with its time of arrival at
+// this engine. It is durable there, and it counts whichever engine owns the run
+// (language.md, What counts). err is the outcome of the last try.
 func (c *Call) insist(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
@@ -59,14 +59,14 @@ func (c *Call) insist(a Answer, err error) {
 		case err == nil:
 			return
 		case errors.As(err, &aside):
-			// The run is quarantined here, so the answer is not decided. It is kept for
-			// the person who looks into the run.
+			// The run is quarantined here, so the answer is not decided. It is kept for the
+			// person who examines the run.
 			w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, a.Event, a.Arrived)
 			return
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.reservation.Release() // it is not decided for now
+		c.reservation.Release() // the next run need not wait until the answer is decided
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &a); err == nil || errors.Is(err, store.ErrNotFound) {
@@ -88,9 +88,9 @@ func (c *Call) insist(a Answer, err error) {
 	}
 }
 
-// ask hands an answer to the present membership and waits for what becomes of it.
-// Returns ErrNotOwner if there is none, or if it ends first: what became of the answer
-// is then not known.
+// ask passes an answer to the present membership and waits for the outcome. It returns
+// ErrNotOwner if there is no membership, or if the membership ends first: then the outcome
+// is not known.
 func (c *Call) ask(ctx context.Context, a Answer) error {
 	m := c.w.cfg.Present()
 	if m == nil {
@@ -102,7 +102,7 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	case err := <-told:
 		return err
 	case <-m.Done():
-		select { // it may have been told just before the end
+		select { // the outcome may have arrived just before the end
 		case err := <-told:
 			return err
 		default:
@@ -113,8 +113,8 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	}
 }
 
-// post puts an answer into its run's inbox. A call has one answer, so posting
-// again is harmless.
+// post puts an answer into the run's inbox. A call has only one answer, so posting it twice
+// does no harm.
 func (c *Call) post(ctx context.Context, a *Answer) error {
 	data, err := journal.EncodeMessage(c.w.cfg.Sealer, c.Run, a.Event)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Call) post(ctx context.Context, a *Answer) error {
 	return err
 }
 
-// Flush sends the last sign of life that still waits, so that it reaches the run before
-// the answer. It reports whether there was one, now or before: then the answer goes the
-// same way, by Report.
+// Flush sends the last sign of life that still waits, so that it reaches the run before the
+// answer. It reports whether there ever was one. If so, the caller must use Report for the
+// answer, which keeps the order.
 func (c *Call) Flush() bool { return c.sender.flush() }

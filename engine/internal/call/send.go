@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/invoke"
@@ -20,10 +20,10 @@ func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
 
-// begin prepares the call and sends it. The answer, if there is one, goes to
-// answered; otherwise the call ends here.
+// begin prepares the call and sends it. If there is an answer it is passed to answered;
+// otherwise the call ends here.
 func (c *Call) begin() {
-	var refused *Answer // why it was not sent
+	var refused *Answer // the reason why the call was not sent
 	err := guard.Do(func() error {
 		var request sdk.Request
 		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
@@ -32,7 +32,7 @@ func (c *Call) begin() {
 		}
 		c.sender.close()
 		if refused == nil {
-			c.Finish() // the run knows already that the call is not sent
+			c.Finish() // the run already knows that the call is not sent
 			return nil
 		}
 		c.Report(*refused)
@@ -51,7 +51,7 @@ func (c *Call) begin() {
 		}
 		return
 	}
-	// A panic before the call proves that nothing was sent.
+	// After a panic during preparation, nothing was sent.
 	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
 }
 
@@ -79,14 +79,14 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 	}, nil
 }
 
-// input returns the call's input with its secrets filled in, and notes for the
-// redactor everything sensitive that the agent was told or may know of the run.
-// A secret of the agent's configuration that does not resolve is left to
-// the start of the agent: without the secret the agent gets no call.
+// input returns the call's input with its secrets filled in. It gives the redactor
+// everything sensitive that the agent may know about the run. A secret in the agent's
+// configuration that cannot be resolved is not an error here: the agent does not start
+// without it and gets no call.
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
-	data, err := dsl.ResolveSecrets(c.Invoke.Input, func(ref string) (string, error) {
+	data, err := secret.Resolve(c.Invoke.Input, func(ref string) (string, error) {
 		s, err := cfg.Secrets(ref)
 		secrets = append(secrets, s)
 		return s, err
@@ -108,13 +108,13 @@ func (c *Call) input() (json.RawMessage, error) {
 	return data, nil
 }
 
-// Reasons why a call does not start.
+// Reasons why a call does not start, for people.
 const (
 	WhyTooLate = "its complete-by had passed before it could be sent"
 	WhyNoLease = "the engine's lease is not sure"
 )
 
-// send makes the call. For a call with a goroutine it waits for the answer.
+// send sends the call. If the call has its own goroutine, send waits for the answer.
 func (c *Call) send(request sdk.Request) {
 	c.sent = true
 	call := invoke.Call{
@@ -139,7 +139,9 @@ func (c *Call) send(request sdk.Request) {
 		reply, err := w.cfg.Invoker.Invoke(ctx, call)
 		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			err = ctx.Err() // it does not matter which timer went off first: the agent's, its transport's or ours
+			// Several timers may end the call: the agent's, the transport's or this one;
+			// all give the same error.
+			err = ctx.Err()
 		}
 		c.answered(reply, err)
 		return
@@ -154,17 +156,17 @@ func (c *Call) send(request sdk.Request) {
 	}
 }
 
-// late keeps an answer that came after complete-by.
+// late keeps an answer that arrived after complete-by as evidence.
 func (c *Call) late(reply sdk.Reply) {
 	now := c.w.cfg.Clock.Now()
 	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
-// largeReply is the size in bytes from which a reply is not checked by the shard: the
-// shard's other runs would have to wait too long.
+// largeReply is the size in bytes above which the shard does not check a reply itself,
+// because the shard's other runs would wait too long.
 const largeReply = 64 << 10
 
-// answered takes the Invoker's answer. It does not block.
+// answered receives the Invoker's answer. It does not block.
 func (c *Call) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
 	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
@@ -185,8 +187,8 @@ func (c *Call) Conclude() {
 	c.Finish()
 }
 
-// Concluded returns the Answer to deliver; ok is false if there is none. After it the call
-// accepts no further sign of life.
+// Concluded returns the Answer to deliver; ok is false if there is none. Afterwards the
+// call accepts no sign of life.
 func (c *Call) Concluded() (a Answer, ok bool) {
 	c.sender.close()
 	err := guard.Do(func() error {
@@ -206,21 +208,22 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // the call had a slot, so it waits for a time and not for a slot
+		if deferred.Until.IsZero() { // the call had a slot, so the run waits for a time, not for a slot
 			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))
 		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
 	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
-		return Answer{}, false // the outcome is not known, and the Supervisor will report that time has passed
+		// The outcome is unknown; the Supervisor reports later that time has passed.
+		return Answer{}, false
 	case c.err != nil:
 		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
 	}
 	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
 }
 
-// answer makes the Answer of a call that was sent. Past complete-by the answer is counted
-// and kept as evidence, but not delivered: then ok is false.
+// answer returns the Answer of a call that was sent. After complete-by, the answer is only
+// counted and kept as evidence; then ok is false.
 func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	a = c.about(event)
 	if !a.Arrived.Before(a.CompleteBy) {
@@ -230,11 +233,11 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	return a, true
 }
 
-// maxRefusal bounds the growing pause between attempts to prepare a call.
+// maxRefusal is the longest pause between attempts to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent returns the Answer that the call was not sent and is to be tried again after
-// pause, in store time. The pause doubles each time in a row, up to limit.
+// notSent returns the Answer that the call was not sent and is tried again after pause, in
+// store time. The pause doubles each time in a row, up to limit.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

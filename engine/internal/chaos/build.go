@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Binaries are the programs of a test: an engine that has places where faults
-// strike, the ledger, and the agents.
+// Binaries are the programs of a test: an engine that can inject faults, the ledger, and
+// the agents.
 type Binaries struct {
-	Dir    string // also where engines look for agents
+	Dir    string // directory of the programs, in which engines also look for agents
 	Engine string
 	Ledger string
 }

@@ -17,15 +17,15 @@ type Flow struct {
 type Step struct {
 	Name   string
 	Action string   // do, once, blind, many
-	After  []int    // steps it depends on
-	Keys   []string // of a for_each; nil = one instance
-	Caught bool     // a failure is caught
+	After  []int    // indexes of the steps it depends on
+	Keys   []string // keys of a for_each step; nil = one instance
+	Caught bool     // the step has a catch for its failure
 }
 
-// Honours reports whether the far side deduplicates by key.
+// Honours reports whether the remote service deduplicates the step's calls by key.
 func (s Step) Honours() bool { return s.Action == "do" || s.Action == "many" }
 
-// Names returns the step's nodes as agents see them.
+// Names returns the names of the step's nodes as agents see them.
 func (s Step) Names() []string {
 	if s.Keys == nil {
 		return []string{s.Name}
@@ -40,7 +40,7 @@ func (s Step) Names() []string {
 // stepTimeout is how long each attempt may take.
 const stepTimeout = 2 * time.Second
 
-// How a generated flow is meant to end.
+// An ending says how a generated workflow should end.
 type ending int
 
 const (
@@ -49,7 +49,7 @@ const (
 	endParked
 )
 
-// faultsOf lists the faults of calls that are repeated until they succeed.
+// faultsOf lists, by action, the faults after which a call is repeated until it succeeds.
 var faultsOf = map[string][]string{
 	"do":    {"refuse", "vanish", "lose", "hang", "crash", "die", "twice", "linger:150ms", "slow:100ms", "stubborn", "exit"},
 	"many":  {"refuse", "lose", "crash", "linger:100ms"},
@@ -57,8 +57,8 @@ var faultsOf = map[string][]string{
 	"blind": {"refuse", "linger:150ms", "slow:100ms"},
 }
 
-// NewFlow generates a workflow: most are meant to succeed, a quarter to be
-// undone, some to be parked, and faults strike on the way.
+// NewFlow generates a workflow. Most workflows should succeed, a quarter should be undone,
+// and some should be parked. There are faults on the way.
 func NewFlow(rng *rand.Rand, url string) Flow {
 	end := endWell
 	switch n := rng.IntN(100); {
@@ -150,7 +150,7 @@ func undoFaults(rng *rand.Rand) []string {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// flowOf makes a flow from steps and the words for the faults of their calls.
+// flowOf makes a Flow from steps and the faults of their calls.
 func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
 	var f Flow
 	var b strings.Builder

@@ -23,8 +23,8 @@ type Verdict struct {
 	Ends                  map[status.RunState]int
 }
 
-// Judge checks the invariants I1 to I10 on everything that was accepted, and
-// fails the test for each that does not hold.
+// Judge checks the invariants I1 to I10 on all accepted runs. The test fails for each
+// invariant that does not hold.
 func (w *World) Judge() Verdict {
 	w.T.Helper()
 	runs := w.Runs()
@@ -66,7 +66,7 @@ func (w *World) Judge() Verdict {
 type judge struct {
 	w       *World
 	entries map[string]ledger.Entry
-	calls   map[string]int // by run and step
+	calls   map[string]int // number of calls, by run and step
 }
 
 func (j *judge) fault(format string, args ...any) {
@@ -74,7 +74,7 @@ func (j *judge) fault(format string, args ...any) {
 	j.w.T.Errorf("seed %d: "+format, append([]any{j.w.Seed}, args...)...)
 }
 
-// run judges one run.
+// run checks one run.
 func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
@@ -90,7 +90,8 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) { // engines do not work on a run with the code engine_lost
+	// Engines do not work on a run with the code engine_lost.
+	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
 	started, failures, parked := count(told.Flow, told.Records)
@@ -116,8 +117,9 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	return state.Status(), attempts
 }
 
-// count folds a run's story: attempts started and attempts that ended without
-// a result, by step, and how often the run came to need a person.
+// count folds the records of a run. It returns, by step, how many attempts started and how
+// many ended without a result. It also returns how many times the run was parked for a
+// person.
 func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[string]int, parked int) {
 	started, failures = map[string]int{}, map[string]int{}
 	state := machine.NewState()
@@ -139,7 +141,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect judges the far side's record of one node.
+// effect checks the ledger's record of one node.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
@@ -187,8 +189,7 @@ func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	}
 }
 
-// alerts checks that each turn to a state that needs a person raised one alert
-// (I9).
+// alerts checks that a run raised one alert each time it came to need a person (I9).
 func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
 	if err != nil {
@@ -233,10 +234,10 @@ SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete
 SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
 }
 
-// audit asks the database itself.
+// audit runs the audits on the database itself.
 func (j *judge) audit(ctx context.Context) {
 	if j.w.Embedded() {
-		return // an embedded store has one process at a time: no other engine can append
+		return // only one process at a time can open an embedded store: no other engine can write
 	}
 	db, err := sql.Open("postgres", j.w.DSN)
 	if err != nil {

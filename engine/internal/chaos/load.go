@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// load submits the given number of short runs a second until stop is called. Nine of ten
-// runs succeed, the tenth is undone. load names the runs, so that it can repeat a
-// submission whose outcome is not known. It submits no runs while as many are open as it
-// submits in ten seconds. stop waits until each run is accepted, and returns the accepted
-// runs a second. In the full trial fewer than 70 % of the given number make the trial
-// void: it proves nothing about that load. In the short trial a busy machine may accept
-// few, but at least one.
+// load submits perSecond short runs a second until stop is called. Nine of ten runs
+// succeed, and the tenth is undone. load names the runs, so that it can repeat a submission
+// whose outcome is not known. It pauses while more runs are open than it submits in ten
+// seconds. stop waits until each run is accepted, and returns the number of accepted runs a
+// second. In the full trial, less than 70 % of perSecond makes the trial invalid, because
+// it proves nothing about that load. In the short trial one accepted run is enough, because
+// the machine may be busy.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -75,8 +75,8 @@ type load struct {
 	defs  []*dsl.Definition
 	vars  []dsl.Value
 	every time.Duration
-	batch int // runs each time
-	limit int // runs that may be open
+	batch int // number of runs submitted at once
+	limit int // maximum number of open runs
 
 	open                    []status.RunID
 	accepted, again, waited int
@@ -94,7 +94,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // asking for open runs costs the store more than submitting
+				time.Sleep(time.Second) // asking the store for open runs costs more than submitting them
 				continue
 			}
 		}
@@ -139,13 +139,13 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 	}
 }
 
-// look removes runs that have ended from the list of open runs. Runs end in about the
-// order in which they began.
+// look removes runs that have ended from the list of open runs. Runs end in about the order
+// in which they began.
 func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {
 		head, err := l.w.head(run)
-		if err != nil { // ask again later
+		if err != nil { // it is asked again later
 			kept = append(kept, l.open[i:]...)
 			break
 		}

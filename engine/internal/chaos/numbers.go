@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// full says whether the numbers of docs/reliability.md are run, as `make chaos`
-// does, or a part of them, as `make chaos SHORT=1`, instead of the few of `make
-// test`.
+// full says whether the numbers of docs/reliability.md are run, as `make chaos` does. part
+// says that only a part of them is run, as `make chaos SHORT=1` does. Without both, the few
+// numbers of `make test` are run.
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
-// times picks the number of rounds.
+// times returns the number of rounds.
 func times(short, long int) int {
 	switch {
 	case part:
@@ -21,8 +21,8 @@ func times(short, long int) int {
 	return short
 }
 
-// patience stretches how long something may take: a full run keeps the machine
-// busier than it can serve at once.
+// patience returns how long something may take. A full run uses more CPU than the machine
+// has, so it gets three times the limit.
 func patience(limit time.Duration) time.Duration {
 	if full {
 		return 3 * limit

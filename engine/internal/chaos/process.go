@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Process is a program that a test started and that it ends, by its pid.
+// A Process is a program that a test has started. The test ends it by its process id.
 type Process struct {
 	Name string
 
@@ -23,13 +23,13 @@ type Process struct {
 	err   error // valid once done is closed
 }
 
-// output keeps what a process printed.
+// output keeps the text that a process printed.
 type output struct {
 	mu sync.Mutex // protects following field
 	b  bytes.Buffer
 }
 
-// maxOutput bounds what is kept of one process's output.
+// maxOutput is the largest size, in bytes, of the output that is kept of one process.
 const maxOutput = 16 << 20
 
 func (o *output) Write(p []byte) (int, error) {
@@ -47,13 +47,13 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts a program. Its standard input stays open until it is ended.
+// start starts a program. Its standard input stays open until the program is ended.
 func start(name, path string, env []string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Agents that outlive a killed engine for a moment hold its pipes open.
+	// After an engine was killed, its agents may keep its pipes open for a moment.
 	p.cmd.WaitDelay = 2 * time.Second
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -96,15 +96,14 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// Kill ends the process as kill -9 does and waits for it.
+// Kill ends the process like kill -9 and waits for its end.
 func (p *Process) Kill() {
-	// It may be frozen; SIGKILL ends it all the same.
+	// SIGKILL also ends a process that is frozen.
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Terminate asks the process to end and waits, at most for limit. It returns
-// the exit code.
+// Terminate asks the process to end, and waits at most for limit. It returns the exit code.
 func (p *Process) Terminate(limit time.Duration) (int, error) {
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return 0, err
@@ -112,7 +111,7 @@ func (p *Process) Terminate(limit time.Duration) (int, error) {
 	return p.Wait(limit)
 }
 
-// Wait waits for the end, at most for limit, and returns the exit code.
+// Wait waits at most for limit until the process has ended. It returns the exit code.
 func (p *Process) Wait(limit time.Duration) (int, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

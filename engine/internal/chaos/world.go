@@ -26,25 +26,25 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// An openStore is a store that the world closes.
+// An openStore is a store that the world must close.
 type openStore interface {
 	store.Store
 	Close() error
 }
 
-// A World is one test's engines, store and far side.
+// A World holds the engines, the store and the remote service of one test.
 type World struct {
 	T    testing.TB
 	Seed uint64
 	Rng  *rand.Rand
-	DSN  string // of the store as engines reach it; a test may put a proxy between
+	DSN  string // DSN of the store for engines; a test may put a proxy in between
 
 	bins    *Binaries
 	dir     string
 	far     *Process
-	URL     string // of the ledger
+	URL     string // URL of the ledger
 	Ledger  ledger.Client
-	store   store.Full // not an engine's: to submit, to read, to judge
+	store   store.Full // separate handle of the store, used to submit, read and judge
 	opened  openStore
 	sealer  crypt.Sealer // nil = no key is known
 	defs    *journal.Definitions
@@ -64,11 +64,11 @@ type Run struct {
 	Flow Flow
 }
 
-// lease is how long engines of tests count as alive.
+// lease is the lease of engines in tests.
 const lease = time.Second
 
-// NewWorld makes a world over an empty PostgreSQL database. Everything it starts
-// it stops at the end of the test.
+// NewWorld makes a world on an empty PostgreSQL database. At the end of the test it stops
+// everything that it has started.
 func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	t.Helper()
 	if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
@@ -81,13 +81,13 @@ func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	return newWorldOver(t, bins, store, dsn, t.TempDir(), seed)
 }
 
-// NewEmbeddedWorld makes a world over a state file, which one process at a time
-// may hold.
+// NewEmbeddedWorld makes a world on a state file, which only one process at a time can
+// open.
 func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.db")
-	first, err := sqlite.Open(t.Context(), path, sqlite.Options{}) // makes it
+	first, err := sqlite.Open(t.Context(), path, sqlite.Options{}) // creates the file
 	if err != nil {
 		t.Fatalf("make: %v", err)
 	}
@@ -119,7 +119,7 @@ func newWorldOver(t testing.TB, bins *Binaries, opened openStore, dsn, dir strin
 	return w
 }
 
-// learnKey reads the key that a command has made next to the state file.
+// learnKey reads the key that a command has created next to the state file.
 func (w *World) learnKey() {
 	w.T.Helper()
 	path := strings.TrimPrefix(w.DSN, "sqlite:") + ".key"
@@ -136,11 +136,10 @@ func (w *World) learnKey() {
 	w.defs = journal.NewDefinitions(w.store, w.sealer)
 }
 
-// Embedded reports whether the state is a file, which one process at a time
-// may hold.
+// Embedded reports whether the state is a file, which only one process at a time can open.
 func (w *World) Embedded() bool { return strings.HasPrefix(w.DSN, "sqlite:") }
 
-// end stops everything. If the test failed, it logs the timeline and the output of
+// end stops all processes. If the test failed, it logs the timeline and the output of the
 // processes.
 func (w *World) end() {
 	for _, p := range w.all() {
@@ -176,7 +175,7 @@ func (w *World) Note(format string, args ...any) {
 	w.timeline = append(w.timeline, fmt.Sprintf("%8.3fs %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...)))
 }
 
-// Timeline returns what happened, in order.
+// Timeline returns the notes, in order.
 func (w *World) Timeline() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +188,7 @@ func (w *World) StartEngine(name, points string, args ...string) *Process {
 	return w.StartEngineOn(w.DSN, name, points, args...)
 }
 
-// StartEngineOn is StartEngine for another way to the store.
+// StartEngineOn is StartEngine with another DSN.
 func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process {
 	w.T.Helper()
 	env := []string{
@@ -208,14 +207,14 @@ func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process
 	return p
 }
 
-// Command runs `engine` with the given arguments against the world's store. It
-// returns what it printed and its exit code, -1 if a signal ended it.
+// Command runs `engine` with the given arguments on the world's store. It returns the
+// printed text and the exit code, or -1 if a signal ended the command.
 func (w *World) Command(args ...string) (string, int) {
 	w.T.Helper()
 	return w.CommandAt("", args...)
 }
 
-// CommandAt is Command with places where faults strike.
+// CommandAt is Command with faults: points is the value of ENGINE_FAILPOINTS.
 func (w *World) CommandAt(points string, args ...string) (string, int) {
 	w.T.Helper()
 	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
@@ -254,7 +253,7 @@ func (w *World) Define(source string) *dsl.Definition {
 	return def
 }
 
-// Submit records runs of a flow, which any engine takes.
+// Submit submits n runs of a flow without an owner. Any engine may claim them.
 func (w *World) Submit(f Flow, n int) []Run {
 	w.T.Helper()
 	def := w.Define(f.Source)
@@ -284,7 +283,7 @@ func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
 }
 
-// adopt adds a run that was accepted in another way to the runs that are judged.
+// adopt adds a run that was submitted in another way to the runs that are judged.
 func (w *World) adopt(r Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -339,12 +338,12 @@ func (w *World) AwaitRest(limit time.Duration) {
 		if time.Now().After(deadline) {
 			break
 		}
-		time.Sleep(pause) // between two looks at the store
+		time.Sleep(pause) // pause between two reads of the store
 	}
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns the rows of some runs.
+// heads returns the rows of the given runs.
 func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
@@ -367,7 +366,7 @@ func (w *World) head(run status.RunID) (store.Head, error) {
 	return head, err
 }
 
-// await polls until fn has something to tell.
+// await calls fn repeatedly until fn returns true. It returns the text of fn.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
 	deadline := time.Now().Add(patience(limit))
@@ -378,11 +377,11 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 		if time.Now().After(deadline) {
 			w.T.Fatalf("waited %s for %s", patience(limit), what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks
+		time.Sleep(5 * time.Millisecond) // pause between two calls
 	}
 }
 
-// Await polls until fn is true.
+// Await calls fn repeatedly until fn returns true.
 func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.T.Helper()
 	w.await(what, limit, func() (string, bool) { return "", fn() })
@@ -395,7 +394,7 @@ func (w *World) Freeze(p *Process, d time.Duration) {
 		w.Note("%s: %v", p.Name, err)
 		return
 	}
-	time.Sleep(d) // freezing for this long is the fault
+	time.Sleep(d) // the time for which the process is frozen
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		w.Note("%s: %v", p.Name, err)
 		return

@@ -1,7 +1,7 @@
-// Package clock tells the time of the store, and how long the engine's lease is good.
+// Package clock returns the time of the store, and how long the engine's lease lasts.
 //
-// In come the store's answers to ticks. Two engines of one store read nearly the same
-// time, also if their own clocks differ. The returned times never fall.
+// In: the store's answers to ticks. Two engines of one store read nearly the same time,
+// even if their own clocks differ. The returned times never go backwards.
 package clock
 
 import (
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// A Clock tells store time: what the store's clock said at the last tick, plus
-// what this process's monotonic clock measured since. Engines whose own clocks
-// are an hour apart agree. It also knows until when the lease is good.
+// A Clock returns store time: the time on the store's clock at the last tick, plus the time
+// that this process's monotonic clock has measured since. Engines whose own clocks differ
+// by an hour agree. A Clock also knows until when the lease lasts.
 type Clock struct {
 	mu     sync.Mutex // protects following fields
 	store  time.Time  // store time at the last tick
-	local  time.Time  // when the answer to that tick arrived, with monotonic reading
-	latest time.Time  // the largest time returned so far: times never fall
-	lease  time.Time  // local: until when the lease is good; zero = never held
+	local  time.Time  // time at which the answer to that tick arrived, with monotonic reading
+	latest time.Time  // largest time returned so far: times never go backwards
+	lease  time.Time  // end of the lease by this process's clock; zero = there was no lease yet
 }
 
-// Ticked records a tick that was sent at sent and whose answer arrived now.
-// The store read its clock somewhere between the two. Store time is counted
-// from the arrival, so that nothing expires early; the lease from the sending,
-// so that the engine never believes in it for too long.
+// Ticked records a tick that was sent at sent and whose answer has just arrived. The store
+// read its clock between these two moments. Store time is counted from the arrival, so that
+// nothing expires too early. The lease is counted from the sending, so that the engine
+// never believes that it has the lease for too long.
 func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,13 +31,13 @@ func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 	c.lease = sent.Add(lease)
 }
 
-// Now returns store time. It never falls.
+// Now returns store time. It never goes backwards.
 func (c *Clock) Now() time.Time { return c.Read().Store }
 
 // A Moment holds the values of one reading of a Clock.
 type Moment struct {
 	Store  time.Time // store time
-	Local  time.Time // this process's, with monotonic reading
+	Local  time.Time // time by this process's clock, with monotonic reading
 	Leased bool      // see Clock.Leased
 }
 
@@ -54,14 +54,14 @@ func (c *Clock) Read() Moment {
 	return m
 }
 
-// Until returns how long it is to store time t; it may be negative.
+// Until returns how long it is until store time t. The result is negative if t has passed.
 func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// Leased reports whether the lease is good by this process's own clock. Nothing
-// may start without it.
+// Leased reports whether the lease still lasts, by this process's own clock. Without it no
+// work may start.
 func (c *Clock) Leased() bool { return c.Read().Leased }
 
-// LeaseLeft returns for how long the lease is still good, at least 0.
+// LeaseLeft returns for how long the lease still lasts; at least 0.
 func (c *Clock) LeaseLeft() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

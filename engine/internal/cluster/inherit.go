@@ -14,17 +14,17 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// An inheritance is what the former membership of this node has left: the runs that it
-// owned.
+// An inheritance holds the runs that the former membership of this node owned.
 type inheritance struct {
 	by   *taker
 	from store.EngineID         // the former membership; 0 = none
-	runs map[status.RunID]int32 // with the number of their rows that are known to have landed
+	runs map[status.RunID]int32 // for each run, the number of its rows that are known to be committed
 }
 
-// takeOver takes over the runs of the former membership of this node. If the store holds
-// fewer rows of a run than had landed, it has lost confirmed rows: then takeOver returns a
-// *LossError. It asks a store that does not answer again until ctx ends.
+// takeOver takes over the runs of the former membership of this node. If the store has
+// fewer rows of a run than were committed, it has lost committed rows: then takeOver
+// returns a *LossError. While the store does not answer, takeOver tries again until ctx
+// ends.
 func (t *inheritance) takeOver(ctx context.Context) error {
 	n := t.by.n
 	if len(t.runs) == 0 || n.shared.Draining.Load() {
@@ -67,8 +67,7 @@ func (t *inheritance) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// lost returns a *LossError if the store holds fewer rows of a run than had
-// landed.
+// lost returns a *LossError if the store has fewer rows of a run than were committed.
 func (t *inheritance) lost(ctx context.Context, runs []status.RunID) error {
 	loaded, err := t.by.n.cfg.Store.Load(ctx, runs...)
 	if err != nil {
@@ -85,7 +84,7 @@ func (t *inheritance) lost(ctx context.Context, runs []status.RunID) error {
 				if err != nil {
 					return err
 				}
-				if removed { // other engines continued the run, and it ended long ago
+				if removed { // other engines continued the run; it ended and retention removed it
 					continue
 				}
 			}

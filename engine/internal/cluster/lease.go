@@ -19,11 +19,11 @@ import (
 // ErrStopping says that the engine is stopping.
 var ErrStopping = errors.New("engine: this engine is stopping")
 
-// ErrDrained is why a membership ended in order.
+// ErrDrained says that a membership ended in order.
 var ErrDrained = errors.New("engine: drained")
 
-// A Membership is the time of a node in the store: from joining it under a new
-// number until it leaves, or is declared dead.
+// A Membership is the time of a node in the store. It begins when the node joins under a
+// new number, and ends when the node leaves or is declared dead.
 type Membership struct {
 	n         *Local
 	Engine    store.EngineID
@@ -38,16 +38,16 @@ type Membership struct {
 	scanner *scanner
 
 	mu     sync.Mutex // protects following fields
-	ticked time.Time  // when the last tick was sent
-	hinted bool       // something may be waiting: the next tick comes early
+	ticked time.Time  // time at which the last tick was sent
+	hinted bool       // work may be waiting: the next tick is made early
 	lag    time.Duration
-	busy   bool // the last pass found work on runs of others
+	busy   bool // the last tick found work on runs of others
 }
 
-// hintPause is the shortest pause between two ticks when hints come.
+// hintPause is the shortest pause between two ticks that follow hints.
 const hintPause = 20 * time.Millisecond
 
-// listen ticks early when the store hints that something may be waiting. If a hint is
+// listen makes an early tick when the store hints that work may be waiting. If a hint is
 // lost, the next regular tick finds the work.
 func (t *Membership) listen(ctx context.Context) {
 	w, ok := t.n.cfg.Store.Store.(store.Waker)
@@ -71,10 +71,10 @@ func (t *Membership) scan() {
 	wait.Wake(t.Runs.Timers.Poke)
 }
 
-// due finds runs whose time has passed. It finds runs in memory at the exact time, and the
-// engine's other runs by the store's scan. The same scan renews the lease, on purpose: an
-// engine whose Supervisor hangs, or cannot reach the store, then loses its lease and its
-// runs to an engine whose Supervisor works.
+// due finds own runs whose time has passed. It finds runs in memory at the exact time, and
+// the engine's other runs by a scan of the store. The same scan renews the lease. This is
+// intended: an engine whose Supervisor hangs, or cannot reach the store, loses its lease.
+// Then an engine whose Supervisor works takes its runs over.
 func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, error) {
 	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
 	wait := time.Duration(-1)
@@ -117,9 +117,9 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
-// see passes on the findings of a tick: messages go to their runs, runs of others go to
-// the scanner. It returns the own runs that may be due, and for how long the most overdue
-// of the runs outside of memory has been due.
+// see distributes the findings of a tick. Messages go to their runs. Runs of others go to
+// the scanner. It returns the own runs that may be due, and how late the latest of the runs
+// outside of memory is.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -142,7 +142,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // for a run with a timer the bound is no measure
+		if !t.Runs.Timers.Has(d.Run) { // a run with a timer is due by its timer, not by its next_check
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -152,14 +152,14 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	return runs, lag
 }
 
-// isBusy reports whether the last pass found work on runs of others.
+// isBusy reports whether the last tick found work on runs of others.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.busy
 }
 
-// passed reports a pass over the own runs.
+// passed reports the cost of a scan of the own runs.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}
@@ -167,8 +167,8 @@ func (t *Membership) passed(told int, took time.Duration) {
 	t.n.cfg.Passed(stats)
 }
 
-// tick renews the lease and returns the store's findings. An engine that cannot commit
-// does not renew its lease, so that other engines get its runs.
+// tick renews the lease and returns the store's findings. An engine that cannot commit does
+// not renew its lease, so that other engines take its runs over.
 func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.Committer.Oldest(); age > o.Lease/2 {

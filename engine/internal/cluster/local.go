@@ -16,14 +16,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Local is what the memberships of one node share.
+// A Local holds everything that the memberships of one node share.
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
 	full   atomic.Bool // the runs in memory have reached the limit
 }
 
-// Config is what a Local is made of. See engine.Config. All functions are required.
+// Config holds the parameters of New. See engine.Config. All functions are required.
 type Config struct {
 	Store    store.Full
 	Sealer   crypt.Sealer
@@ -34,14 +34,13 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer gets what happens to runs that no engine owns. See
-// engine.Observer.
+// An Observer receives the facts about runs that no engine owns. See engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
-// Options are the settings. See engine.Options.
+// Options holds the settings. See engine.Options.
 type Options struct {
 	Address                                    string
 	Lease, MinScan, MaxScan, Grace, RetryStore time.Duration
@@ -52,16 +51,16 @@ type Options struct {
 	MaxHeld                                    int64
 }
 
-// New returns what the memberships of a node share.
+// New returns the Local of a node.
 func New(cfg Config, shared *owner.Shared) *Local { return &Local{cfg: cfg, shared: shared} }
 
-// Pass is what one pass of the Supervisor found and cost. See engine.PassStats.
+// Pass holds the results and the cost of one scan of the Supervisor. See engine.PassStats.
 type Pass struct {
-	Took    time.Duration // of the scan and of its deliveries
-	Due     int           // own runs that got TimePassed
-	Lag     time.Duration // for how long the most overdue run had been due; 0 = no run was due
-	Foreign bool          // the pass looked at runs of others, too
-	Taken   int           // runs taken over or claimed
+	Took    time.Duration // duration of the scan and of its deliveries
+	Due     int           // number of own runs that got TimePassed
+	Lag     time.Duration // how late the latest of them was; 0 = no run was due
+	Foreign bool          // the scan also covered runs of others
+	Taken   int           // number of runs taken over or claimed
 }
 
 // find returns the ids of the runs that a filter selects.
@@ -86,16 +85,16 @@ func (n *Local) backOff(run status.RunID, err *journal.RunError) {
 	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
 }
 
-// noteQuarantined notes why a run is quarantined, and logs it once.
+// noteQuarantined records why a run is quarantined, and logs it once.
 func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 	if n.shared.Quarantined.Note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
 	}
 }
 
-// rests reports whether a run waits for a person and is not due now. Its deadline may still
-// be ahead. When the deadline passes, an engine takes the run over to raise the alert.
-// After that the run is at rest for good (Head.AtRest).
+// rests reports whether a run waits for a person and is not due now. A deadline of the run
+// may still pass later. Then an engine takes the run over to raise the alert. After that
+// the run stays at rest (Head.AtRest).
 func (n *Local) rests(story owner.Story) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false
@@ -104,8 +103,8 @@ func (n *Local) rests(story owner.Story) bool {
 	return !ok || due.After(n.shared.Clock.Now())
 }
 
-// removed reports whether retention may have removed a run that the store does not have.
-// Then an engine that was cut off for that long has lost nothing.
+// removed reports whether retention may have removed a run that is missing in the store. If
+// so, the store has lost nothing.
 func (n *Local) removed(ctx context.Context, run status.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Join registers a new membership and learns the store's time.
+// Join registers a new membership and reads the store's time.
 func (n *Local) Join(ctx context.Context) (*Membership, error) {
 	o := n.cfg.Options
 	sent := time.Now()
@@ -68,8 +68,8 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until ctx ends and nothing is in flight any more, or until hard ends, or until
-// the membership is over. It returns the reason.
+// Run works until one of these: ctx has ended and no work is in flight any more; hard has
+// ended; the membership is over. It returns the reason.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,7 +84,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	t.Runs.Start(work, last)
 	supervisor := NewSupervisor(t.due, t.Runs.TimePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // due logs a pass that fails
+		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // due itself logs scans that fail
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -111,7 +111,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership if one of its loops has ended for a reason of its own.
+// over ends the membership after one of its loops has ended on its own.
 func (t *Membership) over(err error) { t.end(err) }
 
 // drain ends the membership in order. It starts no call, waits for the calls in flight, and
@@ -131,21 +131,22 @@ func (t *Membership) drain(ctx context.Context) {
 	if err == nil {
 		t.end(ErrDrained)
 	}
-	<-t.ctx.Done() // also after a flush that failed: then the membership is over
+	<-t.ctx.Done() // if the flush failed the membership is over, too
 }
 
-// InheritFrom has the membership take over the runs that a former one of the same node
-// owned, with the number of rows that are known to have landed of each.
+// InheritFrom makes the membership take over the runs that a former membership of the same
+// node owned. runs holds, for each run, the number of its rows that are known to be
+// committed.
 func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]int32) {
 	t.former.from, t.former.runs, t.scanner.former = former, runs, former
 }
 
-// handBack gives up, one by one, the runs that another engine could continue now. An
-// engine that stops waits for its calls in flight, which may take long. Runs without a call
-// in flight need not wait with it. The other runs become free when the engine leaves.
+// handBack releases, one by one, the runs that another engine could continue now. An engine
+// that stops waits for its calls in flight, which may take long. Runs without a call in
+// flight need not wait with it. The other runs become free when the engine leaves.
 //
-// Where no other engine is alive, a run without an owner would gain nothing, and
-// no engine would notice that its time has passed.
+// If no other engine is alive, runs are not released: no engine would notice that the time
+// of such a run has passed.
 func (t *Membership) handBack(ctx context.Context) {
 	live, err := t.n.cfg.Store.Live(ctx)
 	if err != nil {

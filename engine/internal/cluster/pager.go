@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A pager calls a function for page after page of runs, for a few pages at once.
+// A pager calls a function for each page of runs. It works on a few pages at the same time.
 type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
@@ -18,7 +18,7 @@ type pager struct {
 
 	mu   sync.Mutex // protects following fields
 	done int
-	err  error // the first
+	err  error // the first error
 }
 
 func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int, error)) *pager {
@@ -27,8 +27,8 @@ func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int
 	return p
 }
 
-// add starts a page once fewer than the allowed number are at work. After an error it
-// does nothing.
+// add starts the work on a page. It waits while the allowed number of pages is in progress.
+// After an error it does nothing.
 func (p *pager) add(runs []status.RunID) {
 	select {
 	case p.room <- struct{}{}:
@@ -41,7 +41,7 @@ func (p *pager) add(runs []status.RunID) {
 	})
 }
 
-// now runs the function for a page, while other pages may be at work.
+// now runs the function for a page, while other pages may be in progress.
 func (p *pager) now(runs []status.RunID) {
 	n, err := p.do(p.ctx, runs)
 	p.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Once makes one full pass over the runs of others.
+// Once makes one full scan of the runs of others.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}
@@ -28,7 +28,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
-	// Every run that was taken over got TimePassed at once.
+	// Every run that was taken over got TimePassed.
 	stats.Due = stats.Taken
 	errs = append(errs, t.Runs.Flush(ctx))
 	stats.Took = time.Since(began)

@@ -8,20 +8,20 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// passRetention is the pass that removes runs which ended long ago.
+// passRetention is the name of the scan that removes runs which ended long ago.
 const passRetention = "retention"
 
-// retainBatch is how many runs one call of Retain looks at.
+// retainBatch is how many runs one call of Retain handles.
 const retainBatch = 500
 
-// retentionPeriod is how often runs are looked for that are older than age.
+// retentionPeriod returns the time between two scans for old runs.
 func (o Options) retentionPeriod() time.Duration {
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than Options.Retention. It does so once a
-// period, until ctx ends. One engine of all does it in a period. If that engine dies, or
-// the store does not answer, the next engine finds the rest without its help (S22).
+// retain removes runs that ended longer ago than Options.Retention. Once a period, one of
+// all engines does it. If that engine dies, or the store does not answer, the next engine
+// finds the remaining runs itself (S22).
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok || n.cfg.Options.Retention == 0 {
@@ -49,8 +49,8 @@ func (n *Local) retain(ctx context.Context) {
 	}
 }
 
-// forget removes old runs batch after batch. After each batch it pauses for as long as the
-// batch took. It stops when the period ends, because another engine may begin then.
+// forget removes old runs in batches. After each batch it pauses for as long as the batch
+// took. It stops at the end of the period, because another engine may begin then.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)
 	for {

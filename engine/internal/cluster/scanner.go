@@ -14,33 +14,34 @@ import (
 )
 
 // A scanner takes over runs of others: runs without an owner, runs of dead members, and
-// overdue runs of live members. It works on the findings of ticks, on a goroutine of its
-// own next to the Supervisor's loop. It keeps no knowledge that the scanner of another
-// engine could not find in the store (S46, S49).
+// overdue runs of live members. It uses the findings of ticks, and runs on a separate
+// goroutine next to the Supervisor's loop. All its knowledge is in the store, so that the
+// scanner of any other engine can continue (S46, S49).
 type scanner struct {
-	n      *Local
-	by     *taker
-	former store.EngineID // whose runs this engine takes over by name; 0 = none
-	soon   func()         // makes the next tick come early
+	n  *Local
+	by *taker
+	// Former membership of this node, whose runs are taken over one by one; 0 = none.
+	former store.EngineID
+	soon   func() // makes an early tick
 	hint   chan struct{}
 
 	mu      sync.Mutex              // protects following fields
-	tick    store.Tick              // the newest
-	hinted  bool                    // a message may have come for a run whose owner is dead
-	routine time.Time               // by this process's clock: when to scan everything again
-	passed  map[store.EngineID]bool // dead members whose runs were looked at
+	tick    store.Tick              // the newest tick
+	hinted  bool                    // there may be a message for a run whose owner is dead
+	routine time.Time               // time of the next full scan, by this process's clock
+	passed  map[store.EngineID]bool // dead members whose runs were scanned already
 	working bool
 
 	turns uint64 // only the scanner's goroutine uses it
 }
 
-// The names of the passes. Of all engines one makes such a pass in a period.
+// Names of scans. In each period, only one of all engines makes such a scan.
 const (
 	passForeign = "foreign" // all runs of others
-	passOrphans = "orphans" // the runs of members that have just died
+	passOrphans = "orphans" // runs of members that have just died
 )
 
-// tickLimit bounds the runs that one tick returns.
+// tickLimit is the largest number of runs that one tick returns.
 const tickLimit = 1000
 
 func newScanner(by *taker, soon func()) *scanner {
@@ -48,7 +49,7 @@ func newScanner(by *taker, soon func()) *scanner {
 		routine: time.Now().Add(2 * by.n.cfg.Options.MaxScan)}
 }
 
-// see stores the findings of a tick, and reports whether they hold work.
+// see stores the findings of a tick, and reports whether they contain work.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
-	p.passed = still // members that are no longer listed are forgotten
+	p.passed = still // forget members that are no longer listed
 	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
 	if work || p.hinted || !time.Now().Before(p.routine) {
 		wait.Wake(p.hint)
@@ -74,7 +75,7 @@ func (p *scanner) unownedLocked() []status.RunID {
 	return p.by.withoutBackoff(runs)
 }
 
-// deadLocked returns the members that died since the last pass.
+// deadLocked returns the members that died since the last scan.
 func (p *scanner) deadLocked() []store.EngineID {
 	var dead []store.EngineID
 	for _, engine := range p.tick.Dead {
@@ -87,7 +88,7 @@ func (p *scanner) deadLocked() []store.EngineID {
 
 const doingPatrol = "look after runs of others"
 
-// run makes rounds until ctx ends.
+// run works on the findings of ticks until ctx ends.
 func (p *scanner) run(ctx context.Context) {
 	for {
 		select {
@@ -116,7 +117,7 @@ func (p *scanner) setWorking(is bool) {
 	p.working = is
 }
 
-// round makes the passes that are due now.
+// round makes the scans that are due now.
 func (p *scanner) round(ctx context.Context) error {
 	n := p.n
 	began := time.Now()
@@ -143,8 +144,8 @@ func (p *scanner) round(ctx context.Context) error {
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
 		// With so many runs without an owner, the scan does not look for the few runs of
-		// dead members that wait for a person: finding them would cost more than all other
-		// work. A message to such a run makes it show.
+		// dead members that wait for a person. Finding them would cost more than all other
+		// work. A message to such a run brings it into the tick's findings.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -163,7 +164,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // also runs whose agents are missing here
+	if hinted { // the runs include runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -185,33 +186,36 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan: in two to three times MaxScan, or in four to
-// five times if there is no work, so that an idle engine puts almost no load on the store.
+// next sets the time of the next full scan. It is two to three times MaxScan from now, or
+// four to five times if there is no work, so that an idle engine puts almost no load on the
+// store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// Adds jitter. Without it one engine would make every pass, and a pass never finds
-	// the stuck runs of the engine that makes it.
+	// Adds jitter. Without it one engine would make every scan, and a scan never finds the
+	// stuck runs of the engine that makes it.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An idle engine ticks every MaxScan. The pause ends a quarter of MaxScan before the
-	// tick that is to make the scan, so that this tick does not come too early for it.
+	// An idle engine ticks once in each MaxScan. The scan becomes due a quarter of MaxScan
+	// before a tick, so that the tick at that time makes the scan and is not slightly too
+	// early.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
-// some returns a number below n that differs between engines and between calls. It is not
-// random, so that a simulation can be repeated.
+// some returns a number from 0 to n-1 that differs between engines and between calls. It is
+// not random, so that a simulation can be repeated.
 func (p *scanner) some(n int) int {
 	p.turns++
 	h := (uint64(p.by.engine)<<32 | p.turns) * 0x9e3779b97f4a7c15
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of dead members. claim takes runs that never had an owner;
-// orphans takes them, too, if runs that this engine cannot work on come before all others.
+// orphans takes over the runs of dead members. If unowned is true it also takes runs
+// without an owner. claim usually takes those, but claim does not get past many runs that
+// this engine cannot work on.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -244,13 +248,13 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 }
 
 // room reports whether this engine should claim more runs. An engine whose runs already
-// wait for agents leaves them to others.
+// wait for agents leaves new runs to other engines.
 func (p *scanner) room() bool {
 	return p.n.shared.Claims() && p.by.roomy() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
 
-// claim takes runs without an owner, in batches (S55, S75). Each engine begins at another
-// run, so that engines do not compete for the same ones.
+// claim takes runs without an owner, in batches (S55, S75). Each engine begins at a
+// different run, so that engines do not compete for the same runs.
 func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	batch := p.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
@@ -270,12 +274,12 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	return taken, nil
 }
 
-// overdue takes over runs of live engines that are long overdue. Sending the owner an
-// event instead would make a slow engine slower.
+// overdue takes over runs of live engines that are long overdue. Notifying the owner
+// instead would make a slow engine slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// Runs that this engine could not work on may come before all others.
+	// The first runs found may be those that this engine could not work on.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

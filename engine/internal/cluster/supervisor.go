@@ -12,43 +12,43 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Supervisor finds runs with something past its complete-by, and delivers TimePassed to
-// them and nothing else (S36, S37, S38, S44). The owner of the run decides what follows. A
-// Supervisor keeps no state, so that another one can continue at any time (S46). It has no
-// type in which business logic could be expressed (S43).
+// A Supervisor finds runs whose time has passed, such as the complete-by of a call. It
+// delivers TimePassed to them and nothing else (S36, S37, S38, S44). The owner of the run
+// decides what follows. A Supervisor keeps no state, so that another one can continue at
+// any time (S46). It uses no type that contains business logic (S43).
 type Supervisor struct {
 	due     DueFunc
 	deliver DeliverFunc
 	opts    SupervisorOptions
 }
 
-// A DueFunc returns the runs whose time has passed, and how long it is until
-// the next time that is already known; a negative wait = none is known. With
-// an error it may still return the runs it found.
+// A DueFunc returns the runs whose time has passed. wait is how long it is until the next
+// known time; negative if none is known. The function may return runs together with an
+// error.
 type DueFunc func(ctx context.Context) (runs []status.RunID, wait time.Duration, err error)
 
-// A DeliverFunc hands an event to a run. Delivering twice is harmless (S45).
+// A DeliverFunc passes an event to a run. Delivering an event twice does no harm (S45).
 type DeliverFunc func(ctx context.Context, run status.RunID, e machine.Event) error
 
 // SupervisorOptions are the limits of a Supervisor's loop.
 type SupervisorOptions struct {
-	// MinScan is the shortest, MaxScan the longest pause between two passes
-	// that find nothing (S47, S76). Zero = 200 ms and 10 s.
+	// MinScan is the shortest and MaxScan the longest pause between two scans that find
+	// nothing (S47, S76). Zero means 200 ms and 10 s.
 	MinScan, MaxScan time.Duration
 	// Poke wakes the loop before its pause is over; nil = never.
 	Poke <-chan struct{}
-	// Busy reports, after a pass, whether the pass found other work. Then the pause does
-	// not grow. nil = it never does.
+	// Busy reports, after a scan, whether the scan found other work. Then the pause does
+	// not grow. nil = there is no other work.
 	Busy func() bool
-	// Passed is called after every pass with the number of runs that got TimePassed and
-	// with the duration of the pass; nil = not called.
+	// Passed is called after every scan with the number of runs that got TimePassed and
+	// with the duration of the scan; nil = not called.
 	Passed func(told int, took time.Duration)
-	// Logger reports passes that failed; nil = they are not reported.
+	// Logger logs scans that failed; nil = they are not logged.
 	Logger *slog.Logger
 }
 
-// NewSupervisor returns a Supervisor over the given functions. It does nothing
-// until Run is called.
+// NewSupervisor returns a Supervisor that uses the given functions. It starts to work when
+// Run is called.
 func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Supervisor {
 	if opts.MinScan <= 0 {
 		opts.MinScan = 200 * time.Millisecond
@@ -68,9 +68,9 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 	return &Supervisor{due: due, deliver: deliver, opts: opts}
 }
 
-// Run makes passes until ctx ends. The pause between two passes grows while they find
-// nothing. It returns to MinScan when a pass finds something, and never goes beyond the
-// next known time. A pass that fails is repeated after MinScan.
+// Run scans until ctx ends. The pause between two scans grows while they find nothing. It
+// returns to MinScan when a scan finds something. It never extends beyond the next known
+// time. A failed scan is repeated after MinScan.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := s.opts.MinScan
 	for ctx.Err() == nil {
@@ -100,14 +100,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Scan makes one pass and returns how many runs got TimePassed.
+// Scan makes one scan and returns how many runs got TimePassed.
 func (s *Supervisor) Scan(ctx context.Context) (int, error) {
 	n, _, err := s.pass(ctx)
 	return n, err
 }
 
-// pass is Scan, and also returns how long it is to the next known time. If a delivery to
-// one run fails, the others still get theirs.
+// pass makes one scan. It also returns how long it is until the next known time. If a
+// delivery to one run fails, the other runs still get theirs.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	n, began := 0, time.Now()
 	defer func() { s.opts.Passed(n, time.Since(began)) }()

@@ -19,10 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// take takes runs over, and returns how many it got. Before it reads any of them, the store
-// knows that this engine has them in hand (store.Hands). Runs without deaths are taken
-// together. Runs with which engines died are taken one by one, so that the next death
-// shows which run it was. Runs with which too many engines died are parked instead.
+// take takes runs over, and returns how many it got. Before it reads any of them, it
+// records in the store that this engine has them in hand (store.Hands). Runs with which no
+// engine died are taken together. Runs with which engines died are taken one by one, so
+// that the next death shows which run caused it. Runs with which too many engines died are
+// parked instead.
 func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -46,7 +47,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		switch {
 		case err != nil:
 			return taken, err
-		case x.Held && t.leaves(run): // the other engine takes the run over, or its death will count against the run
+		// The other engine takes the run over, or its death will count against the run.
+		case x.Held && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
@@ -60,10 +62,11 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 	return taken, err
 }
 
-// takeTogether takes runs over together, so that they share commits, and waits until
-// each is committed or refused. It returns how many it got. A run that this engine cannot
-// work on is put into Quarantined and into the backoff set. A run that waits for a person
-// is put into the backoff set. deaths is how many engines died with each of the runs.
+// takeTogether takes runs over together, so that they share commits. It waits until each
+// takeover is committed or refused, and returns how many runs it got. A run that this
+// engine cannot work on is put into Quarantined and into the backoff set. A run that waits
+// for a person is put into the backoff set. deaths is how many engines died with each of
+// the runs.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -75,7 +78,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	defer t.runs.Hands.LetGo(runs...)
 	loaded, err := n.cfg.Store.Load(ctx, runs...)
 	if e := <-held; e != nil {
-		err = e // nothing of them is looked at before the store knows that they are in hand
+		err = e // no run is decoded before the store knows that the runs are in hand
 	}
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
@@ -94,7 +97,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 		a, lacks, err := t.consider(ctx, l, how, checked, scratch)
 		switch {
 		case err != nil || lacks == nil:
-		case how.passed: // the owner lives, and may have the missing agents
+		case how.passed: // the owner is alive, and may have the missing agents
 			err = lacks.Err
 		default:
 			var row *owner.UnstaffedDecision
@@ -109,7 +112,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", naming.RunName(l.Head.Run), err)
-		case a == nil: // the run is not taken over, or a row of it is in flight
+		case a == nil: // the run is not taken over, or a row of it is being committed
 			continue
 		}
 		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }
@@ -138,8 +141,9 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	return taken, nil
 }
 
-// consider returns how to take a run over, or which agents are missing here; both nil =
-// not now. It returns a *RunError if this engine cannot work on the run.
+// consider decides how to take a run over. It returns an Adoption, or an Unstaffed if
+// agents are missing here, or neither if the run is not taken over now. It returns a
+// *RunError if this engine cannot work on the run.
 func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
@@ -245,7 +249,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 		after = runs[len(runs)-1]
 		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
 			pages.add(free)
-		} else { // the list is nearly at its end
+		} else { // the list is almost at its end
 			pages.now(free)
 		}
 	}
@@ -256,7 +260,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // the store forgets a dead engine that owns no run any more
+	for _, engine := range dead { // the store forgets a dead engine once it owns no run
 		if !gone[engine] {
 			continue
 		}
@@ -267,7 +271,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	return taken, nil
 }
 
-// withoutBackoff removes the runs that are in the backoff set.
+// withoutBackoff returns the runs that are not in the backoff set.
 func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []status.RunID

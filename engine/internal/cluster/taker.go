@@ -17,17 +17,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A takeoverScope says which runs may be taken over, and how.
+// from reports whether a run with this row may be taken over.
 type takeoverScope struct {
 	// from reports whether a run with this head may be taken over.
 	from func(h store.Head) bool
-	// passed: the owner is alive, but the runs are overdue.
+	// passed: the owner is alive, but its runs are overdue.
 	passed bool
 	// owned: runs without an owner are left out.
 	owned bool
-	// due: only runs with something due or with a message.
+	// due: take only runs that are due or have a message.
 	due bool
-	// woken is Woken of the backoff set before the runs were read. take sets it.
+	// woken is the value of Woken of the backoff set before the runs were read. take sets
+	// it.
 	woken uint64
 }
 
@@ -39,14 +40,15 @@ type taker struct {
 	unstaffed *unstaffed
 	ctx       context.Context // ends with the membership; only its Done and cause are used
 
-	mu     sync.Mutex                 // protects following fields
-	others map[status.RunID]time.Time // runs left to engines that have them in hand, since when
-	again  bool                       // such a run was left: look again soon
+	mu sync.Mutex // protects following fields
+	// Runs left to the engines that have them in hand, with the time since when.
+	others map[status.RunID]time.Time
+	again  bool // a run was left to another engine: scan again soon
 }
 
 // leaves reports whether this engine leaves a run to another engine that has it in hand. It
-// does so for a lease and a scan. By then the other engine has taken the run over, or was
-// declared dead, or is stuck.
+// does so for the time of a lease and a scan. After that the other engine has taken the run
+// over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -66,7 +68,8 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether a run was left to an engine that has it in hand.
+// looksAgain reports whether a run was left to an engine that has it in hand, so that a
+// scan should follow soon.
 func (t *taker) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,8 +84,8 @@ func lostWhy(deaths int) string {
 }
 
 // park parks a run after too many engines died with it in hand. It does not decode the
-// run's journal, because that may be what ended them. It needs only the number of rows and
-// the time of the last one.
+// run's journal, because decoding may be what ended them. It needs only the number of rows
+// and the time of the last row.
 func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {
@@ -126,8 +129,8 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 }
 
 // roomy reports whether this engine has memory for more runs. An engine without memory
-// works on the runs that it has, and leaves the other runs queued or to other engines. It
-// logs that once, and logs once when it has memory again.
+// works on the runs that it has. It leaves other runs to other engines, or in the queue. It
+// logs once that memory is used up, and once that there is memory again.
 func (t *taker) roomy() bool {
 	n, held := t.n, t.runs.Held()
 	full := held >= n.cfg.Options.MaxHeld
@@ -141,8 +144,8 @@ func (t *taker) roomy() bool {
 	return !full
 }
 
-// fits returns how many more runs fit into memory, if they are as large as the present
-// ones; at least 1.
+// fits returns how many more runs fit into memory if they are as large as the present runs
+// on average; at least 1.
 func (t *taker) fits() int {
 	held, runs := t.runs.Held(), int64(t.runs.Size())
 	if held <= 0 || runs <= 0 {

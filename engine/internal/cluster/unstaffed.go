@@ -26,17 +26,17 @@ const AlertAgentMissing = "agent_missing"
 // maxSeen is how many engines an alert names.
 const maxSeen = 8
 
-// A cause is a set of reasons why an unstaffed run is decided on.
+// A cause says why an unstaffed run is decided on.
 type cause struct {
 	spoken bool // a person has sent a verb
-	due    bool // its time has passed, and no other engine may notice that
-	late   bool // people should know that no engine continues it
+	due    bool // the run is due, and perhaps no other engine notices that
+	late   bool // an alert should say that no engine continues the run
 }
 
-// grace is for how long an overdue run of others is left to them.
+// grace returns how long an overdue run of another engine is left to that engine.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// unstaffed decides on runs that this engine could take over, had it their agents.
+// unstaffed decides on runs that this engine could take over if it had their agents.
 type unstaffed struct {
 	n      *Local
 	engine store.EngineID
@@ -44,8 +44,8 @@ type unstaffed struct {
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 }
 
-// decide decides on an unstaffed run as far as no agent is needed, and commits the
-// row; nil = there is nothing to write. It puts the run into the backoff set.
+// decide decides everything about an unstaffed run that needs no agent, and commits the
+// row. It returns nil if there is nothing to write. It puts the run into the backoff set.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -74,8 +74,8 @@ func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere fun
 	return a, nil
 }
 
-// record makes the row. The row starts no call: steps that could start are held,
-// and say which agent is missing.
+// record makes the row. The row starts no call: steps that could start are held, and their
+// hold names the missing agent.
 func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())
@@ -100,7 +100,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
 	}
-	for _, l := range late { // an answer is kept before it leaves the inbox
+	for _, l := range late { // an answer must be kept as evidence before it leaves the inbox
 		if !t.n.shared.KeepSurely(ctx, l) {
 			return context.Cause(ctx)
 		}
@@ -109,7 +109,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	return a.Row()
 }
 
-// settle waits for the outcome of the row, and reports it.
+// settle waits for the outcome of the commit, and reports it.
 func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
@@ -121,7 +121,8 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	case errors.Is(l.Err, store.ErrStale), overFor(l.Err): // another engine was faster, or this membership is over
+	// Another engine was faster, or this membership is over.
+	case errors.Is(l.Err, store.ErrStale), overFor(l.Err):
 		return nil
 	case l.Err != nil:
 		n.backOff(run, &journal.RunError{Run: int64(run), Name: a.Head.Name, Err: fmt.Errorf("the store refuses row %d: %w", a.Transition.Seq, l.Err)})
@@ -151,9 +152,9 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	return nil
 }
 
-// mayAlert reports whether an alert about the run is due. It is not if there was one since
-// the run last moved. Nor is it if other engines continue runs of the same workflow:
-// then this run only has to wait for one of them.
+// mayAlert reports whether an alert about the run is due. It is not due if there was an
+// alert since the run last changed. It is not due either if other engines continue runs of
+// the same workflow: then this run only has to wait for one of them.
 func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {
@@ -173,8 +174,9 @@ func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, el
 	return !busy, err
 }
 
-// moved returns when something other than the passing of time last moved the run. An
-// engine without the run's agents may have recorded that time has passed; that is no news.
+// moved returns the time of the last change of the run that was not caused by time alone.
+// An engine without the run's agents may have recorded that time has passed; such records
+// are ignored.
 func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
 		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])
@@ -213,7 +215,8 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 }
 
 // elsewhere returns a function that reports whether other live engines have runs of a
-// workflow in progress: then one of them has its agents. It asks once for each workflow.
+// workflow in progress. If so, one of them has the agents of the workflow. The function
+// asks the store once for each workflow.
 func (t *unstaffed) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {

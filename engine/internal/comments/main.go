@@ -30,10 +30,10 @@ func main() {
 	}
 }
 
-// A comment is a text in the code, with the line of code that follows it.
+// A comment is a comment in the code together with the next line of code.
 type comment struct{ place, text string }
 
-// comments collects those of every file that is neither a test nor generated.
+// comments collects the comments of every file that is neither a test nor generated.
 func comments(root string) (all []comment, err error) {
 	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {

@@ -1,8 +1,8 @@
 // Package commit is the group commit of an engine.
 //
-// In come transitions; out go their outcomes, to the receiver of each. The package knows
-// neither runs nor agents. It keeps the order in which the store answers. If the store
-// does not answer, it sends the whole batch again (decision 18).
+// In: transitions. Out: their outcomes, to the receiver of each. The package knows neither
+// runs nor agents. It passes outcomes on in the order in which the store answers. If the
+// store does not answer, it sends the whole batch again (decision 18).
 package commit
 
 import (
@@ -19,60 +19,61 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// An Item is one transition on its way to the store.
+// An Item is one transition that is being committed.
 type Item struct {
-	Transition store.Transition // with Names: it submits a new run
-	To         Receiver         // gets the result, once, unless the committer stops first
-	For        any              // the receiver's own note; the committer does not read it
-	Queued     time.Time        // when it was queued, by this process's clock; zero = when Commit is called
+	Transition store.Transition // if Names is set, it submits a new run
+	To         Receiver         // gets the outcome, once, unless the committer stops first
+	For        any              // data of the receiver; the committer does not read it
+	Queued     time.Time        // time of queueing, by this process's clock; zero = the time of Commit
 
 	Landing Landing // set before the receiver gets the item
-	unsure  bool    // an earlier sending ended without an answer
+	unsure  bool    // an earlier try ended without an answer
 }
 
-// A Receiver gets the outcomes of items.
+// A Receiver receives the outcomes of items.
 type Receiver interface {
-	// Landed takes items whose Landing is known. It does not block, and does not keep
-	// the list. Several writers may call it at once.
+	// Landed is called with items whose Landing is set. It must not block and must not keep
+	// the list. Several writers may call it at the same time.
 	Landed([]*Item)
 }
 
-// A Landing is the outcome of an item.
+// A Landing is the outcome of a commit.
 type Landing struct {
-	Err       error           // nil = landed
-	Submitted store.Submitted // of a transition with names
-	// Unsure says that an earlier sending may have landed this transition. Then ErrStale
-	// and ErrExists do not prove that another engine wrote the row.
+	Err       error           // nil = the transition is committed
+	Submitted store.Submitted // only for a transition with Names
+	// Unsure says that an earlier try may have committed this transition. Then ErrStale and
+	// ErrExists do not prove that another engine wrote the row.
 	Unsure bool
 }
 
-// Options bound a batch.
+// Options limits the size of a batch.
 type Options struct {
 	MaxRows, MaxBytes int
-	RetryStore        time.Duration // bounds the growing pause between two sendings
+	RetryStore        time.Duration // longest pause between two tries; pauses grow up to it
 }
 
-// A Committer is the group commit. Transitions that queue while a batch is in flight
-// become the next batch. There is no timer, so a lone transition is sent at once.
+// A Committer makes group commits. Transitions that arrive while a batch is in flight
+// become the next batch. There is no timer, so a single transition is sent at once.
 type Committer struct {
 	writers []*writer
 	opts    Options
 	outage  *outage.Outage
-	spill   int // number of waiting transitions from which another writer helps
+	spill   int // number of waiting transitions above which another writer helps
 }
 
 type writer struct {
-	store  store.Writer
-	queue  chan *Item   // bounded: Commit blocks when the store is too slow
-	oldest atomic.Int64 // unix nanoseconds when the oldest item of the batch in flight came; 0 = none
+	store store.Writer
+	queue chan *Item // limited: Commit blocks when the store is too slow
+	// Arrival of the oldest item in the batch in flight, in unix nanoseconds; 0 = none.
+	oldest atomic.Int64
 
-	// Only the writer's goroutine uses the rest, from batch to batch.
+	// Only the writer's goroutine uses the fields below. They are reused for every batch.
 	rows  []*Item
 	batch []store.Transition
 	told  []*Item
 }
 
-// New returns a Committer. It sends nothing before Run.
+// New returns a Committer. It sends nothing until Run is called.
 func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer {
 	c := &Committer{opts: opts, outage: outage, spill: min(spill, opts.MaxRows)}
 	for _, w := range writers {
@@ -81,9 +82,9 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 	return c
 }
 
-// spill is how many transitions wait for a writer before another writer takes some, or the
-// size of a batch if that is smaller. Two commits of half the size cost the store more
-// than one, so a single writer that keeps up works alone.
+// spill is how many transitions must wait for one writer before another writer takes some.
+// If the size of a batch is smaller, that counts. Two commits of half the size cost the
+// store more than one commit, so a writer that is fast enough works alone.
 const spill = 256
 
 // load returns the number of transitions that wait for the writer or are in its batch.
@@ -112,7 +113,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // the usual case; a select of one channel is cheaper
+	case w.queue <- it: // the usual case; a select with one channel is cheaper
 		return nil
 	default:
 	}
@@ -136,7 +137,7 @@ func (c *Committer) Oldest() time.Duration {
 }
 
 // Waiting returns how many transitions wait for the commit in flight to end. When it
-// reaches Options.MaxRows for each writer, the shards wait, too.
+// reaches Options.MaxRows for each writer, the shards wait as well.
 func (c *Committer) Waiting() int {
 	n := 0
 	for _, w := range c.writers {
@@ -145,8 +146,8 @@ func (c *Committer) Waiting() int {
 	return n
 }
 
-// Run commits what is queued at the n-th writer until ctx ends. Returns
-// ErrFenced if the store says that this engine is dead.
+// Run commits the queue of the n-th writer until ctx ends. It returns ErrFenced if the
+// store says that this engine is dead.
 func (c *Committer) Run(ctx context.Context, n int) error {
 	w := c.writers[n]
 	for {
@@ -166,7 +167,7 @@ func (c *Committer) Run(ctx context.Context, n int) error {
 	}
 }
 
-// gather drains the queue into one batch sorted by run.
+// gather moves the queue into one batch, sorted by run.
 func (c *Committer) gather(w *writer, first *Item) []*Item {
 	rows, bytes := w.rows[:0], 0
 	for it := first; it != nil; {
@@ -184,14 +185,15 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 	return rows
 }
 
-// SubmitTries is how often a submission is sent while the store does not answer. It is
-// bounded, unlike for other rows, because the caller waits and can submit again. The time
-// that a store waits inside Commit is bounded by the caller's context.
+// SubmitTries is how often a submission is sent while the store does not answer. Other rows
+// are sent without limit. A submission is limited because its caller waits and can submit
+// again. The caller's context limits how long each Commit waits for the store.
 const SubmitTries = 6
 
 // land commits a batch and gives each receiver its outcomes. After an error of the store
-// the outcome is open (decision 18): land sends the same rows again until ctx ends, so that
-// no run fails because of it. Landing.Unsure then says that there was an earlier sending.
+// the outcome is not known (decision 18). Then land sends the same rows again until ctx
+// ends, so that no run fails because of the error. Landing.Unsure says that there was an
+// earlier try.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
@@ -227,7 +229,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 		if errors.Is(err, store.ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
 			return w.tell(rows, err)
 		}
-		// The outcome is open: the same rows are sent again, and marked as unsure.
+		// The outcome is not known: the same rows are sent again, marked as unsure.
 		for _, it := range rows {
 			it.unsure = true
 		}
@@ -244,8 +246,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	return nil
 }
 
-// giveUp reports to the submissions among the rows that the store does not answer, and
-// returns the other rows.
+// giveUp answers the submissions among the rows with the error, and returns the other rows.
 func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	var rest, submissions []*Item
 	for _, it := range rows {
@@ -260,7 +261,7 @@ func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	return rest
 }
 
-// tell gives every item the same error and returns it.
+// tell answers every item with the same error, and returns it.
 func (w *writer) tell(rows []*Item, err error) error {
 	for _, it := range rows {
 		it.Landing = Landing{Err: err, Unsure: true}
@@ -269,7 +270,7 @@ func (w *writer) tell(rows []*Item, err error) error {
 	return err
 }
 
-// answer gives the receivers their items, with one call for each receiver.
+// answer passes the items to their receivers, with one call for each receiver.
 func (w *writer) answer(rows []*Item) {
 	for len(rows) > 0 {
 		to, told, n := rows[0].To, w.told[:0], 0

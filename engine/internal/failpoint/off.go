@@ -2,14 +2,16 @@
 
 package failpoint
 
-// Enabled says whether this build has places where faults strike.
+// Enabled says whether this build can inject faults.
 const Enabled = false
 
-// Hit passes a place.
+// Hit is called at each place. This build does nothing.
 func Hit(string) {}
 
-// HitEvent passes a place that has one side for each type of event.
+// HitEvent is Hit for a place where an event is handled. Each type of event has a fault and
+// a counter of its own.
 func HitEvent(string, any) {}
 
-// HitPurpose passes a place that has one side for each purpose of a call.
+// HitPurpose is Hit for a place where a call is handled. Each purpose of a call has a fault
+// and a counter of its own.
 func HitPurpose(string, uint8) {}

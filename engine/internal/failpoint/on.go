@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Enabled says whether this build has places where faults strike.
+// Enabled says whether this build can inject faults.
 const Enabled = true
 
-// A fault happens when a place is passed.
+// A fault is injected when a place is passed.
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // the fault strikes when the place is passed for the at-th time
+	at         int // inject the fault when the place is passed for the at-th time
 }
 
 // table is read from the environment once.
@@ -77,7 +77,7 @@ func parse(entry string) (string, fault, error) {
 	return name, f, nil
 }
 
-// Hit passes a place.
+// Hit is called at each place. It injects the fault that the environment asks for.
 func Hit(name string) {
 	t := table()
 	t.mu.Lock()
@@ -101,15 +101,17 @@ func Hit(name string) {
 	}
 }
 
-// HitEvent passes a place that has one side for each type of event.
+// HitEvent is Hit for a place where an event is handled. Each type of event has a fault and
+// a counter of its own.
 func HitEvent(name string, event any) {
 	Hit(name + "/" + reflect.TypeOf(event).Name())
 }
 
-// purposes are the sides of HitPurpose, by number of sdk.Purpose.
+// purposes are the names used by HitPurpose, by number of sdk.Purpose.
 var purposes = [...]string{"invalid", "do", "undo", "lookup"}
 
-// HitPurpose passes a place that has one side for each purpose of a call.
+// HitPurpose is Hit for a place where a call is handled. Each purpose of a call has a fault
+// and a counter of its own.
 func HitPurpose(name string, purpose uint8) {
 	Hit(name + "/" + purposes[min(int(purpose), len(purposes)-1)])
 }

@@ -7,8 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// A Panic is a panic that was stopped. Its text is for people, the stack for those who
-// mend it.
+// A Panic is a panic that was stopped. Its text is for users, its stack for developers.
 type Panic struct {
 	Value any
 	Stack string
@@ -17,8 +16,8 @@ type Panic struct {
 // Error returns the text of the panic, without the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Do runs f and turns a panic into a *Panic, so that the trouble of one run does not
-// reach the others.
+// Do runs f and turns a panic into a *Panic, so that a panic in the work on one run does
+// not affect other runs.
 func Do(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

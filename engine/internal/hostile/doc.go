@@ -1,22 +1,22 @@
-// Package hostile runs the built command `engine` on hostile modules: the cases of
-// testdata/hostile at the root of the repository. For each case the command must end
-// soon, in little memory, and with a message that a person can read.
+// Package hostile runs the built command `engine` on hostile modules: the cases in
+// testdata/hostile at the root of the repository. For each case the command must end soon,
+// use little memory, and print a message that a person can read.
 //
-// A case is a txtar archive. Its first line, after "# ", says why it is there. The
-// lines after it are
+// A case is a txtar archive. Its first line, after "# ", says why the case exists. The lines
+// after it are
 //
-//	run COMMAND…     runs engine, and holds it to the limits
-//	first COMMAND…   runs engine and only wants it to end with code 0
-//	exit N…          the exit codes that are right for the runs; any documented one without it
-//	says TEXT        part of what the runs print
+//	run COMMAND…     runs engine and checks the limits
+//	first COMMAND…   runs engine and checks only that it exits with code 0
+//	exit N…          allowed exit codes of the runs; without it, any documented code
+//	says TEXT        part of the printed text of the runs
 //	stdin FILE       standard input of the runs
-//	env NAME=VALUE   of the runs
+//	env NAME=VALUE   environment variable of the runs
 //	mkdir, link OLD NEW, fifo, remove PATH, chmod MODE PATH, cut BYTES PATH
-//	                 what an archive cannot say; in the order in which they stand
+//	                 file operations that an archive cannot express; done in this order
 //
-// The archive's files are templates: {% rep 1000 "x" %}, {% each 3 "s%d " %} (with
-// the index), {% hex "00ff" %}. So a case says what it is made of instead of
-// holding megabytes.
+// The archive's files are templates: {% rep 1000 "x" %}, {% each 3 "s%d " %} (with the
+// index), {% hex "00ff" %}. So a case describes its large files instead of containing
+// megabytes.
 //
-// `make hostile` runs all; `make test` a quarter, unless HOSTILE=all.
+// `make hostile` runs all cases. `make test` runs a quarter of them, unless HOSTILE=all.
 package hostile

@@ -1,14 +1,16 @@
-// Package lists has functions for queues that must free the memory of a burst.
+// Package lists has functions for queues. A queue that was long for a short time must free
+// that memory afterwards.
 package lists
 
-// smallList is the capacity that a list may always keep.
+// smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list with the given number of items has a much larger capacity,
-// left from a burst that is over.
+// Roomy reports whether a list has a much larger capacity than its items need, because the
+// list was longer before.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 
-// Blank empties a used list so that it can be filled again. It frees the memory of a burst.
+// Blank empties a list so that its memory can be reused. It drops the memory if it is much
+// larger than the items needed.
 func Blank[T any](list []T) []T {
 	if Roomy(cap(list), len(list)) {
 		return nil
@@ -17,8 +19,8 @@ func Blank[T any](list []T) []T {
 	return list[:0]
 }
 
-// DropFirst returns a list without its first n items. It keeps no reference to them, and
-// frees the memory of a burst.
+// DropFirst returns a list without its first n items. It clears the references to them, and
+// drops memory that the list does not need any more.
 func DropFirst[T any](list []T, n int) []T {
 	rest := list[n:]
 	if len(rest) == 0 && cap(list) > smallList {

@@ -2,37 +2,37 @@ package model
 
 import "slices"
 
-// An Attempt is one call. Open attempts are always kept; of closed ones only
-// the last few.
+// An Attempt is one call. The state keeps every open attempt, but only the last few closed
+// ones.
 type Attempt struct {
 	Call       int32
-	Number     int32 // for people, from 1, in its round
-	Gen        int32 // of its key
+	Number     int32 // number of the attempt as people see it, counted from 1 in its round
+	Gen        int32 // generation of the idempotency key (Node.Gen)
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant
 	CompleteBy Instant
-	Silent     Instant // a heartbeat is due before; 0 = none is
+	Silent     Instant // time before which a heartbeat must arrive; 0 = no heartbeat is needed
 	Ended      Instant
-	Said       *Saying // about its end; nil = nothing
+	Said       *Saying // code and message of its end; nil = none
 }
 
-// KeptAttempts is how many closed attempts of a node the state remembers; the
-// journal has them all.
+// KeptAttempts is how many closed attempts of a node the state keeps. The journal has all
+// of them.
 const KeptAttempts = 16
 
-// An AttemptStatus says how an attempt has ended. Numbers are persisted.
+// An AttemptStatus says how an attempt has ended. The numbers are persisted.
 type AttemptStatus uint8
 
 // The statuses of attempts.
 const (
 	AttemptOpen     AttemptStatus = 0
 	AttemptOK       AttemptStatus = 1
-	AttemptFailed   AttemptStatus = 2 // definite failure
+	AttemptFailed   AttemptStatus = 2 // a definite failure
 	AttemptUnknown  AttemptStatus = 3
 	AttemptNotSent  AttemptStatus = 4
-	AttemptNotDone  AttemptStatus = 5 // lookup: the key never had an effect
-	AttemptNeedless AttemptStatus = 6 // another attempt settled the step
+	AttemptNotDone  AttemptStatus = 5 // answer to a lookup: the key never had an effect
+	AttemptNeedless AttemptStatus = 6 // another attempt decided the outcome first
 )
 
 // AttemptStatuses holds the names of statuses as people see them.
@@ -41,23 +41,23 @@ var AttemptStatuses = map[AttemptStatus]string{
 	AttemptNotSent: "not_sent", AttemptNotDone: "not_done", AttemptNeedless: "needless",
 }
 
-// Code returns the code of the failure it ended with, or "".
+// Code returns the code of the failure with which the attempt ended, or "".
 func (a *Attempt) Code() string {
 	code, _ := a.Said.Words()
 	return code
 }
 
-// Message returns the message of the failure it ended with, or "".
+// Message returns the message of the failure with which the attempt ended, or "".
 func (a *Attempt) Message() string {
 	_, message := a.Said.Words()
 	return message
 }
 
-// Expires returns when the attempt is over if nothing is heard of it.
+// Expires returns when the attempt expires if there is no answer and no sign of life.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// place returns where in a list of attempts the call with this number is, or
-// belongs.
+// place returns the index of a call in a list of attempts. If the call is not in the list,
+// it returns the index at which to insert it.
 func place(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
@@ -67,7 +67,7 @@ func place(list []Attempt, call int32) (i int, found bool) {
 	return i, false
 }
 
-// insert puts an attempt into its place.
+// insert puts an attempt at index i.
 func insert(list []Attempt, i int, a Attempt) []Attempt {
 	list = append(list, a)
 	copy(list[i+1:], list[i:])
@@ -75,7 +75,7 @@ func insert(list []Attempt, i int, a Attempt) []Attempt {
 	return list
 }
 
-// Forget drops closed attempts that are too old to be kept, in place.
+// Forget removes, in place, the closed attempts that are too old to be kept.
 func Forget(now []Attempt) []Attempt {
 	if len(now) <= KeptAttempts {
 		return now

@@ -2,8 +2,8 @@ package model
 
 import "math/bits"
 
-// DiffNode returns the bits of nodeFields in which two nodes differ. It is
-// written out because every decision asks it of every node it touches.
+// DiffNode returns the bits of NodeFields in which two nodes differ. It does not loop over
+// the table, because it is called for every node of every decision and must be fast.
 func DiffNode(a, b *Node) uint64 {
 	var m uint64
 	if a.State != b.State {
@@ -46,7 +46,7 @@ func DiffNode(a, b *Node) uint64 {
 	return m
 }
 
-// diffRest is diffNode for what comes after the output.
+// diffRest compares the fields after the output.
 func diffRest(a, b *Node) (m uint64) {
 	if a.Undo != b.Undo {
 		m |= NodeUndoBit
@@ -126,7 +126,7 @@ func diffWork(a, b *Track) uint64 {
 	return m
 }
 
-// diffMore compares what most nodes never have.
+// diffMore compares the fields that most nodes do not use.
 func diffMore(a, b *More) uint64 {
 	var m uint64
 	if a.Next != b.Next {
@@ -234,7 +234,7 @@ type difference struct {
 	Bit     uint64
 }
 
-// DiffRun returns the bits of runFields in which two runs differ.
+// DiffRun returns the bits of RunFields in which two runs differ.
 func DiffRun(a, b *Run) uint64 {
 	var m uint64
 	for _, f := range [...]difference{
@@ -286,7 +286,7 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts appends the patches that turn old into now.
+// DiffAttempts appends to out the patches that change old into now.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {
@@ -304,7 +304,7 @@ func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	return out
 }
 
-// DiffAttempt returns the bits of attemptFields in which two attempts differ.
+// DiffAttempt returns the bits of AttemptFields in which two attempts differ.
 func DiffAttempt(a, b Attempt) uint16 {
 	if a == b {
 		return 0

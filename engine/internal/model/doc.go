@@ -1,19 +1,19 @@
 // Package model holds a run as plain data: the run itself, its nodes (steps and instances
-// of for_each steps), their attempts, and patches, which say what a record changes of them.
+// of for_each steps), their attempts, and patches. A patch says what a record changes.
 //
-// It exists because three packages read the same data and none of them should know the
-// others: machine decides what the data become, wire writes patches as the journal's
-// bytes, and story tells people what has happened.
+// Three packages use this data. Package machine decides how the data change. Package wire
+// writes patches as the bytes of the journal. Package story explains to people what has
+// happened. This package defines the data for all three and depends on none of them.
 //
-// In: nothing; the package calls nobody. Out: the data, how two of them differ (Diff*), and
-// how a patch changes them (Overwrite, WithPatches). It may touch only what it is given: it
-// reads no clock and no store.
+// In: nothing; the package calls no other code. Out: the data, functions that compare them
+// (Diff*), and functions that apply a patch (Overwrite, WithPatches). It uses only its
+// arguments: it reads no clock and no store.
 //
 // Invariants:
-//   - Nodes, heads, troubles and sayings are shared by states, records and drafts. Only
-//     machine changes them, and only those that it has just copied.
+//   - States, records and drafts share nodes, heads, troubles and sayings. Only machine
+//     changes them, and only those that it has just copied.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
-//   - Node.More, Run.Head and Run.Trouble are never nil: NoMore, NoHead and NoTrouble are
-//     used where there is nothing.
+//   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are
+//     used where there is no data.
 package model

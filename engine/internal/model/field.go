@@ -1,6 +1,6 @@
 package model
 
-// Bits of the fields of a run: see runFields.
+// Bits of the fields of a run: see RunFields.
 const (
 	RunStateBit uint64 = 1 << iota
 	RunDoneBit
@@ -44,7 +44,7 @@ const (
 	RunWaitsBit
 )
 
-// Bits of the fields of a node: see nodeFields.
+// Bits of the fields of a node: see NodeFields.
 const (
 	NodeStateBit uint64 = 1 << iota
 	NodeFwdActBit
@@ -109,7 +109,7 @@ const (
 	NodeDataBit
 )
 
-// Bits of the fields of an attempt: see attemptFields.
+// Bits of the fields of an attempt: see AttemptFields.
 const (
 	AttemptStatusBit uint64 = 1 << iota
 	AttemptEndedBit

@@ -7,11 +7,11 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Field is one persisted field of a run, node or attempt: how to compare and how to copy
-// it. Package wire has the table of how to write and read them. A new field goes to the
-// end: a record that does not have it means "as before".
+// A Field is one persisted field of a run, node or attempt, with functions that compare and
+// copy it. Package wire has the table of functions that write and read it. A new field must
+// be added at the end: a record without the field means that it did not change.
 type Field[T any] struct {
-	Bit  uint64 // in a patch
+	Bit  uint64 // bit of the field in the mask of a patch
 	Same func(a, b *T) bool
 	Copy func(dst, src *T)
 }
@@ -34,7 +34,7 @@ func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
 	}
 }
 
-// plainly is a field whose values are compared and copied as they are.
+// plainly returns a Field whose values are compared and copied as they are.
 func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -43,7 +43,7 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value is a field that holds a document.
+// value returns a Field that holds a document.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -52,7 +52,7 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame is the last failure of a track.
+// blame returns the Field of the last failure of a track.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,
@@ -117,12 +117,12 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.Equal(a.Holds, b.Holds) },
 		Copy: func(dst, src *Run) { dst.Holds = src.Holds },
 	},
-	{ // of run.holds, by place
+	{ // Run.Holds, by index
 		Bit:  RunRefusedBit,
 		Same: func(a, b *Run) bool { return slices.Equal(a.Refused, b.Refused) },
 		Copy: func(dst, src *Run) { dst.Refused = src.Refused },
 	},
-	{ // who paused it, when and why
+	{ // who paused the run, when and why
 		Bit: RunPauseBit,
 		Same: func(a, b *Run) bool {
 			return a.PausedAt == b.PausedAt && a.PausedBy == b.PausedBy && a.PauseWhy == b.PauseWhy
@@ -131,7 +131,7 @@ var RunFields = []Field[Run]{
 			dst.PausedAt, dst.PausedBy, dst.PauseWhy = src.PausedAt, src.PausedBy, src.PauseWhy
 		},
 	},
-	{ // that engines died with it
+	{ // when and why the run was parked after engines died with it
 		Bit:  RunLostBit,
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
@@ -139,7 +139,7 @@ var RunFields = []Field[Run]{
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
 }
 
-// Bits of the run's fields that lie behind a pointer.
+// Bits of the fields of a run that are behind a pointer.
 const (
 	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
@@ -149,8 +149,8 @@ func sameOutput(a, b Output) bool {
 	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameHeld(a.Value, b.Value)
 }
 
-// NodeFields are the fields of a node, in the order of their bits. The most frequent ones
-// come first, because low bits make short masks.
+// NodeFields are the fields of a node, in the order of their bits. The fields that change
+// most often come first, because low bits make short masks.
 var NodeFields = []Field[Node]{
 	plainly(NodeStateBit, func(n *Node) *status.StepState { return &n.State }),
 	plainly(NodeFwdActBit, func(n *Node) *Activity { return &n.Fwd.Act }),
@@ -172,7 +172,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdUntilBit, func(n *Node) *Instant { return &n.Fwd.Until }),
 	plainly(NodeFwdFailuresBit, func(n *Node) *int32 { return &n.Fwd.Failures }),
 	blame(NodeFwdFailureBit, func(n *Node) *Track { return &n.Fwd }),
-	{ // who an instance is
+	{ // step and key of an instance
 		Bit: NodeInstanceBit,
 		Same: func(a, b *Node) bool {
 			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameHeld(a.Each, b.Each)
@@ -197,7 +197,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
 	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
-	{ // its place in the queue for an agent
+	{ // place of the node in the queue for an agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
 		Copy: func(dst, src *Node) { dst.Queue, dst.Hold = src.Queue, src.Hold },
@@ -206,7 +206,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // the instances of a for_each step
+	{ // numbers of the instances of a for_each step
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },
@@ -237,7 +237,7 @@ var NodeFields = []Field[Node]{
 	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
 }
 
-// MoreBits are those of the fields of a node that lie behind a pointer.
+// MoreBits are the bits of the fields of a node that are behind a pointer.
 const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePastBit | NodeUndActBit | NodeUndKindBit |
 
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
@@ -245,10 +245,10 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
 	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit
 
-// ValueBits are the bits of nodeValues.
+// ValueBits are the bits of the values that NodeValues returns, in the same order.
 var ValueBits = [6]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit}
 
-// NodeValues are the values of a node that a record may hold.
+// NodeValues returns the values of a node that a record may hold.
 func NodeValues(n *Node) [6]*Held {
 	return [6]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data}
 }

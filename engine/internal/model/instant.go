@@ -2,8 +2,8 @@ package model
 
 import "time"
 
-// An Instant is a time of the store's clock in microseconds since 1970, which
-// is what Postgres keeps; 0 is no time.
+// An Instant is a time on the store's clock, in microseconds since 1970. PostgreSQL stores
+// times with the same precision. 0 means no time.
 type Instant int64
 
 // ToInstant returns the time in microseconds; 0 for the zero time.
@@ -22,8 +22,8 @@ func (i Instant) Time() time.Time {
 	return time.UnixMicro(int64(i)).UTC()
 }
 
-// Add returns the instant d later. A positive d adds one microsecond at least, so that what
-// is scheduled is always later; the sum never passes the year 9999.
+// Add returns the instant d later. A positive d adds at least one microsecond, so that a
+// planned time is always later than the present one. The result never passes the year 9999.
 func (i Instant) Add(d time.Duration) Instant {
 	const end = Instant(253402300799000000)
 	if d <= 0 {
@@ -35,7 +35,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return end
 }
 
-// Earliest returns the smaller of the two that is set.
+// Earliest returns the smaller of two instants. An instant that is 0 is not set and is
+// ignored.
 func Earliest(a, b Instant) Instant {
 	if a == 0 || (b != 0 && b < a) {
 		return b

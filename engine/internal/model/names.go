@@ -20,7 +20,8 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes; an empty one if wf is nil.
+// ActionOf returns the action that a call of this kind invokes. It returns an empty action
+// if wf is nil.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction
@@ -32,7 +33,7 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	return step.Do
 }
 
-// ActionName returns AGENT.ACTION of a call of this kind; "" if wf is nil.
+// ActionName returns the action of a call in the form AGENT.ACTION; "" if wf is nil.
 func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
 	act := ActionOf(wf, n, kind)
 	if act == nil || act.Name == "" {

@@ -4,81 +4,82 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Node is a step or one instance of a for_each step. Fields that most nodes never use
-// lie behind a pointer (More).
+// A Node is a step or one instance of a for_each step. Fields that most nodes never use are
+// behind a pointer (More).
 type Node struct {
 	Key  string
 	Each Held // each.value
 
 	Input    Held
-	Output   Held // of the action
+	Output   Held // output of the action
 	Attempts []Attempt
 
 	Fwd   Track
-	Quiet Instant // before it an attempt that nobody waits for may still be running
-	Queue Instant // when it began to wait for its agent; 0 = it does not
+	Quiet Instant // until this time a closed attempt may still be running
+	Queue Instant // time at which the node began to wait for its agent; 0 = it does not wait
 	*More
 
 	Step  int32
-	Deps  int32 // dependencies that have ended well
-	Back  int32 // dependents whose undo has passed
-	Doubt int32 // attempts sent that were not answered by a definite failure
+	Deps  int32 // number of dependencies that have ended well
+	Back  int32 // number of dependents whose undo has ended or was not needed
+	Doubt int32 // number of attempts sent that did not end in a definite failure
 	Calls int32
-	Gen   int32 // raised by retry --new-key
-	Hold  int32 // place in Run.Holds plus one; 0 = it waits for no agent
+	Gen   int32 // generation of the idempotency key; retry --new-key and an undo raise it
+	Hold  int32 // index in Run.Holds plus one; 0 = the node waits for no agent
 
-	State     status.StepState // forward
+	State     status.StepState // state of the forward part
 	Undo      UndoState
-	Item      bool // an instance
-	Expanded  bool // a for_each step whose instances are nodes
-	Prepared  bool // input and keys are evaluated
-	Known     bool // output is the action's result
-	Done      bool // there was a result
+	Item      bool // the node is an instance
+	Expanded  bool // the node is a for_each step whose instances were created
+	Prepared  bool // the input and the keys were evaluated
+	Known     bool // Output is the action's result
+	Done      bool // the action has returned a result
 	TimedOut  bool
-	Clearing  bool // its undo is called before another attempt; Undo says how far that is
-	UndoReady bool // undo input is evaluated
+	Clearing  bool // the undo is called before another attempt; Undo says how far it has come
+	UndoReady bool // the input of the undo was evaluated
 }
 
 // An UndoState says how far the undo of a node has come.
 type UndoState uint8
 
-// The states of an undo. Numbers are persisted.
+// The states of an undo. The numbers are persisted.
 const (
 	UndoNone     UndoState = 0 // the run goes forward
-	UndoPending  UndoState = 1 // waits for its dependents, or for its own attempts to end
+	UndoPending  UndoState = 1 // waits for the undo of its dependents, or for the end of its own attempts
 	UndoActive   UndoState = 2
 	UndoDone     UndoState = 3
 	UndoFailed   UndoState = 4
 	UndoLeft     UndoState = 5 // an operator left the effect in place
 	UndoDeclared UndoState = 6 // compensation = "none"
-	UndoNothing  UndoState = 7 // no effect
+	UndoNothing  UndoState = 7 // there is no effect to undo
 )
 
-// A More holds the fields that most nodes never use. It is never nil. Nodes and records
-// share it; only a draft changes its own copy, or a state that nothing else refers to.
+// A More holds the fields of a node that most nodes never use. Node.More is never nil.
+// Nodes and records share a More. Only a draft may change it, on its own copy, or a state
+// whose nodes are private.
 type More struct {
-	// A for_each step only: its instances are nodes first to first+count-1.
+	// Only for a for_each step: its instances are the nodes First to First+Count-1.
 	First  int
 	Count  int
-	Next   int // instances begun
-	Active int // instances begun and not ended
-	Over   int // instances ended
-	Bad    int // instances failed
-	Past   int // instances whose undo has passed
+	Next   int // number of instances that have begun
+	Active int // number of instances that have begun and not ended
+	Over   int // number of instances that have ended
+	Bad    int // number of instances that have failed
+	Past   int // number of instances whose undo has ended or was not needed
 
-	Data   Held   // what the agent sent with the last failure
-	Caught Held   // substitute output of catch
-	BizKey string // idempotency_key, if stated
-	Manual string // who settled or skipped it last, for people
+	Data   Held   // data that the agent sent with the last failure
+	Caught Held   // output that catch gives to a failed step
+	BizKey string // idempotency_key of the step, if it states one
+	Manual string // the person who last settled or skipped the step
 	Stated Statement
-	Signal Reception
-	Point  int // last checkpoint
+	Signal Reception // of a wait
+	Point  int       // number of the last checkpoint
 	Blob   []byte
 
 	Und       Track
 	UndoInput Held
-	UndoDoubt int // undo attempts with an unknown outcome
-	UndoPoint int // last checkpoint of the undo
+	UndoDoubt int // number of attempts of the undo with unknown outcome
+	UndoPoint int // number of the last checkpoint of the undo
 	UndoBlob  []byte
 }
 
@@ -89,15 +90,15 @@ type Reception struct {
 	Number int32  // of that signal, in the order in which the run took signals, from 1; 0 = none
 }
 
-// A Statement says what followed from a settlement that can still be corrected.
-// Numbers are persisted.
+// A Statement says what relies on a settlement that can still be corrected. The numbers are
+// persisted.
 type Statement uint8
 
-// The statements.
+// Values of Statement.
 const (
-	StatedNothing Statement = 0 // no settlement, or a call was made since
-	StatedEffect  Statement = 1 // it says what is left behind, no more
-	StatedEnd     Statement = 2 // the step ended by it, or waits for a person
+	StatedNothing Statement = 0 // there is no settlement, or a call was made after it
+	StatedEffect  Statement = 1 // the settlement decided only the effect
+	StatedEnd     Statement = 2 // the settlement decided the end of the step as well
 )
 
 func forwardEnded(s status.StepState) bool {

@@ -1,21 +1,20 @@
 package model
 
-// A boxed node has room for its first attempt, so that both are one piece of
-// memory.
+// A boxed node contains the memory of its first attempt, to save one allocation.
 type boxed struct {
 	Node
 	one [1]Attempt
 }
 
-// Box returns a copy of a node that shares only what is never changed.
+// Box returns a copy of a node. The copy and the node share only data that never changes.
 func (n *Node) Box() *Node {
 	b := &boxed{Node: *n}
 	b.Attempts = append(b.one[:0], n.Attempts...)
 	return &b.Node
 }
 
-// Share makes a node of a draft a node of a state: what the draft did not change, by mask,
-// it shares with old.
+// Share prepares a node of a draft for use in a state. It makes the node share with old
+// everything that the draft did not change, according to mask.
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -26,13 +25,13 @@ func (n *Node) Share(old *Node, mask uint64) {
 	was := NodeValues(old)
 	for k, h := range NodeValues(n) {
 		if mask&ValueBits[k] == 0 && *h != *was[k] {
-			*h = *was[k] // an equal one: keep the memory that is there
+			*h = *was[k] // the values are equal: keep the memory of the old one
 		}
 	}
 	n.Attempts = Forget(n.Attempts)
 }
 
-// Own makes the node's more, which nobody else has, like another.
+// Own copies m into the node's own More, which no other node shares.
 func (n *Node) Own(m *More) {
 	if n.More == &NoMore {
 		n.More = new(More)
@@ -40,7 +39,7 @@ func (n *Node) Own(m *More) {
 	*n.More = *m
 }
 
-// Tally counts an attempt that ended without result (S63).
+// Tally counts an attempt that ended without a result (S63).
 func (n *Node) Tally(kind CallKind) {
 	switch kind {
 	case CallDo:
@@ -50,8 +49,8 @@ func (n *Node) Tally(kind CallKind) {
 	}
 }
 
-// Wipe makes a node one that has done nothing yet, with a new key if its undo
-// was called under the present one.
+// Wipe resets a node as if it had done nothing. With newKey it also gets a new idempotency
+// key, because its undo was called under the present one.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}
 	n.Point, n.Blob = 0, nil
@@ -65,8 +64,8 @@ func (n *Node) Wipe(newKey bool) {
 	n.Und.Blame(Miss{})
 }
 
-// Attempt returns the attempt with this call number for changing; a new one if there is
-// none.
+// Attempt returns the attempt with this call number; the caller may change it. If there is
+// none, Attempt adds one.
 func (n *Node) Attempt(call int32) *Attempt {
 	i, found := place(n.Attempts, call)
 	if !found {

@@ -2,18 +2,18 @@ package model
 
 import "github.com/saga-engine/engine/engine/machine/status"
 
-// Of returns the number of the node's step.
+// Of returns the index of the node's step.
 func (n *Node) Of() int { return int(n.Step) }
 
-// Ended reports whether the forward part has ended.
+// Ended reports whether the forward part of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
-// Well reports whether dependents may run.
+// Well reports whether the node has ended so that its dependents may start.
 func (n *Node) Well() bool {
 	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
 }
 
-// Open reports whether a call is in flight.
+// Open reports whether a call of the node is in flight.
 func (n *Node) Open() bool {
 	for k := range n.Attempts {
 		if n.Attempts[k].Status == AttemptOpen {
@@ -43,8 +43,8 @@ func (n *Node) Newest(kind CallKind) int32 {
 	return 0
 }
 
-// LastUnknown returns the latest attempt of the node's work whose outcome is unknown,
-// or nil.
+// LastUnknown returns the latest forward attempt of the node whose outcome is unknown, or
+// nil.
 func (n *Node) LastUnknown() *Attempt {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if a := &n.Attempts[k]; a.Kind == CallDo && a.Status == AttemptUnknown {
@@ -54,7 +54,7 @@ func (n *Node) LastUnknown() *Attempt {
 	return nil
 }
 
-// Effect says what the node may have left behind (S20).
+// Effect says which effect the node may have (S20).
 func (n *Node) Effect() status.Effect {
 	switch {
 	case n.Done:
@@ -65,18 +65,19 @@ func (n *Node) Effect() status.Effect {
 	return status.EffectNone
 }
 
-// Marked reports whether an attempt has recorded a checkpoint: then something
-// was done, whatever the attempt says of itself later.
+// Marked reports whether an attempt has recorded a checkpoint. Then the node has an effect,
+// whatever outcome the attempt reports later.
 func (n *Node) Marked() bool { return n.Point != 0 || len(n.Blob) > 0 }
 
-// Correctable reports whether there is a statement that another may replace.
+// Correctable reports whether there is a statement about the node that a person may
+// correct.
 func (n *Node) Correctable() bool {
 	return n.Stated != StatedNothing && !n.Expanded && !n.Clearing && !n.Open() &&
 		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
 }
 
-// Undoes reports whether an attempt belongs to the undo of the node. The undo
-// asks what became of the node's work only when none of that is at work.
+// Undoes reports whether an attempt belongs to the undo of the node. A lookup of the
+// forward call does so if it was made during the undo, when no forward attempt was running.
 func (n *Node) Undoes(a *Attempt) bool {
 	switch a.Kind {
 	case CallUndo, CallUndoLookup, CallLearn:
@@ -87,7 +88,7 @@ func (n *Node) Undoes(a *Attempt) bool {
 	return false
 }
 
-// Track returns the track that is at work.
+// Track returns the active track: forward, or undo.
 func (n *Node) Track() *Track {
 	if n.Undo == UndoNone {
 		return &n.Fwd
@@ -95,16 +96,16 @@ func (n *Node) Track() *Track {
 	return &n.Und
 }
 
-// Lives reports whether the node will move without a person.
+// Lives reports whether the node will continue without a person.
 func (n *Node) Lives() bool {
 	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
 }
 
-// Waits reports whether the node waits for a signal or a timer: it moves without a
+// Waits reports whether the node waits for a signal or a timer. It continues without a
 // person, and no agent works for it.
 func (n *Node) Waits() bool { return n.Fwd.Act == Waiting }
 
-// Expires returns when the first of the open attempts is over.
+// Expires returns the time at which the first open attempt expires; 0 if none is open.
 func (n *Node) Expires() Instant {
 	var at Instant
 	for k := range n.Attempts {
@@ -115,7 +116,7 @@ func (n *Node) Expires() Instant {
 	return at
 }
 
-// Limit returns the deadline that is running.
+// Limit returns the deadline that applies to the node now; 0 = none.
 func (n *Node) Limit() Instant {
 	switch {
 	case n.Clearing:
@@ -128,7 +129,7 @@ func (n *Node) Limit() Instant {
 	return 0
 }
 
-// Wake returns when a pause ends.
+// Wake returns the end of the node's pause; 0 = it is not in a pause.
 func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:
@@ -139,7 +140,7 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the node's key in the queue of hold h; 0 = not in it.
+// Place returns the node's key in the queue of hold h; 0 = the node is not in that queue.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue
@@ -147,7 +148,7 @@ func (n *Node) Place(h int) Instant {
 	return 0
 }
 
-// Shown returns the state that people see.
+// Shown returns the state of the node as people see it.
 func (n *Node) Shown() status.StepState {
 	switch n.Undo {
 	case UndoActive:
@@ -160,7 +161,7 @@ func (n *Node) Shown() status.StepState {
 	return n.State
 }
 
-// Weight is how many bytes of values a node holds.
+// Weight returns the size of the node's values, in bytes.
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {

@@ -5,20 +5,20 @@ import "slices"
 // A Delta is what a record changes: fields of the run, and of nodes in ascending order.
 type Delta struct {
 	At    Instant
-	Run   *RunPatch // nil = nothing of it
+	Run   *RunPatch // nil = the run itself does not change
 	Nodes []NodePatch
 }
 
-// A RunPatch holds the fields of the run that a record changes; other fields
-// mean nothing.
+// A RunPatch holds the fields of the run that a record changes. Only the fields in Mask are
+// valid.
 type RunPatch struct {
 	Mask uint64
 	To   Run
 }
 
-// A NodePatch holds the fields of one node that a record changes; other fields
-// mean nothing unless the record was decided here. Attempts are patched one by
-// one.
+// A NodePatch holds the fields of one node that a record changes. Only the fields in Mask
+// are valid, except in a record that this process decided: there To is the complete node.
+// Attempts have patches of their own.
 type NodePatch struct {
 	Node     int
 	Mask     uint64
@@ -26,14 +26,14 @@ type NodePatch struct {
 	Attempts []AttemptPatch
 }
 
-// An AttemptPatch holds the fields of one attempt that a record changes. To.Call says
-// which attempt that is.
+// An AttemptPatch holds the fields of one attempt that a record changes. To.Call is the
+// number of the attempt.
 type AttemptPatch struct {
 	Mask uint16
 	To   Attempt
 }
 
-// WithPatches returns the attempts after patches; it does not change old.
+// WithPatches returns the attempts after the patches. It does not change old.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

@@ -2,11 +2,10 @@ package model
 
 import "github.com/saga-engine/engine/engine/machine/status"
 
-// NoMore is used where a node has nothing more. It is never changed.
+// NoMore is the More of a node that uses none of these fields. It must never be changed.
 var NoMore = More{}
 
-// NewNode returns a step to which nothing has happened yet. It must not be
-// changed.
+// NewNode returns a step in its first state. The caller must not change it.
 func NewNode(step int) *Node {
 	if step < len(Pristine) {
 		return &Pristine[step]
@@ -14,8 +13,7 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends n steps, in one piece of memory, to which nothing has
-// happened yet.
+// AppendSteps appends n steps in their first state, with one allocation.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {
@@ -31,8 +29,8 @@ func AppendSteps(nodes []*Node, first, n int) []*Node {
 	return nodes
 }
 
-// Pristine are the steps of a run to which nothing has happened yet: they need no
-// memory of their own.
+// Pristine holds steps in their first state. Runs share them, so that a step that has not
+// begun needs no memory.
 var Pristine = func() (steps [64]Node) {
 	for i := range steps {
 		steps[i] = Node{Step: int32(i), State: status.StepPending, More: &NoMore}
@@ -40,11 +38,11 @@ var Pristine = func() (steps [64]Node) {
 	return steps
 }()
 
-// Blank is what a node is compared with when it is added by a record.
+// Blank is the node with which a newly added node is compared.
 var Blank = Node{More: &NoMore}
 
-// What a damaged record can make a state allocate is bounded.
+// Limits for the memory that a damaged record can make a state allocate.
 const (
-	MaxSteps = 1 << 16 // more than a definition of the permitted size can hold
-	MaxNodes = 1 << 22 // of a run
+	MaxSteps = 1 << 16 // more steps than a definition of the largest allowed size can have
+	MaxNodes = 1 << 22 // maximum number of nodes of a run
 )

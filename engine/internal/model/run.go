@@ -6,67 +6,67 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Phase is the direction a run goes.
+// A Phase is the direction in which a run goes.
 type Phase uint8
 
-// The directions. Numbers are persisted.
+// The directions. The numbers are persisted.
 const (
 	PhaseForward Phase = 0
 	PhaseUndo    Phase = 1
 )
 
-// A Run is the part of a state that belongs to no step. Fields that are set once (Head)
-// and fields that most runs never use (Trouble) lie behind pointers, so that a decision
-// copies little and shares what it does not change.
+// A Run is the part of a state that belongs to no step. Two groups of fields are behind
+// pointers: fields that are set once (Head), and fields that most runs never use (Trouble).
+// So a decision copies little, and it shares the groups that it does not change.
 type Run struct {
 	*Head
 	*Trouble
 
 	Last     Instant
 	Finished Instant
-	Deadline Instant // of the forward part
+	Deadline Instant // deadline of the forward part
 
-	Records int32 // records applied
-	Steps   int32 // number of steps; nodes below it are steps
-	Owner   int32 // membership that took the run over last; 0 = the one that accepted it
+	Records int32 // number of records applied
+	Steps   int32 // number of steps; nodes with lower numbers are steps
+	Owner   int32 // membership that last took the run over; 0 = the one that accepted the run
 
-	Done       int32 // steps that ended well
-	UndonePast int32 // steps whose undo has finished or was passed through
-	Live       int32 // nodes with an open attempt, a queue place or a wake-up
-	Waits      int32 // of these, nodes that wait for a signal or a timer
-	Undone     int32 // effects undone
-	Left       int32 // effects operators left in place
-	Undeclared int32 // effects not undone by declaration
+	Done       int32 // number of steps that ended well
+	UndonePast int32 // number of steps whose undo has ended or was not needed
+	Live       int32 // number of nodes that will continue without a person
+	Waits      int32 // number of these nodes that wait for a signal or a timer
+	Undone     int32 // number of effects that were undone
+	Left       int32 // number of effects that an operator left in place
+	Undeclared int32 // number of effects that stay because the step declares compensation = "none"
 
 	State   status.RunState
 	Phase   Phase
-	Begun   bool // something was started
+	Begun   bool // a step has started or failed
 	Paused  bool
 	Parked  bool
-	Passed  bool // the pivot has succeeded: nothing is undone any more
-	Turning bool // a turn waits for the pivot's outcome
-	Cancel  bool // cancel was asked
-	NoUndo  bool // with --no-compensate
+	Passed  bool // the pivot has succeeded: the run is not undone any more
+	Turning bool // the run waits to turn back until the outcome of the pivot is known
+	Cancel  bool // a person asked for cancel
+	NoUndo  bool // the person asked for cancel --no-compensate
 	Overdue bool
 
-	UndoExpired bool // UndoDeadline has passed, and the open undos have failed for that
-	Stuck       bool // compensation_failed
+	UndoExpired bool // UndoDeadline has passed, and the open undos have failed because of it
+	Stuck       bool // the compensation has failed
 }
 
-// A Head holds what the first record says about the run. States and records share it;
-// only a draft changes its own copy.
+// A Head holds the data of the run's first record. States and records share it. Only a
+// draft may change it, on its own copy.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name, for views
+	Workflow  string // name of the workflow, for views
 	Started   Instant
 }
 
-// A Trouble holds what a run without failures, pauses and waits never uses before it
-// ends. States and records share it; only a draft changes its own copy.
+// A Trouble holds fields that a run without failures, pauses and waits does not use before
+// it ends. States and records share it. Only a draft may change it, on its own copy.
 type Trouble struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
@@ -74,18 +74,20 @@ type Trouble struct {
 	PausedAt           Instant
 	PausedBy, PauseWhy string
 
-	LostAt  Instant // when the run was parked because engines died with it; 0 = it is not
+	LostAt  Instant // time at which the run was parked because engines died with it; 0 = it was not
 	LostWhy string
 
 	UndoStarted  Instant
 	UndoDeadline Instant
 
-	Holds   []Hold
-	Refused []Instant // by place in Holds: a call was not sent, and none starts before; may be shorter than Holds
+	Holds []Hold
+	// Refused holds, for each index in Holds, the time before which no call may start
+	// because an earlier call was not sent. It may be shorter than Holds.
+	Refused []Instant
 	Outputs []Output
 }
 
-// NoHead and NoTrouble are used where a run has none. They are never changed.
+// NoHead and NoTrouble are used where a run has none. They must never be changed.
 var (
 	NoHead    = Head{}
 	NoTrouble = Trouble{}
@@ -94,7 +96,7 @@ var (
 // A Hold is an agent that this run has waited for.
 type Hold struct {
 	Agent string
-	Until Instant // nothing can start before; 0 = until a slot frees
+	Until Instant // nothing can start before this time; 0 = until a slot becomes free
 	Why   string
 }
 
@@ -103,11 +105,10 @@ type Output struct {
 	Name      string
 	Value     Held
 	Sensitive bool
-	Problem   string // why the value is null
+	Problem   string // reason why the value is null
 }
 
-// DeadlineRuns reports whether the passing of the run's deadline would still change
-// something.
+// DeadlineRuns reports whether the run still changes when its deadline passes.
 func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
 }
@@ -115,6 +116,6 @@ func (r *Run) DeadlineRuns() bool {
 // Lost reports whether the run is parked because engines died with it.
 func (r *Run) Lost() bool { return r.LostAt != 0 }
 
-// Held reports whether the run is held whichever way it goes: it is paused, or
-// engines died with it.
+// Held reports whether no call of the run may start in either direction, because it is
+// paused or engines died with it.
 func (r *Run) Held() bool { return r.Paused || r.Lost() }

@@ -7,33 +7,32 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// An Activity says what a track does right now.
+// An Activity says what a track is doing now.
 type Activity uint8
 
-// The activities. Numbers are persisted.
+// The activities. The numbers are persisted.
 const (
 	Idle    Activity = 0
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // waits for its agent
-	Backoff Activity = 3 // waits for until
-	Waiting Activity = 4 // a wait or a timer: waits for a signal, or for until
+	Backoff Activity = 3 // waits until the time Until
+	Waiting Activity = 4 // waits for a signal, or for the end of a timer
 )
 
-// A CallKind says why an agent is called. Numbers are persisted; kinds for
-// waits, timers, loops and child runs follow when they exist.
+// A CallKind says why an agent is called. The numbers are persisted.
 type CallKind uint8
 
 // The kinds of calls.
 const (
 	CallNone       CallKind = 0
 	CallDo         CallKind = 1
-	CallLookup     CallKind = 2 // what became of the forward key?
+	CallLookup     CallKind = 2 // asks for the outcome of the forward key
 	CallUndo       CallKind = 3
-	CallUndoLookup CallKind = 4 // what became of the undo key?
-	CallLearn      CallKind = 5 // the forward call once more, to learn its output before the undo
+	CallUndoLookup CallKind = 4 // asks for the outcome of the undo key
+	CallLearn      CallKind = 5 // repeats the forward call, to learn the output that the undo needs
 )
 
-// Purpose returns the purpose of the call, as the agent gets it.
+// Purpose returns the purpose of the call as the agent sees it.
 func (k CallKind) Purpose() sdk.Purpose {
 	switch k {
 	case CallDo, CallLearn:
@@ -46,26 +45,26 @@ func (k CallKind) Purpose() sdk.Purpose {
 	return sdk.PurposeInvalid
 }
 
-// A Track is one of the two things a node may do: its work, or its undo.
+// A Track is the state of one of the two tasks of a node: its forward work, or its undo.
 type Track struct {
 	Act      Activity
-	Kind     CallKind // what is called, or will be
-	Miss     MissKind // the last failure; MissNone = none
-	Attempt  int32    // attempts in this round
-	Total    int32    // attempts in all rounds, without those that only learn an output
-	Failures int32    // attempts that ended without result, all rounds
-	Rounds   int16    // rounds added by cool-downs
-	Lookups  int16    // lookups that brought no answer, since the last attempt
-	Until    Instant  // backoff: when it goes on
-	Rest     Instant  // the agent asked not to be called before
-	Ready    Instant  // when it could start: the deadline's beginning
+	Kind     CallKind // kind of the present call or of the next one
+	Miss     MissKind // kind of the last failure; MissNone = none
+	Attempt  int32    // number of attempts in this round
+	Total    int32    // number of attempts in all rounds, except those that only learn an output
+	Failures int32    // number of attempts in all rounds that ended without a result
+	Rounds   int16    // number of rounds that cool-downs have added
+	Lookups  int16    // number of lookups without an answer since the last attempt
+	Until    Instant  // end of the pause
+	Rest     Instant  // the agent asked not to be called before this time
+	Ready    Instant  // time at which the track could start; its deadline counts from here
 	Deadline Instant
-	Began    Instant // first attempt
+	Began    Instant // start of the first attempt
 	Ended    Instant
-	Said     *Saying // of the last failure; nil = nothing
+	Said     *Saying // code and message of the last failure; nil = none
 }
 
-// Blame notes the last failure; the zero Miss takes it away.
+// Blame records the last failure. The zero Miss removes it.
 func (t *Track) Blame(m Miss) {
 	if t.Miss == m.Kind && t.Code() == m.Code && t.Message() == m.Message {
 		return
@@ -88,10 +87,11 @@ func (t *Track) Message() string {
 	return message
 }
 
-// A Saying is the code and the message of a failure. It is never changed; nil = nothing.
+// A Saying holds the code and the message of a failure. It never changes. nil = both are
+// empty.
 type Saying struct{ Code, Message string }
 
-// Said returns what was said; nil for nothing.
+// Said returns a Saying; nil if both texts are empty.
 func Said(code, message string) *Saying {
 	if code == "" && message == "" {
 		return nil
@@ -99,7 +99,7 @@ func Said(code, message string) *Saying {
 	return &Saying{code, message}
 }
 
-// Words returns code and message.
+// Words returns the code and the message.
 func (s *Saying) Words() (code, message string) {
 	if s == nil {
 		return "", ""
@@ -107,26 +107,27 @@ func (s *Saying) Words() (code, message string) {
 	return s.Code, s.Message
 }
 
-// Same reports whether the same was said.
+// Same reports whether both have the same code and message.
 func (s *Saying) Same(o *Saying) bool {
 	return s == o || s != nil && o != nil && *s == *o
 }
 
-// A MissKind says how an attempt ended without result, or why none was made.
+// A MissKind says why an attempt ended without a result, or why no attempt was made.
 type MissKind uint8
 
-// The kinds of misses. Numbers are persisted.
+// The kinds of misses. The numbers are persisted.
 const (
 	MissNone       MissKind = 0
 	MissFailed     MissKind = 1 // definite failure
 	MissPermanent  MissKind = 2 // definite failure that must not be repeated
 	MissUnknown    MissKind = 3
-	MissCondition  MissKind = 4 // precondition or postcondition
+	MissCondition  MissKind = 4 // a precondition or postcondition failed
 	MissExpression MissKind = 5
 	MissDeadline   MissKind = 6
 )
 
-// A Miss is a failure of a step or undo, as far as it decides anything.
+// A Miss is a failure of a step or an undo, with everything about it that decisions depend
+// on.
 type Miss struct {
 	Kind          MissKind
 	Code, Message string

@@ -7,36 +7,36 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held is a value and where the run has it already, so that the journal stores equal
-// bytes once.
+// A Held is a value together with the place where the run has the same value already. So
+// the journal stores equal bytes only once.
 type Held struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says that a value equals one the state already has when the
-// record is applied. The zero Origin means that the record holds the value itself.
+// An Origin says that a value equals a value that the state has before the record is
+// applied. The zero Origin means that the record holds the value itself.
 type Origin struct {
 	Kind OriginKind
 	Node int32
 }
 
-// An OriginKind says where a value is found. Numbers are persisted.
+// An OriginKind says where a value is found. The numbers are persisted.
 type OriginKind uint8
 
 // The kinds of origins.
 const (
 	OriginInline OriginKind = 0
 	OriginVars   OriginKind = 1
-	OriginOutput OriginKind = 2 // output of node
-	OriginInput  OriginKind = 3 // input of node
-	OriginKey    OriginKind = 4 // the node's own each.key as a string
+	OriginOutput OriginKind = 2 // output of the node Node
+	OriginInput  OriginKind = 3 // input of the node Node
+	OriginKey    OriginKind = 4 // each.key of this node, as a string
 )
 
-// WorthSharing is the size from which a reference saves bytes.
+// WorthSharing is the size in bytes from which a reference is shorter than the value.
 const WorthSharing = 16
 
-// SameValue is v.Equal(w), at less cost where nothing is marked.
+// SameValue returns the result of v.Equal(w). It is faster if no part is sensitive.
 func SameValue(v, w dsl.Value) bool {
 	if string(v.JSON()) != string(w.JSON()) {
 		return false
@@ -44,16 +44,17 @@ func SameValue(v, w dsl.Value) bool {
 	return !Confidential(v) && !Confidential(w) || v.Equal(w)
 }
 
-// Confidential reports whether what an agent makes of the value may have to be
-// hidden.
+// Confidential reports whether the value has sensitive parts. Then the output that an agent
+// computes from it may have to be hidden as well.
 func Confidential(v dsl.Value) bool { return len(v.Sensitive())+len(v.Secrets()) > 0 }
 
-// KeyValue is the each.value of a set's element.
+// KeyValue returns the each.value of an element of a set, which is its key.
 func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach wraps an each.value; elements of a set need no bytes.
+// KeepEach wraps an each.value. An element of a set needs no bytes, because it equals its
+// key.
 func KeepEach(key string, v dsl.Value) Held {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
 		return Held{V: v, From: Origin{Kind: OriginKey}}
@@ -61,7 +62,7 @@ func KeepEach(key string, v dsl.Value) Held {
 	return Held{V: v}
 }
 
-// plain reports whether Go and JSON quote the key alike.
+// plain reports whether Go and JSON quote the key in the same way.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {
@@ -71,8 +72,8 @@ func plain(key string) bool {
 	return true
 }
 
-// HashValue hashes the document; equal hashes are compared in full. It is not
-// persisted.
+// HashValue hashes the document of a value. Values with equal hashes must still be
+// compared. The hash is not persisted.
 func HashValue(v dsl.Value) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	doc := v.JSON()
@@ -87,5 +88,6 @@ func HashValue(v dsl.Value) uint64 {
 	return h ^ h>>29
 }
 
-// SameHeld compares by identity first: most values are not touched at all.
+// SameHeld compares two values. It compares pointers first, so that most values need not be
+// read.
 func SameHeld(a, b Held) bool { return a == b || (a.From == b.From && SameValue(a.V, b.V)) }

@@ -1,6 +1,6 @@
 // Package outage logs once that the store does not answer, and once that it answers again.
 //
-// In come the failures and successes of the engine's calls of its store; out go log lines.
+// In: the failures and successes of the engine's calls to its store. Out: log lines.
 package outage
 
 import (
@@ -11,22 +11,22 @@ import (
 )
 
 // An Outage logs once that the store does not answer. It logs once that the store answers
-// again, and after how long. Many loops of an engine may notice both. Their single errors
-// are logged at debug level.
+// again, and after how long. Many loops of an engine may report the same outage. Their
+// single errors are logged at debug level.
 //
 // Three operations show whether the store as a whole answers: joining, renewing the lease
-// and committing. The store is back when those of them that failed work again. Any other
-// operation may fail for a reason of its own. Its failure is logged once, until it works
-// again.
+// and committing. The outage is over when those of the three that failed work again. Any
+// other operation may fail for a reason of its own. Its failure is logged once, until it
+// works again.
 type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
 	since   time.Time       // zero = the store answers
-	failing map[string]bool // those of the three operations that fail
-	told    map[string]bool // other operations that failed last time
-	errors  int             // since then
-	last    time.Time       // when something failed last
+	failing map[string]bool // those of the three operations that fail at present
+	told    map[string]bool // other operations that failed the last time
+	errors  int             // number of errors since then
+	last    time.Time       // time of the last failure
 }
 
 // The operations that show whether the store as a whole answers.
@@ -48,12 +48,12 @@ func vouches(doing string) bool {
 	return doing == Join || doing == Tick || doing == Commit
 }
 
-// New returns an Outage of a store that answers. It logs to log.
+// New returns an Outage for a store that answers. It logs to log.
 func New(log *slog.Logger) *Outage {
 	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// Failed notes that an operation failed, and logs it if that is news.
+// Failed records that an operation failed, and logs it if it is news.
 func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
@@ -82,9 +82,9 @@ func (o *Outage) note(doing string) bool {
 	return !known
 }
 
-// Worked notes that an operation which began at the given time succeeded. It logs that the
-// store is back if it was away. An operation that began before the last failure proves
-// nothing.
+// Worked records that an operation succeeded which began at the time began. If there was an
+// outage, it logs that the store answers again. An operation that began before the last
+// failure proves nothing.
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
@@ -100,8 +100,8 @@ func (o *Outage) Worked(doing string, began time.Time) {
 	}
 }
 
-// Beside logs a failure that is no sign of an outage. During an outage it does not: then
-// the outage is the likely cause.
+// Beside logs a failure that does not indicate an outage. During an outage it logs at debug
+// level only, because the outage is the likely cause.
 func (o *Outage) Beside(doing string, err error) {
 	o.mu.Lock()
 	away := !o.since.IsZero()
@@ -113,7 +113,7 @@ func (o *Outage) Beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// Over notes that the engine no longer tries the operation.
+// Over records that the engine no longer tries the operation.
 func (o *Outage) Over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// MaxLeft bounds the number of runs in a backoff set. Beyond it the set is emptied, and
-// scans look at all runs again.
+// MaxLeft limits the number of runs in a backoff set. Above it the set is emptied, and
+// scans consider all runs again.
 const MaxLeft = 100000
 
-// A backoffSet remembers runs that this engine has found and cannot continue: an agent is
-// missing, a newer version wrote them, or they wait for a person. Other engines still see
-// them. This engine skips them in its scans for a while. It is safe for concurrent use.
+// A backoffSet holds runs that this engine has found and cannot continue: an agent is
+// missing, a newer version wrote them, or they wait for a person. This engine skips them in
+// its scans for a while; other engines still consider them. It is safe for concurrent use.
 type backoffSet struct {
 	// restFor is the longest time for which scans skip a run that waits for a person,
 	// because hints may be lost. 0 = until the run is due.
@@ -21,26 +21,26 @@ type backoffSet struct {
 
 	mu    sync.Mutex // protects following fields
 	runs  map[status.RunID]backoff
-	wakes uint64 // how often wakeResting was called
+	wakes uint64 // how many times WakeResting was called
 }
 
 type backoff struct {
-	until time.Time // store time
+	until time.Time // end of the backoff, on the store's clock
 	pause time.Duration
-	rests bool // it waits for a person, and nothing is wrong with it
+	rests bool // the run only waits for a person: nothing is wrong with it
 	// others: nothing is wrong with the run, but this engine claims no runs on its own
 	// (Options.Alone). Ticks skip the run. A takeover that a person asks for does not.
 	others bool
 	since  time.Time // by this process's clock
-	// unstaffed: its agents are missing, but messages to it can be decided. Until
-	// ignoredUntil, store time, this engine skips its messages, too.
+	// unstaffed: the agents of the run are missing, but messages to it can be decided.
+	// Until ignoredUntil, on the store's clock, this engine skips its messages as well.
 	unstaffed    bool
 	ignoredUntil time.Time
-	reported     int // number of its rows at the last alert about it; 0 = no alert
+	reported     int // number of the run's rows at the last alert about it; 0 = no alert
 }
 
-// Add puts a run into the backoff set for pause, or for twice as long as the last
-// time, up to 20 times pause.
+// Add puts a run into the backoff set. The first time it stays there for pause; each
+// further time it stays twice as long as the last time, up to 20 times pause.
 func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,9 +56,9 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed is Add for a run whose agents are missing. The run leaves the set at the
-// latest when an alert about it is due. Messages to it are decided all the same, unless
-// that was just tried in vain.
+// AddUnstaffed adds a run whose agents are missing, with the times of Add. The run leaves
+// the set at the latest at tell, when an alert about it is due. Messages to the run are
+// still decided, unless vain is true: then deciding them was just tried without success.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, e)
 }
 
-// Reported notes the number of rows that a run had when an alert about it was written. It
+// Reported records the number of rows that a run had when an alert about it was written. It
 // does nothing if the run is not in the backoff set.
 func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
@@ -85,8 +85,8 @@ func (s *backoffSet) Reported(run status.RunID, rows int) {
 	}
 }
 
-// ReportedAt returns how many rows a run had at the last alert about it; 0 = no alert is
-// known.
+// ReportedAt returns the number of rows that a run had at the last alert about it; 0 if no
+// alert is known.
 func (s *backoffSet) ReportedAt(run status.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *backoffSet) IgnoresMessages(run status.RunID, now time.Time) bool {
 	return s.Has(run, now)
 }
 
-// Woken returns how often wakeResting was called.
+// Woken returns how many times WakeResting was called.
 func (s *backoffSet) Woken() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run that waits for a person into the backoff set, until the run is due or
-// restFor has passed. It does nothing if WakeResting was called since Woken returned the
-// given number: this engine's view of the run may be out of date.
+// restFor has passed. It does nothing if WakeResting was called after Woken returned the
+// number woken: then this engine's view of the run may be out of date.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *backoffSet) Has(run status.RunID, now time.Time) bool {
 	return s.hasLocked(s.runs[run], now)
 }
 
-// Stops reports whether a takeover skips a run at store time now.
+// Stops reports whether a takeover must skip a run at store time now.
 func (s *backoffSet) Stops(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *backoffSet) hasLocked(e backoff, now time.Time) bool {
 	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 
-// Size returns how many runs are remembered.
+// Size returns the number of runs in the set.
 func (s *backoffSet) Size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *backoffSet) NewFirst(runs []status.RunID) []status.RunID {
 	return append(fresh, known...)
 }
 
-// Take takes a run out of the backoff set.
+// Take removes a run from the backoff set.
 func (s *backoffSet) Take(run status.RunID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +197,7 @@ type Claimset struct {
 	runs map[status.RunID]bool
 }
 
-// begin puts the run into the set. It reports false if the run is in the set
-// already.
+// begin puts the run into the set. It reports false if the run is already there.
 func (c *Claimset) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,20 +7,21 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A check holds the values on which the next check of a run's row depends.
+// A check holds the values from which the next_check of a run's row is computed. Scans use
+// next_check to find runs that are due.
 type check struct {
-	at       time.Time     // store time of the record
-	due      time.Time     // the state's next due time
-	hasDue   bool          // false: the run waits for no time
-	inFlight func() bool   // reports whether an attempt is running; asked only if needed
+	at       time.Time     // store time of the last record
+	due      time.Time     // the next time at which the state changes without an event
+	hasDue   bool          // false if the run waits for no time
+	inFlight func() bool   // reports whether an attempt is running; called only when needed
 	floor    time.Duration // the shortest timeout of the workflow; 0 = not known
 	final    bool
 }
 
-// bound returns the value of next_check that the row should hold: a lower
-// bound of the due time, so that a scan of the rows never misses a run. While
-// an attempt is in flight it is lower than needed by the shortest timeout, so
-// that what follows rarely has to lower it.
+// bound returns the next_check for the run's row. It is never later than the run's due
+// time, so that a scan never misses a run. While an attempt is in flight it is earlier by
+// the shortest timeout of the workflow. Then the next records rarely have to write an
+// earlier one.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
@@ -31,30 +32,30 @@ func (c check) bound() time.Time {
 	return c.due
 }
 
-// next returns the bound that a record must write, or zero if the row may keep
-// the present one. It is written iff the record creates, ends or takes over
-// the run (must), or something is due earlier than the present bound, or the
-// present bound has passed, or nothing timed is waited for any more: that tells
-// a run at rest from one that time still moves (Head.AtRest).
+// next returns the next_check that a record must write, or zero if the row may keep its
+// present one. A record writes it in these cases: it creates, ends or takes over the run
+// (must); something is due earlier than the present next_check; the present next_check has
+// passed; or the run waits for no time any more. The last case lets readers see which runs
+// are at rest (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
 	rests := !c.hasDue && present.Before(store.Never)
 	if !must && !early && !rests && present.After(c.at) {
 		return time.Time{}
 	}
-	// Stores keep microseconds; rounded down it stays a lower bound.
+	// Stores keep microseconds. Rounding down keeps it at or before the due time.
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// raised returns the bound for a run whose bound has passed without anything
-// being due. Nothing is about to follow, so it is not lowered by the floor:
-// otherwise a long attempt would be visited once in every floor.
+// raised returns a later next_check for a run whose next_check has passed although nothing
+// was due. No record follows soon, so the shortest timeout is not subtracted: otherwise
+// scans would visit a long attempt once in every shortest timeout.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// newCheck returns the values on which the run's bound depends, after the records.
+// newCheck returns the check for a run after its new records.
 func newCheck(r *ownedRun, before status.RunState) check {
 	due, has := r.state.NextDue()
 	return check{

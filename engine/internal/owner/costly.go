@@ -14,39 +14,41 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Costs of the expressions of one decision. A decision costs some microseconds. One
-// that costs more than shardCost would keep the other runs of its shard waiting: the
-// pool decides it, with all that a decision may cost.
+// Costs of the expressions of one decision. A normal decision costs some microseconds. A
+// decision that costs more than shardCost would block the other runs of its shard. So the
+// pool makes it, with the full allowance of a decision.
 const (
 	shardCost = 5_000_000 // nominal nanoseconds, as dsl.Allowance counts them
 
-	// DecisionLimit is how long a decision may take by the clock. The cost that is
-	// allowed takes about 10 s. What takes longer hangs, or runs on a machine that
-	// has no CPU left for it.
+	// DecisionLimit is how long a decision may take in real time. The largest allowed cost
+	// takes about 10 s. A decision that takes longer hangs, or the machine has too little
+	// CPU.
 	DecisionLimit = 30 * time.Second
 
-	// slowDecision is how long a decision may take before people are told, once for a
-	// run: it has other costly decisions wait, and its calls start late.
+	// slowDecision is how long a decision may take without an alert. A slower decision
+	// delays other costly decisions and its own calls. At most one such alert is raised for
+	// a run.
 	slowDecision = time.Second
 )
 
 // A slowDecisionError says that a decision took longer than decisionLimit.
 type slowDecisionError struct{ limit time.Duration }
 
-// Error says what happened.
+// Error says how long the decision took.
 func (e *slowDecisionError) Error() string {
 	return fmt.Sprintf("the expressions of one decision were evaluated for longer than %s", e.limit)
 }
 
-// Hint says what to do.
+// Hint says what a person can do.
 func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of the alert that a run's decision took long.
+// AlertSlow is the kind of the alert about a decision that took long.
 const AlertSlow = "slow_decision"
 
-// tellSlow has people told that a decision took long, once for a run.
+// tellSlow adds an alert to t if the decision took long. At most one such alert is added
+// for a run.
 func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return
@@ -56,22 +58,22 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 		"the engine took %s to evaluate the expressions of one decision: make them cheaper, or move the work into an agent", took.Round(time.Millisecond))})
 }
 
-// A DecisionPool makes costly decisions on a few goroutines. Workflows take turns,
-// so that the runs of one do not hold up those of another. Its goroutines end when
-// nothing waits.
+// A DecisionPool makes costly decisions on a few goroutines. Workflows take turns, so that
+// the runs of one workflow do not delay the runs of another. A goroutine ends when no
+// decision waits.
 type DecisionPool struct {
-	size   int           // goroutines at once
-	spare  int           // how many more may replace those that hang
-	limit  time.Duration // decisionLimit
+	size   int           // how many goroutines work at the same time
+	spare  int           // how many more goroutines may replace those that hang
+	limit  time.Duration // after this time a decision counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 
 	mu      sync.Mutex // protects following fields
 	waiting map[*dsl.Workflow][]poolTask
-	turns   []*dsl.Workflow // those for which decisions wait, next one first
-	busy    int             // goroutines
-	hanging int             // of these, past the limit
-	slowest time.Duration   // what the slowest decision took, so far
+	turns   []*dsl.Workflow // workflows with waiting decisions; the first is next
+	busy    int             // number of goroutines
+	hanging int             // how many of them are past the limit
+	slowest time.Duration   // duration of the slowest decision so far
 }
 
 func newDecisionPool(clock *clock.Clock) *DecisionPool {
@@ -97,15 +99,15 @@ func (p *DecisionPool) add(c *costlyDecision, to *taskQueue, done <-chan struct{
 	p.grow()
 }
 
-// Longest returns what the slowest decision took, so far.
+// Longest returns the duration of the slowest decision so far.
 func (p *DecisionPool) Longest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slowest
 }
 
-// grow starts a goroutine if decisions wait and there is room for one. The caller
-// holds mu.
+// grow starts a goroutine if a decision waits and the limit of goroutines allows it. The
+// caller holds mu.
 func (p *DecisionPool) grow() {
 	if len(p.turns) > 0 && p.busy < p.size+min(p.hanging, p.spare) {
 		p.busy++
@@ -113,7 +115,7 @@ func (p *DecisionPool) grow() {
 	}
 }
 
-// work makes decisions until none waits.
+// work makes decisions until none is waiting.
 func (p *DecisionPool) work() {
 	for {
 		p.mu.Lock()
@@ -147,8 +149,8 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make decides, and gives the result to the shard: the record, or an error if the limit has
-// passed. A decision that goes on after the limit is for nothing.
+// make makes a decision and posts the result to the shard: the record, or an error if the
+// limit has passed. The result of a decision that ends after the limit is dropped.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // protected by mu

@@ -15,44 +15,44 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A decider turns events of runs into rows of their journals. It is the one place where
-// this engine decides. Shards decide with it on the runs that they own. Runs whose agents
-// are missing here are decided with it too, by a decider that starts no call. One
-// goroutine at a time uses a decider.
+// A decider turns events of runs into rows of their journals. All decisions of this engine
+// are made here. Each shard has a decider for the runs that it owns. A run whose agents are
+// missing here gets a decider that starts no call. Only one goroutine at a time uses a
+// decider.
 type decider struct {
 	n        *Shared
 	engine   store.EngineID
-	capacity invoke.Capacity // from which slots are reserved; nil = nothing is limited
+	capacity invoke.Capacity // slots are reserved here; nil = there is no limit
 	starts   starter
-	most     int // bytes of events that one row may hold
+	most     int // largest size in bytes of the events in one row
 
-	// ready returns what the pool has decided about an event; nil = nothing. If the field
-	// is nil there is no pool, and each decision is made at once, also if it costs much.
+	// ready returns the pool's decision about an event; nil = there is none. If the field
+	// itself is nil there is no pool, and even costly decisions are made at once.
 	ready func(*ownedRun, *delivery, clock.Moment) *costlyDecision
 
 	scratch   machine.Scratch
 	rows      journal.Scratch
-	allowance dsl.Allowance // of the decision at hand
+	allowance dsl.Allowance // allowance of the present decision
 	spares    spares
 }
 
-// newUnstaffedDecider returns a decider for one run whose agents are missing here. All
-// events of the run go into one row, however large they are.
+// newUnstaffedDecider returns a decider for one run whose agents are missing here. It puts
+// all events of the run into one row, whatever their size.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides one event, and reserves a slot for every call that the decision starts, so
-// that each committed call can be sent. The run may use the slot of the call that the
-// event answers. If another run has taken a slot in between, one decides again: Decide is
-// pure, so that is safe. A decision that costs too much for a shard is returned, and the
-// pool makes it. made is what the pool has decided about the event; nil = nothing.
+// one decides one event. It reserves a slot for every call that the decision starts, so
+// that each committed call can be sent. The run may reuse the slot of the call that the
+// event answers. If another run takes a slot in between, one decides again, which is safe
+// because Decide is pure. A decision that costs too much for a shard is returned, and the
+// pool makes it. made is the pool's earlier decision about the event; nil = there is none.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(c.engine), Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
 	own := c.starts.own(d)
 	if own != nil {
-		defer own.Release() // if it is not used
+		defer own.Release() // gives the slot back if it was not used
 	}
 	var full map[string]bool // agents that reported free slots and then refused them twice
 	if made != nil {
@@ -87,7 +87,7 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	}
 }
 
-// cost returns what the expressions of one decision may cost here.
+// cost returns how much the expressions of one decision may cost here.
 func (c *decider) cost() int64 {
 	if c.ready == nil {
 		return machine.MaxDecisionCost
@@ -95,9 +95,8 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall returns events for calls whose complete-by has passed at the given time and
-// which this engine knows it has not sent. Such a call must not count as one whose answer
-// is missing.
+// recall returns events for calls that have expired at the given time, but that this engine
+// has certainly not sent. Such a call must not count as a call without an answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil
@@ -115,15 +114,15 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// spares are what a shard has used and fills again, so that a decision allocates
+// spares holds used objects of a shard that are used again, so that a decision allocates
 // little.
 type spares struct {
-	facts [][]story.Fact   // were told
-	flown []*pendingCommit // have landed and were acted on
+	facts [][]story.Fact   // lists whose facts have been reported
+	flown []*pendingCommit // committed, and their calls were started
 }
 
-// blankFacts returns an empty list of facts: those of a transition are made for
-// observers only, and are much larger than all else it needs.
+// blankFacts returns an empty list of facts. It reuses lists, because the facts of a
+// transition need much more memory than the rest of it.
 func (sp *spares) blankFacts() []story.Fact {
 	if n := len(sp.facts); n > 0 {
 		list := sp.facts[n-1]
@@ -133,9 +132,9 @@ func (sp *spares) blankFacts() []story.Fact {
 	return make([]story.Fact, 0, 4)
 }
 
-// toldFacts keeps a list whose facts have been told.
+// toldFacts keeps the list of f for reuse. The observers must have received its facts.
 func (sp *spares) toldFacts(f *pendingCommit) {
-	const most, longest = 256, 16 // what lies idle is bounded
+	const most, longest = 256, 16 // limits for the kept lists: their number, and the length of each
 	list := f.facts
 	f.facts = nil
 	if list == nil || cap(list) > longest || len(sp.facts) == most {
@@ -145,7 +144,7 @@ func (sp *spares) toldFacts(f *pendingCommit) {
 	sp.facts = append(sp.facts, list[:0])
 }
 
-// blankCommit returns a pendingCommit with nothing in it.
+// blankCommit returns an empty pendingCommit.
 func (sp *spares) blankCommit() *pendingCommit {
 	if n := len(sp.flown); n > 0 {
 		f := sp.flown[n-1]
@@ -155,10 +154,10 @@ func (sp *spares) blankCommit() *pendingCommit {
 	return &pendingCommit{}
 }
 
-// doneWith keeps a pendingCommit that has landed and was acted on. It has no other
-// user any more: the committer is done with it once it has told the shard.
+// doneWith keeps a pendingCommit for reuse after it was committed and its calls were
+// started. The committer does not use it any more once the shard has received it.
 func (sp *spares) doneWith(f *pendingCommit) {
-	const most = 256 // what lies idle is bounded
+	const most = 256 // limits how many are kept
 	if len(sp.flown) == most {
 		return
 	}

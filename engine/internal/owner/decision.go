@@ -13,20 +13,20 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A decision is the work on one row of a run's journal.
+// A decision is the work on one row of a run's journal. It may decide several events.
 type decision struct {
 	c       *decider
 	r       *ownedRun
 	f       *pendingCommit
 	todo    []*delivery // events in the order in which they are decided
 	records []machine.Record
-	bytes   int             // of the events that were decided
-	rebound bool            // the bound in the run's row has passed
-	before  status.RunState // the run's status before the first of them
-	costly  *costlyDecision // the first event, which the pool has to decide; nil = decided here
+	bytes   int             // size of the events decided so far
+	rebound bool            // the next_check in the run's row has passed
+	before  status.RunState // the run's status before the first event
+	costly  *costlyDecision // the first event if the pool must decide it; otherwise nil
 }
 
-// all decides the events in their order, as far as one row can hold them.
+// all decides the events in order, as many as fit into one row.
 func (x *decision) all() error {
 	for i, next := 0, nextEvent; i < len(x.todo) && next != noMore; {
 		var err error
@@ -40,16 +40,16 @@ func (x *decision) all() error {
 	return nil
 }
 
-// A next says how a decision goes on.
+// A next says which event a decision handles next.
 type next uint8
 
 const (
-	nextEvent next = iota // with the event after this one
-	sameEvent             // with the event that has this one's place now
-	noMore                // the other events are decided in another row
+	nextEvent next = iota // continue with the event after this one
+	sameEvent             // continue with the event that is now at the same place in the list
+	noMore                // the remaining events go into another row
 )
 
-// one decides event number i of the list.
+// one decides the event at index i of the list.
 func (x *decision) one(i int) (next, error) {
 	c, r, d := x.c, x.r, x.todo[i]
 	if x.bytes > c.most {
@@ -57,7 +57,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() {
-		r.inbox.wanted = true // its inbox is emptied when the shard forgets the run
+		r.inbox.wanted = true // its inbox must be emptied when the shard forgets the run
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
 	}
@@ -98,13 +98,13 @@ func (x *decision) one(i int) (next, error) {
 	return nextEvent, nil
 }
 
-// postpone leaves the events from index i on for the run's next row.
+// postpone keeps the events from index i on for the run's next row.
 func (x *decision) postpone(i int) {
 	x.r.pending = append(slices.Clone(x.todo[i:]), x.r.pending...)
 	x.f.deliveries = x.todo[:i]
 }
 
-// own makes this engine the owner if the event says so.
+// own makes this engine the owner if the event is a start or a takeover.
 func (x *decision) own(d *delivery) {
 	engine := x.c.engine
 	if d.start != nil {
@@ -131,7 +131,7 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 	x.rebound = x.rebound || passed && !x.r.bound.After(d.Arrived)
 }
 
-// consume has the row remove the message that brought an event.
+// consume makes the row remove the message that contained an event.
 func (x *decision) consume(d *delivery) {
 	if d.message != 0 {
 		x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)
@@ -159,12 +159,12 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 	}
 }
 
-// row makes the row of what was decided. Where nothing was decided and nothing has to
-// be stored it makes none, and answers those who wait.
+// row completes the row. If nothing was decided and nothing has to be stored, there is no
+// row, and row answers the waiting callers.
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // a run that was taken over may wait long: scans should not visit it in vain
+	if f.adopting { // a run that was taken over may wait long: the scans need not visit it earlier
 		chk.floor = 0
 	}
 	switch {
@@ -173,13 +173,13 @@ func (x *decision) row() error {
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
 	case x.rebound && !x.before.Final():
-		// The bound in the run's row has passed but nothing is due. A row
-		// without a record raises it, so that no scan visits the run in vain.
+		// The next_check in the run's row has passed but nothing is due. A row without a
+		// record sets a later one, so that scans do not visit the run again needlessly.
 		f.Transition.At = n.Clock.Now()
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.raised()
 	case len(f.Transition.Consumed) > 0:
-		// The messages change nothing, and have to leave the inbox all the same.
+		// The messages change nothing, but they must leave the inbox.
 		f.Transition.At = n.Clock.Now()
 	default:
 		for _, d := range f.deliveries {
@@ -193,9 +193,9 @@ func (x *decision) row() error {
 	return x.encode()
 }
 
-// release makes the row of what was decided of a run whose agents are missing here. The
-// row removes the owner, so that an engine that has the agents can claim the run. nextCheck
-// says when it becomes due.
+// release completes the row for a run whose agents are missing here. The row removes the
+// owner, so that an engine that has the agents can claim the run. nextCheck returns the
+// next_check of the row.
 func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	f, nobody := x.f, store.EngineID(0)
 	f.Transition.Owner, f.Transition.At = &nobody, x.c.n.Clock.Now()
@@ -206,7 +206,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	return x.encode()
 }
 
-// encode makes the bytes of the row, whose time is known.
+// encode makes the bytes of the row. The time of the row must be set.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
@@ -220,7 +220,7 @@ func (x *decision) encode() error {
 	return nil
 }
 
-// A rowSizeError says that a row of the journal would be larger than the store takes.
+// A rowSizeError says that a row of the journal is larger than the store accepts.
 type rowSizeError struct {
 	seq        int32
 	size, most int // bytes
@@ -231,15 +231,15 @@ func (e *rowSizeError) Error() string {
 	return fmt.Sprintf("journal row %d has %d bytes, more than the %d allowed", e.seq, e.size, e.most)
 }
 
-// decide turns waiting events into one transition. Each event is decided on the state
-// that the events before it lead to. So the state in memory is ahead of the journal by
-// the transition in flight. Calls and answers wait until that transition has landed; if
-// it does not land, the state is read again. decide returns nil if nothing has to be
-// written. It returns a costly decision if the pool has to decide the first event.
+// decide turns waiting events into one transition. Each event is decided on the state after
+// the events before it. So the state in memory is ahead of the journal by the transition in
+// flight. Calls and answers wait until that transition is committed. If the commit fails,
+// the state is read again. decide returns nil if nothing has to be written. It returns a
+// costly decision if the pool must decide the first event.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
 	x := c.begin(r, todo)
 	ok := false
-	defer func() { // also after a panic
+	defer func() { // this also runs after a panic
 		if !ok {
 			x.f.release(c.capacity)
 		}
@@ -254,7 +254,7 @@ func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costly
 	return x.f, nil, nil
 }
 
-// begin returns the work on the run's next row.
+// begin returns the decision for the run's next row.
 func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}
 	x.f.deliveries = todo

@@ -13,30 +13,30 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A delivery is an event on its way to a run.
+// A delivery is an event on the way to its run.
 type delivery struct {
 	call.Answer
-	done    func(error)     // told once what became of it; nil = not called
-	call    *call.Call      // whose answer it is, told like done; nil = none's
-	decided func()          // called once it was decided, or dropped; nil = not called
-	start   *Start          // the run's first event
-	message store.MessageID // that said it; 0 = none
-	data    []byte          // of the message
-	kept    bool            // it came too late to count and is kept as evidence
-	quiet   bool            // nothing may start because of it
+	done    func(error)     // called once with the outcome of the delivery; nil = not called
+	call    *call.Call      // the call that the event answers; it gets the outcome too; nil = none
+	decided func()          // called once the event was decided or dropped; nil = not called
+	start   *Start          // set if this is the run's first event
+	message store.MessageID // message that contained the event; 0 = none
+	data    []byte          // data of that message
+	kept    bool            // the answer was too late to count and is kept as evidence
+	quiet   bool            // no call may start because of this event
 }
 
-// A Start is what the first transition of a run needs besides its event.
+// A Start holds what the first transition of a run needs in addition to its event.
 type Start struct {
 	Workflow  store.WorkflowID
 	Flow      *dsl.Workflow
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
-	Public    string          // the run's name
-	Submitted store.Submitted // set when landed
+	Public    string          // the run's public id
+	Submitted store.Submitted // set once the transition is committed
 }
 
-// finish tells the waiting caller what became of the delivery.
+// finish reports the outcome of the delivery to the waiting caller.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -56,13 +56,13 @@ func (d *delivery) finish(err error) {
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // cameInTime reports whether the event is an answer that arrived before its complete-by,
-// which has passed by now.
+// while complete-by has passed by now.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread takes out of deliveries what has to be read or asked for again:
-// messages and takeovers.
+// unread removes from deliveries the messages and takeovers, because they are read or
+// requested again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -70,17 +70,17 @@ func unread(deliveries []*delivery) []*delivery {
 	})
 }
 
-// begun returns the event that starts steps which were held during a takeover.
+// begun returns the event after which steps may start that were held during a takeover.
 func begun(now time.Time) *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
 }
 
-// earlier compares deliveries by their arrival.
+// earlier compares deliveries by their time of arrival.
 func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
 
-// decidedAt returns the time at which an event is decided. That is now, or the arrival of
-// an answer that came before its complete-by if complete-by has passed since. It is never
-// before the run's last record.
+// decidedAt returns the time for the decision on an event. This is the present time, with
+// one exception: for an answer that arrived before its complete-by, which has passed since,
+// it is the time of arrival. It is never before the run's last record.
 func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	if d.cameInTime(at) {
 		at = d.Arrived
@@ -91,8 +91,8 @@ func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	return at
 }
 
-// answered returns the attempt that an event answers, or of which it is a sign of
-// life; ok is false for what comes from no agent.
+// answered returns the attempt that an event answers, or of which it is a sign of life. ok
+// is false if the event does not come from an agent.
 func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
@@ -111,8 +111,8 @@ func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	return machine.AttemptID{}, false
 }
 
-// NotOwner reports whether an error says that the run is not this
-// membership's any more.
+// NotOwner reports whether an error says that this membership does not own the run any
+// more.
 func NotOwner(err error) bool {
 	return errors.Is(err, call.ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
 }
@@ -123,8 +123,8 @@ func OverFor(err error) bool {
 	return NotOwner(err) || errors.As(err, &loss)
 }
 
-// An OpenOutcome says that a submission was sent and given up without an answer of
-// the store: it may be stored or not.
+// An OpenOutcome says that a submission was sent but the store did not answer. The run may
+// be stored or not.
 type OpenOutcome struct{ err error }
 
 // Error returns the text of the store's error.
@@ -133,26 +133,29 @@ func (e *OpenOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *OpenOutcome) Unwrap() error { return e.err }
 
-// InboxLimit is how many messages of a run are read at once.
+// InboxLimit is how many messages of a run one read returns at most.
 const InboxLimit = 256
 
-// An inbox is what an engine that works on a run knows of its inbox. Messages
-// are read after the run was, so that none is decided twice: if the row of
-// another engine has consumed one, our row is stale, and both are read again.
+// An inbox is what an engine knows of the inbox of a run that it works on. Messages are
+// read after the run, so that no message is decided twice: if another engine's row has
+// consumed a message, our row is refused, and both the run and its messages are read again.
 type inbox struct {
-	wanted  bool // there may be messages that were not read
+	wanted  bool // there may be messages that were not read yet
 	reading bool
-	first   bool                     // nothing is decided before they were read
-	epoch   int                      // what was read under another number is void
-	held    map[store.MessageID]bool // read: being decided, or not decidable here
-	stuck   int                      // how many of them are not decidable here
-	gone    map[store.MessageID]bool // consumed since reading began
-	read    time.Time                // store time when they were read last
-	quiet   time.Time                // store time before which no scan looks again, because only what is stuck was there
-	pause   time.Duration            // how long the next such rest is
+	first   bool // nothing may be decided before the messages are read
+	epoch   int  // number of the present reading; the result of an older reading is dropped
+	// Messages that were read; they are being decided, or cannot be decided here.
+	held  map[store.MessageID]bool
+	stuck int                      // number of messages in held that cannot be decided here
+	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
+	read  time.Time                // store time of the last reading
+	// Store time until which scans skip the inbox, because it held only messages that
+	// cannot be decided here.
+	quiet time.Time
+	pause time.Duration // length of the next such pause
 }
 
-// hold notes that a message was read.
+// hold records that a message was read.
 func (b *inbox) hold(id store.MessageID) {
 	if b.held == nil {
 		b.held = map[store.MessageID]bool{}
@@ -160,12 +163,12 @@ func (b *inbox) hold(id store.MessageID) {
 	b.held[id] = true
 }
 
-// reset forgets what was read.
+// reset drops what was read, so that it is read again.
 func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// consumed notes that messages went with a row that has landed.
+// consumed records that messages were removed by a committed row.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)
@@ -178,14 +181,14 @@ func (b *inbox) consumed(ids []store.MessageID) {
 	}
 }
 
-// A Message is one of the inbox as it was read.
+// A Message is a message of the inbox, decoded.
 type Message struct {
 	store.Message
 	event machine.Event
-	Err   error // why it cannot be decided here
+	Err   error // why the message cannot be decided here
 }
 
-// delivery makes an event on its way out of a message.
+// delivery returns the delivery for a message.
 func (l Message) delivery() *delivery {
 	d := &delivery{Answer: call.Answer{Event: l.event, Arrived: l.At}, message: l.ID, data: l.Data}
 	d.Attempt, _ = answered(l.event)

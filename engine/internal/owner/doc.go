@@ -1,14 +1,15 @@
-// Package owner decides on the runs that one engine owns: one run in its owner's memory.
+// Package owner decides on the runs that one engine owns. It holds each of these runs in
+// memory.
 //
-// In come events of a run: answers of calls, messages of its inbox, times that have
-// passed, a new run, the wish to take it over. Out go transitions to the commit package
-// and, once they have landed, calls to the call package.
+// In: events of a run. They are answers to calls, messages of its inbox, times that have
+// passed, a new run, or a takeover. Out: transitions for the commit package and, once they
+// are committed, calls for the call package.
 //
-// A run belongs to one goroutine, its shard: no other goroutine reads or writes its state.
-// The shard's decider turns events into a row of the run's journal, its gate says which
-// calls may start, and its outbox sends the row. One row of a run is on its way at a time,
-// and nothing is told or done before it has landed. Runs whose agents are missing are
-// decided by the same decider, with a gate that starts no call.
+// A run belongs to one goroutine, its shard. No other goroutine reads or writes its state.
+// The shard's decider turns events into a row of the run's journal. Its gate says which
+// calls may start. Its outbox sends the row. Only one row of a run is in flight at a time.
+// Nothing is reported and no call starts before the row is committed. A run whose agents
+// are missing is decided by the same decider, with a gate that starts no call.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -23,7 +24,7 @@
 //	loop                                   what comes to a shard
 //	scheduler, unstaffedrun                what the cluster and the node call
 //
-// The package reads journals, inboxes and evidence from the store; it changes runs through
-// commits alone. It knows no lease and no other engine: the cluster package tells it which
+// The package reads journals, inboxes and evidence from the store. It changes runs only
+// through commits. It knows no lease and no other engine: the cluster package says which
 // runs to take over.
 package owner

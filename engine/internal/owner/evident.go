@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// keepLate keeps a late answer as evidence. An answer that has counted already and was
-// delivered twice is not late, and is not kept.
+// keepLate keeps a late answer as evidence. A second delivery of an answer that has counted
+// is not late and is not kept.
 func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	if !evident(r.state, d) {
 		return
@@ -28,8 +28,9 @@ func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
-// evident reports whether an answer that changes nothing is worth keeping. It is not if
-// it repeats what the run has recorded of that attempt, or if the event is no answer.
+// evident reports whether an answer that changes nothing is worth keeping. It is not if it
+// repeats what the run has already recorded of that attempt, or if the event is not an
+// answer.
 func evident(s *machine.State, d *delivery) bool {
 	outcome, code, ok := call.OutcomeOf(d.Event)
 	if !ok {
@@ -43,7 +44,7 @@ func evident(s *machine.State, d *delivery) bool {
 	return true
 }
 
-// lateReply makes the row that keeps a late answer that came as a message.
+// lateReply returns the row that keeps a late answer from a message.
 func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
 	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
@@ -58,7 +59,8 @@ func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *deli
 
 const doingLate = "keep a late answer"
 
-// KeepSurely keeps a late answer, and tries until it is kept or ctx ends.
+// KeepSurely keeps a late answer. It repeats until that succeeds or ctx ends, and reports
+// whether it succeeded.
 func (n *Shared) KeepSurely(ctx context.Context, l store.LateReply) bool {
 	pause := 20 * time.Millisecond
 	for {

@@ -7,15 +7,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Followers wakes those who follow runs of this process, so that they need not
-// wait for their next look.
+// Followers wakes goroutines of this process that follow a run, so that they need not wait
+// for their next scan.
 type Followers struct {
 	mu    sync.Mutex // protects following field
 	hints map[status.RunID]map[chan struct{}]bool
 }
 
-// Follow returns a channel that gets a hint when something of a run has become durable.
-// The caller calls the function in the end.
+// Follow returns a channel that receives a hint when a change of the run has been
+// committed. The caller must call the returned function when it stops following.
 func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	hint := make(chan struct{}, 1)
 	f.mu.Lock()
@@ -37,7 +37,7 @@ func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	}
 }
 
-// Tell gives a hint to all that follow the run.
+// Tell sends a hint to all followers of the run.
 func (f *Followers) Tell(run status.RunID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,27 +12,27 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A starter says which calls of a run may start, and takes their slots. A decision asks
-// it, so that each committed call can be sent.
+// A starter decides which calls of a run may start, and reserves their slots. A decision
+// asks it first, so that each committed call can be sent.
 type starter interface {
-	// own returns the slot of the call that an event answers, if the run may use it for
-	// its next call; nil = there is none. The caller releases it.
+	// own returns the slot of the call that an event answers, if the run may reuse the slot
+	// for its next call; nil = there is none. The caller releases it.
 	own(d *delivery) *call.Reservation
 	// slots returns, for each agent of the run, whether calls may start now. full names
 	// agents that reported free slots and then refused them. The map is valid until the
-	// next call of slots. nil = nothing is limited.
+	// next call of slots. nil = there is no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve takes one slot for every call among the commands, and uses own first. If an
-	// agent has too few slots it takes none, and returns that agent and false.
+	// reserve reserves one slot for every call among the commands. It uses own first. If an
+	// agent has too few slots it reserves none, and returns that agent and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
-// A gate is the starter of runs that this engine owns.
+// A gate is the starter for runs that this engine owns.
 type gate struct {
 	n        *Shared
-	capacity invoke.Capacity // nil = nothing is limited
+	capacity invoke.Capacity // nil = there is no limit
 	queue    *SlotQueue
-	slotsOf  map[string]machine.Slot // the map of the last decision, which is used again
+	slotsOf  map[string]machine.Slot // map of the last decision, reused by the next
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
@@ -42,7 +42,7 @@ func (g *gate) own(d *delivery) *call.Reservation {
 	return nil
 }
 
-// barred returns why no call of the run may start now; nil = calls may.
+// barred returns why no call of the run may start now; nil if calls may start.
 func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
 	n := g.n
 	switch {
@@ -58,9 +58,9 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 	return nil
 }
 
-// slots implements starter. Free slots belong to the runs that wait in line for them. One
-// exception: a run whose call was answered may use the slot of that call, so that it need
-// not queue between its steps. Every run is finite, so no run waits for ever.
+// slots implements starter. Free slots belong first to the runs that wait in line. There is
+// one exception: a run whose call was answered may reuse the slot of that call, so that it
+// need not wait in line between its steps. Every run ends, so no other run waits for ever.
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}
@@ -76,7 +76,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 	if g.capacity == nil {
 		return nil
 	}
-	called := d.decided != nil // the queue has told the run that a slot is free
+	called := d.decided != nil // the queue has notified the run that a slot is free
 	for agent, spec := range r.specs {
 		slot := g.capacity.Slot(spec)
 		if !called && !d.answers() {
@@ -88,7 +88,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
-		if !slot.Until.IsZero() { // agents use this process's clock, and runs the store's
+		if !slot.Until.IsZero() { // agents use this process's clock, runs use the store's
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
@@ -104,7 +104,7 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 		return "", true
 	}
 	taken := pendingCommit{}
-	var used *invoke.AgentSpec // the agent for which own is used
+	var used *invoke.AgentSpec // the agent for which own was used
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
 		if !ok {
@@ -128,8 +128,8 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// ready returns what the pool has decided about an event, once. It is nil where
-// nothing was decided, or where calls that were decided may not start any more.
+// ready returns the pool's decision about an event, once. It returns nil if there is none,
+// or if the decision starts calls that may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil
@@ -143,7 +143,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait has a run wait for slots of the agents for which steps of it are held.
+// wait puts the run in line for the agents for which its steps are held.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {
@@ -152,7 +152,7 @@ func (g *gate) wait(r *ownedRun) {
 	now := g.n.Clock.Now()
 	for _, h := range held {
 		if h.Until.After(now) {
-			continue // it waits for a time, for which the run's timer is set
+			continue // the step waits for a time, and the run's timer is set for it
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
 			g.queue.wait(r.id, spec)
@@ -160,12 +160,12 @@ func (g *gate) wait(r *ownedRun) {
 	}
 }
 
-// noCalls is the starter of a run whose agents are missing here: it starts no call. It
-// holds, by agent of the run, the reason that people see.
+// noCalls is the starter for a run whose agents are missing here. It starts no call. It
+// holds, by agent, the reason that people see.
 type noCalls map[string]machine.Slot
 
-// newNoCalls returns the starter of a run with these agents. missing says, by agent, why
-// it cannot be called here.
+// newNoCalls returns the starter for a run with the given agents. missing says, by agent,
+// why it cannot be called here.
 func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
 	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	slots := noCalls{}

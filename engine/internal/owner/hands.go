@@ -14,38 +14,39 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// PagesAhead is how many pages of runs are taken over at once: while one waits
-// for its commit, the next is folded and another is read.
+// PagesAhead is how many pages of runs are taken over at the same time. While one page
+// waits for its commit, the next one is folded and another one is read.
 const PagesAhead = 4
 
-// A HandKeeper keeps the store's list of what this membership has in hand (store.Hands).
-// Many may hold runs at once: what they ask for while a write is on its way goes
-// with the next one.
+// A HandKeeper keeps the store's list of the runs that this membership has in hand, which
+// means that it reads or decides them (store.Hands). If an engine dies, the list shows
+// which runs may have caused it. Several goroutines may hold runs at the same time. Changes
+// that are requested during a write go into the next write.
 type HandKeeper struct {
 	n      *Shared
 	engine store.EngineID
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 	hint   chan struct{}
 
-	// Runs against which nothing is known are taken over together, and suspects one
-	// by one while nothing else is: only so is it clear what an engine died of.
-	turn  chan struct{} // full = a takeover takes seats
-	seats chan struct{} // full = no other takeover is under way
+	// Runs without suspicion are taken over together. A suspect is taken over while no
+	// other takeover runs: only then is it clear which run an engine died of.
+	turn  chan struct{} // holds a value while a takeover takes seats
+	seats chan struct{} // one value for each seat taken; full while a suspect is taken over
 
 	mu      sync.Mutex           // protects following fields
-	runs    map[status.RunID]int // in hand: how many hold each
-	wanted  uint64               // raised by every change
-	written uint64               // the change that the store knows of
+	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
+	wanted  uint64               // number of the latest change; every change raises it
+	written uint64               // number of the latest change that the store has
 	waiting []handWait
 }
 
-// A handWait waits until the store knows of a change.
+// A handWait waits until the store has a change.
 type handWait struct {
 	change uint64
 	done   chan struct{}
 }
 
-// newHandKeeper returns a keeper with nothing in hand. ctx ends with the membership.
+// newHandKeeper returns a HandKeeper without runs. ctx must end with the membership.
 func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[status.RunID]int{},
@@ -53,19 +54,19 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together waits until no suspect is taken over. Then it begins a takeover; others may run
-// at the same time. leave ends it. Returns ctx's error.
+// Together begins a takeover that other takeovers may overlap. It waits until no suspect is
+// taken over. The caller must call leave at the end. The error is ctx's.
 func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone waits until no takeover is under way. Then it begins one; no other runs at the same
-// time.
+// Alone begins a takeover that no other takeover overlaps. It waits until no other takeover
+// is running.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter waits for its turn, and then takes seats one after the other.
+// enter waits for its turn and then takes the seats one by one.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -91,8 +92,8 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	return leave, nil
 }
 
-// Hold takes runs in hand and returns once the store knows. The caller calls letGo,
-// also after an error.
+// Hold takes runs in hand. It returns once the store has recorded that. The caller must
+// call LetGo, even after an error.
 func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
 	for _, run := range runs {
@@ -113,8 +114,8 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo takes runs out of the hand. The store learns it with the next write. It does
-// nothing once the membership is over: what ended it may be what it had in hand.
+// LetGo gives runs out of hand. The next write records it in the store. After the end of
+// the membership it does nothing, because one of these runs may have caused that end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -138,8 +139,8 @@ func (k *HandKeeper) LetGo(runs ...status.RunID) {
 
 const doingHands = "note which runs are in hand"
 
-// Run writes what changes until ctx ends. Returns ErrFenced if this engine was
-// declared dead.
+// Run writes the changes to the store until ctx ends. It returns ErrFenced if this engine
+// was declared dead.
 func (k *HandKeeper) Run(ctx context.Context) error {
 	pause := 20 * time.Millisecond
 	for {
@@ -175,7 +176,7 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told releases those who waited for a change that the store knows of now.
+// told releases the goroutines that waited for a change which the store now has.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -189,7 +190,7 @@ func (k *HandKeeper) told(change uint64) {
 	})
 }
 
-// letGoOf takes a run out of the hand, if its shard has taken it there.
+// letGoOf gives a run out of hand if its shard has taken it in hand.
 func (k *HandKeeper) letGoOf(r *ownedRun) {
 	if r.inHand {
 		r.inHand = false

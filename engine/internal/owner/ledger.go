@@ -7,8 +7,9 @@ import (
 )
 
 // A ledger is the Capacity of one membership. It knows which slots the runs of the
-// membership hold. A shard that hangs gives no slots back; the ledger does so for it, or
-// the next membership could make no call.
+// membership have taken. A shard that hangs does not give its slots back. So the ledger
+// gives them back at the end of the membership; otherwise the next membership could make no
+// call.
 type ledger struct {
 	invoke.Capacity
 
@@ -17,13 +18,13 @@ type ledger struct {
 	over  bool
 }
 
-// A takings is the number of slots of one agent that are taken.
+// A takings is the number of slots that are taken from one agent.
 type takings struct {
 	spec invoke.AgentSpec
 	n    int
 }
 
-// newLedger returns the Capacity of a membership; nil if nothing is limited.
+// newLedger returns the Capacity for a membership; nil if there is no limit.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
@@ -31,7 +32,7 @@ func newLedger(of invoke.Capacity) invoke.Capacity {
 	return &ledger{Capacity: of, taken: map[string]*takings{}}
 }
 
-// Reserve takes n slots, all or none.
+// Reserve takes n slots, or none if fewer are free.
 func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	if !l.Capacity.Reserve(spec, n) {
 		return false
@@ -53,7 +54,8 @@ func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	return !over
 }
 
-// Release gives n slots back. After close it does nothing: close has given them back.
+// Release gives n slots back. After close it does nothing, because close has given all
+// slots back.
 func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	over := l.over
@@ -68,8 +70,8 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives all taken slots back. Calls of the membership that are still in flight then
-// hold no slot; the agents limit them on their side.
+// close gives all slots back. Calls of the membership that are still in flight then have no
+// slot; each agent still limits them itself.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

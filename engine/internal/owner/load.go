@@ -29,14 +29,14 @@ type loadedRun struct {
 	err   error
 }
 
-// load reads a run's journal on a goroutine of its own and posts the result to the shard.
-// It asks again until the store answers or this membership ends.
+// load reads a run's journal on a separate goroutine and posts the result to the shard. It
+// repeats until the store answers or this membership ends.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if sh.s.Hands.Hold(ctx, r.id) != nil { // this membership ends
+		if sh.s.Hands.Hold(ctx, r.id) != nil { // the membership is over
 			sh.s.Hands.LetGo(r.id)
 			return
 		}
@@ -61,7 +61,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// loadState reads a run without its records.
+// loadState reads a run and folds its records.
 func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // on this goroutine: its expressions may be costly, and the shard has other runs
+	if err == nil { // on this goroutine, because expressions may be costly and the shard has other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
@@ -79,11 +79,11 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // its first row has never landed
+		sh.drop(r, store.ErrExists, nil) // its first row was never committed
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // else every tick would have it read again
+		if r.inbox.wanted { // otherwise every tick would read it again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -101,9 +101,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget gives up the row that was in flight while the run was read. If mine is true the
-// row has landed, and this engine has acted on it already. Otherwise another engine's row
-// has its number, and the events are decided again.
+// forget drops the row that was in flight when the run was read. If mine is true, the row
+// was committed and this engine has acted on it. Otherwise the journal has another engine's
+// row with that number, and the events are decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -112,7 +112,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 			d.finish(nil)
 		}
 	} else {
-		// The other row may have consumed messages that were read before it.
+		// The other row may have consumed messages that were read earlier.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].Read, r.adopts[i].Messages = false, nil
@@ -123,7 +123,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 }
 
 // Fold makes a run's story from its loaded rows. It returns a *RunError if this engine
-// cannot read the run. After any other error that is not known, and Fold may be called again.
+// cannot read the run. After any other error Fold may be called again.
 func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
@@ -176,13 +176,13 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// A readMail is what readInbox brings back to the shard.
-type readMail struct {
-	r       *ownedRun
-	epoch   int // of the inbox when reading began
-	letters []Message
-	more    bool // there may be further messages
-	err     error
+// loadedMessages are what readInbox brings back to the shard.
+type loadedMessages struct {
+	r        *ownedRun
+	epoch    int // of the inbox when reading began
+	messages []Message
+	more     bool // there may be further messages
+	err      error
 }
 
 // readInbox reads a run's messages on a goroutine of its own, if there may be any.
@@ -214,7 +214,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 				err = unable
 			}
 		}
-		sh.give(task{run: r.id, back: &readMail{r, epoch, letters, len(letters) == limit, err}})
+		sh.give(task{run: r.id, back: &loadedMessages{r, epoch, letters, len(letters) == limit, err}})
 	}()
 }
 

@@ -78,7 +78,7 @@ func (sh *shard) brought(ctx context.Context, back any) {
 			of.r.inHand = true // until the next decision
 		}
 		sh.loaded(ctx, of.r, of.story, of.err)
-	case *readMail:
+	case *loadedMessages:
 		sh.inboxRead(ctx, of)
 	case *costlyDecision:
 		sh.offloaded(ctx, of)
@@ -243,8 +243,8 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 }
 
 // inboxRead goes on with a run whose messages were read.
-func (sh *shard) inboxRead(ctx context.Context, m *readMail) {
-	r, letters, more, err := m.r, m.letters, m.more, m.err
+func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
+	r, letters, more, err := m.r, m.messages, m.more, m.err
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != m.epoch {
 		return
@@ -349,7 +349,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		}
 	}
 	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row in flight had landed, and its answer was lost
+		if r.owned { // the row in flight was committed, but the store's answer was lost
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

@@ -8,39 +8,39 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A committer takes transitions, and gives each of them to its receiver once the store
-// has answered. Commit blocks while the committer is full. It returns an error if this
+// A committer takes transitions, and passes each one to its receiver once the store has
+// answered. Commit blocks while the committer is full. It returns an error if this
 // membership ends; then the receiver gets nothing.
 type committer interface {
 	Commit(ctx context.Context, it *commit.Item) error
 }
 
-// inARow is how many tasks a shard does before it gives their transitions to the
-// committer. If the first transition woke the committer, the committer would compete for
-// a CPU, and each batch would hold few transitions.
+// inARow is how many tasks a shard does before it passes their transitions to the
+// committer. If the first transition woke the committer, the committer would compete with
+// the shard for a CPU, and each batch would hold few transitions.
 const inARow = 64
 
-// An outbox collects the transitions that a shard has decided, and counts those that the
-// store has not answered. Only the shard's goroutine uses it.
+// An outbox collects the transitions that a shard has decided. It counts the transitions
+// that the store has not answered yet. Only the shard's goroutine uses it.
 type outbox struct {
 	to      committer
-	back    commit.Receiver // gets the answers
-	turn    *turn           // of the shard, which does not count as stuck while it waits for the store
-	items   []*commit.Item  // for the committer
-	commits int             // on their way, and writes that a run waits for
-	idle    []chan struct{} // closed when no commit is on its way and no task waits
+	back    commit.Receiver // receives the answers of the store
+	turn    *turn           // turn of the shard; the shard does not count as stuck while it waits for the store
+	items   []*commit.Item  // transitions for the committer
+	commits int             // number of commits, and of other writes that a run waits for, without an answer
+	idle    []chan struct{} // channels to close when all commits are answered and no task waits
 }
 
-// add takes a transition for the next flush.
+// add adds a transition to the next flush.
 func (o *outbox) add(it *commit.Item) {
 	it.To = o.back
 	o.items = append(o.items, it)
 	o.commits++
 }
 
-// flush gives the collected transitions to the committer. It blocks while the committer
-// is full: a slow store slows deciding down that way. After an error the membership ends,
-// and no caller waits for the rest.
+// flush passes the collected transitions to the committer. It blocks while the committer is
+// full, so that a slow store also slows down decisions. After an error the membership is
+// over, and no caller waits for the remaining transitions.
 func (o *outbox) flush(ctx context.Context) {
 	if len(o.items) == 0 {
 		return
@@ -55,9 +55,8 @@ func (o *outbox) flush(ctx context.Context) {
 	o.items = o.items[:0]
 }
 
-// commitRow has a row committed at once that is not decided from events. done is called
-// by the shard's goroutine. It returns false if this membership ends: then done is not
-// called.
+// commitRow commits at once a row that was not decided from events. The shard's goroutine
+// calls done. commitRow returns false if this membership is over; then done is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {
@@ -70,7 +69,7 @@ func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(co
 	return err == nil
 }
 
-// rest closes the idle channels if no commit is on its way.
+// rest closes the idle channels if all commits are answered.
 func (o *outbox) rest() {
 	if o.commits > 0 {
 		return

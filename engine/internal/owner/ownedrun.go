@@ -18,13 +18,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// runPhase is what an owned run can do now.
+// runPhase says what an owned run can do now.
 type runPhase uint8
 
 const (
-	phaseLoading runPhase = iota // its journal is being read
+	phaseLoading runPhase = iota // the journal is being read
 	phaseReady
-	phaseQuarantined // deciding or storing went wrong here; err says why
+	phaseQuarantined // a decision or a commit went wrong here; err says why
 )
 
 // An ownedRun is a run in the memory of the engine that owns it. Only its
@@ -32,58 +32,60 @@ const (
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
-	err   error // in phaseQuarantined: why
+	err   error // reason of phaseQuarantined
 
 	wf    *dsl.Workflow
 	state *machine.State // ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
-	owner store.EngineID // owner when it was loaded
-	seq   int32          // number of its next journal row
+	owner store.EngineID // owner of the run when it was loaded
+	seq   int32          // number of the run's next journal row
 	fence int32          // seq of the row that made this engine the owner
-	bound time.Time      // next_check as the run's row holds it
-	facts int            // facts told so far
-	link  journal.Link   // of its last journal row
+	bound time.Time      // next_check in the run's row
+	facts int            // number of facts reported to observers so far
+	link  journal.Link   // link of the run's last journal row
 
-	stored int64 // bytes of its journal
-	weight int64 // what the shard counts for its memory
+	stored int64 // size of the run's journal, in bytes
+	weight int64 // estimated memory of the run, in bytes, as counted by the shard
 
 	pending []*delivery
-	commit  *pendingCommit  // on its way to the store; nil = nothing
-	away    *costlyDecision // the pool decides now, and events wait; nil = the pool does not decide
-	decided *costlyDecision // the pool's decision, until it is used
-	slow    bool            // people were told that it takes long to decide
+	commit  *pendingCommit  // transition that is being committed; nil = none
+	away    *costlyDecision // decision that the pool is making while other events wait; nil = none
+	decided *costlyDecision // decision that the pool has made and that was not used yet
+	slow    bool            // an alert says that decisions of this run take long
 	adopts  []Adoption
 	waiters []chan *machine.State
 	inbox   inbox
-	heard   *int32 // how many messages were read before the takeover; nil = there are more
-	unheard bool   // messages that waited at the takeover are not read yet: nothing starts
+	heard   *int32 // number of messages read before the takeover; nil = there may be more
+	unheard bool   // there were messages at the takeover that are not read yet: no call may start
 
-	suspect  bool // its last owner died: it is taken in hand before each decision until a step, an undo or the run is settled
-	deaths   int  // engines that died with it in hand, as the store knows
-	inHand   bool // the store knows that this engine has it in hand
-	grasping bool // the store is being told that this engine has it in hand
+	// Its last owner died; the run is taken in hand before each decision, until a step, an
+	// undo or the run ends.
+	suspect  bool
+	deaths   int  // number of engines that died with the run in hand, as the store knows it
+	inHand   bool // the store has recorded that this engine has the run in hand
+	grasping bool // the store is being asked to record that
 }
 
-// A pendingCommit is a transition on its way to the store, and what follows once it
-// has landed.
+// A pendingCommit is a transition that is being committed, with the work that follows the
+// commit.
 type pendingCommit struct {
 	commit.Item
 	r          *ownedRun
 	deliveries []*delivery
-	link       journal.Link // of its row
-	facts      []story.Fact // of the kinds that an observer takes
+	link       journal.Link // link of the transition's row
+	facts      []story.Fact // facts of the kinds that an observer asked for
 	told       int          // number of facts of all kinds
 	commands   []machine.Command
-	reserved   []invoke.AgentSpec // one slot each
+	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start
 	adopting   bool
-	late       []*delivery     // messages that came too late to count
-	events     []machine.Event // of the records; kept only in builds with failpoints
+	late       []*delivery     // messages that arrived too late to count
+	events     []machine.Event // events of the records; kept only in builds with failpoints
 }
 
-// release gives reserved slots back.
+// release gives the reserved slots back.
 func (f *pendingCommit) release(c invoke.Capacity) {
 	if c == nil {
 		return
@@ -96,18 +98,18 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 
 // An Adoption asks the shard to take a run over from an owner that is dead or late.
 type Adoption struct {
-	From     store.EngineID // the owner from which it may be taken; 0 = a run without an owner
-	Story    *Story         // the run as it was read; nil = it must be read
+	From     store.EngineID // owner from which the run may be taken; 0 = a run without an owner
+	Story    *Story         // the run as it was read; nil = it must be read first
 	Specs    map[string]invoke.AgentSpec
-	Read     bool      // its inbox was read with it, or was empty
-	Messages []Message // of the inbox, to be decided in the row that takes the run over
+	Read     bool      // the inbox was read together with the run, or was empty
+	Messages []Message // messages of the inbox; the row that takes the run over also decides them
 	Done     func(error)
 
 	Suspect bool // the run's owner died
-	Deaths  int  // engines that died with the run in hand
+	Deaths  int  // number of engines that died with the run in hand
 }
 
-// name returns the run's public id, as far as it is known.
+// name returns the run's public id. While the id is not known it returns the internal id.
 func (r *ownedRun) name() string {
 	if r.state != nil && r.state.Name() != "" {
 		return r.state.Name()
@@ -117,7 +119,7 @@ func (r *ownedRun) name() string {
 
 func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
 
-// becoming reports whether a waiting event makes this engine the owner.
+// becoming reports whether this engine becomes the owner by an event that waits.
 func (r *ownedRun) becoming() bool {
 	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -125,7 +127,8 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// wanted reports whether a waiting event asks to take the run from its present owner.
+// wanted reports whether an adoption that waits asks to take the run from its present
+// owner.
 func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
@@ -140,14 +143,14 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// callSpec copies out of the run what a call needs.
+// callSpec copies from the run everything that a call needs.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh notes in held how much memory the run takes now, after its state has changed.
-// present is false for a run that the shard forgets.
+// weigh updates held with the memory that the run needs after its state has changed.
+// present is false if the shard forgets the run.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
@@ -157,58 +160,56 @@ func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	r.weight = weight
 }
 
-// A costlyDecision is a decision that the pool makes. The pool reads the copy of the
-// state only, so that the shard may read the run's own meanwhile.
+// A costlyDecision is a decision that the pool makes. The pool works on a copy of the
+// state, so that the shard may read the run's own state at the same time.
 type costlyDecision struct {
 	r     *ownedRun
 	d     *delivery
 	flow  *dsl.Workflow
-	base  *machine.State // the run's own, when the pool got the decision
-	state *machine.State // the copy
+	base  *machine.State // the run's own state when the pool got the decision
+	state *machine.State // the copy that the pool uses
 	in    machine.Input
 
-	rec  machine.Record // what was decided, unless err
+	rec  machine.Record // the record; only valid if err is nil
 	err  error
 	took time.Duration
 
-	full map[string]bool // agents that refused what they had offered, before
+	full map[string]bool // agents that reported free slots and then refused them
 
 	instead *costlyDecision // the decision that took too long, if this is its error; nil = none
 }
 
-// newCostlyDecision returns a decision for the pool to make.
+// newCostlyDecision returns a decision for the pool.
 func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
-	in.Slots = maps.Clone(in.Slots) // the shard fills them again
+	in.Slots = maps.Clone(in.Slots) // the shard reuses its map
 	in.Scratch = nil
 	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
 	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
 }
 
-// A Story is a run as an engine has read it.
+// A Story is a run as this engine has read it.
 type Story struct {
 	journal.Run
 	rows     []store.Row
 	notes    notes
-	specs    map[string]invoke.AgentSpec // of its agents
+	specs    map[string]invoke.AgentSpec // the agents of the run
 	specsErr error                       // why specs is nil
 }
 
-// Moves reports whether an engine could go on with a run in this state, had it
-// the agents.
+// Moves reports whether an engine that has the agents could continue a run in this state.
 func Moves(s status.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }
 
-// notes are values that an engine keeps of a run in addition to its state.
+// notes are values about a run that an engine keeps in addition to its state.
 type notes struct {
-	// sensitive are the sensitive strings of its variables and outputs, for
-	// redaction; it only grows.
+	// sensitive holds the sensitive strings of the run's variables and outputs, for
+	// redaction. Strings are never removed.
 	sensitive []string
-	refusals  map[int]int // by node: how often in a row its call was not sent
+	refusals  map[int]int // for each node, how many times in a row its call was not sent
 }
 
-// note collects the sensitive strings that an event brings, and counts calls
-// that were not sent.
+// note collects the sensitive strings in an event, and counts calls that were not sent.
 func (n *notes) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
@@ -223,7 +224,7 @@ func (n *notes) note(e machine.Event) {
 	n.count(e)
 }
 
-// count counts how often in a row a node's call was not sent.
+// count counts how many times in a row a node's call was not sent.
 func (n *notes) count(e machine.Event) {
 	switch e := e.(type) {
 	case machine.AttemptDeferred:
@@ -239,7 +240,7 @@ func (n *notes) count(e machine.Event) {
 		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptNotDone:
 		delete(n.refusals, e.Attempt.Node)
-	case machine.TakenOver: // this engine may have the agents that the former owner lacked
+	case machine.TakenOver: // this engine may have the agents that the former owner did not have
 		n.refusals = nil
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Quarantine remembers runs that cannot be worked on here.
+// Quarantine holds the runs that this engine does not work on, with the reasons.
 type Quarantine struct {
 	mu   sync.Mutex // protects following field
 	runs map[status.RunID]error
 }
 
-// Note remembers why a run is left alone, and reports whether that is news.
+// Note records why a run is quarantined. It reports whether the reason is new.
 func (t *Quarantine) Note(run status.RunID, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,14 +24,14 @@ func (t *Quarantine) Note(run status.RunID, err error) bool {
 	return old == nil || old.Error() != err.Error()
 }
 
-// Gone forgets a run that is over.
+// Gone forgets a run that has ended.
 func (t *Quarantine) Gone(run status.RunID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.runs, run)
 }
 
-// All returns the runs with the reasons.
+// All returns the quarantined runs with the reasons.
 func (t *Quarantine) All() map[status.RunID]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,7 @@ func (t *Quarantine) All() map[status.RunID]error {
 	return runs
 }
 
-// Count returns how many runs are left alone.
+// Count returns the number of quarantined runs.
 func (t *Quarantine) Count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord adds to a transition what the run's row and the views show of a record.
-// before is the run's state before the record.
+// AddRecord copies from a record to a transition the values that the run's row and the
+// views show. before is the run's state before the record.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
@@ -29,9 +29,9 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	}
 }
 
-// setStep keeps one entry for each step: the last one.
+// setStep keeps one entry for each step: the latest.
 func setStep(t *store.Transition, row store.StepRow) {
-	if len(t.Steps) < 64 { // beyond that, views take the later of two entries
+	if len(t.Steps) < 64 { // above this number, views use the later of two entries
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {
 				t.Steps[i] = row
@@ -40,13 +40,12 @@ func setStep(t *store.Transition, row store.StepRow) {
 		}
 	}
 	if t.Steps == nil {
-		t.Steps = make([]store.StepRow, 0, 2) // a step that ends and the one that follows
+		t.Steps = make([]store.StepRow, 0, 2) // typical: a step that ends and the step that follows
 	}
 	t.Steps = append(t.Steps, row)
 }
 
-// settles reports whether a step, an undo or the run itself is settled by the
-// transition.
+// settles reports whether the transition ends a step, an undo or the run.
 func settles(t *store.Transition) bool {
 	if t.State.Final() || t.State.NeedsHuman() {
 		return true

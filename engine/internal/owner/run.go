@@ -15,10 +15,11 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxEvents bounds how many waiting events become one row.
+// maxEvents is how many waiting events one row may hold.
 const maxEvents = 256
 
-// step decides the events that wait for the run, unless a commit of the run is in flight.
+// step decides the events that wait for the run. It does nothing while a commit of the run
+// is in flight.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
@@ -48,7 +49,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		}
 		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
-			// This decision was just made and changed nothing: it is not made again at once.
+			// This decision changed nothing, so it is repeated only after a pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
@@ -58,7 +59,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// send gives a transition to the committer, together with others of this turn of the shard.
+// send passes a transition to the committer, together with others of this turn of the
+// shard.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	for _, e := range f.events {
@@ -74,7 +76,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// act starts the calls and alerts of a landed transition (commit before act).
+// act starts the calls and alerts of a committed transition. Calls start only after the
+// commit.
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -134,7 +137,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// settle sets the timer for the run's next due time, and forgets the run if it has ended.
+// settle sets the timer for the run's next due time. It forgets the run if the run has
+// ended.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -144,7 +148,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if current.Final() || current.NeedsHuman() {
 		for i, w := range r.waiters {
 			if current.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
-				w <- r.state // the shard forgets the run below, so the last waiter gets its state without a copy
+				// The shard forgets the run below, so the last waiter gets the state
+				// without a copy.
+				w <- r.state
 				continue
 			}
 			w <- r.state.Clone()
@@ -164,8 +170,8 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	due, ok := r.state.NextDue()
 	sh.s.Timers.set(r.id, due, ok)
-	// A paused run starts nothing, so it must not wait for a slot: it would be woken for
-	// each free slot and leave it unused.
+	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
+	// would be woken for each free slot and leave the slot unused.
 	if sh.s.n.Draining.Load() {
 		sh.release(ctx, r)
 		return
@@ -175,24 +181,23 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// offload has the pool decide an event. The run's other events wait.
+// offload passes an event to the pool. The run's other events wait.
 func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	r.away = c
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a run in hand before something of it is decided, and goes on with it
-// then.
+// grasp takes a suspect run in hand, and then continues with its decisions.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of quiet waits for this too
+	sh.out.commits++ // a caller of quiet must wait for this too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // ends with the membership
+		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold ends with the membership
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
@@ -209,10 +214,10 @@ func (sh *shard) grasp(r *ownedRun) {
 	}()
 }
 
-// release gives up a run while the engine stops and waits for calls of other runs. The
-// run itself has no call in flight. The row holds no record: it removes the owner and
-// makes the run due at once. Runs that wait for a person, and paused runs, gain nothing
-// by it and stay.
+// release gives up a run while the engine is stopping and waits for calls of other runs.
+// The run itself must have no call in flight. The row holds no record: it removes the owner
+// and makes the run due at once. Runs that wait for a person and paused runs are not
+// released, because no engine could continue them.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
@@ -228,17 +233,18 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return
 	}
-	nobody, check := store.EngineID(0), at // any engine may go on with it at once
+	nobody, check := store.EngineID(0), at // any engine may continue it at once
 	if due, ok := r.state.NextDue(); ok && due.Before(at) {
-		check = due // a bound is never later than what is due
+		check = due // next_check must never be later than the due time
 	}
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the store has answered
 	sh.s.Timers.set(r.id, time.Time{}, false)
-	// If this membership ends meanwhile, it gives up everything at once.
+	// If this membership ends meanwhile, its end releases all runs.
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
-			// Another engine wrote that row, or this membership is over. The journal says which.
+			// Another engine wrote that row, or this membership is over. The journal shows
+			// which.
 			sh.load(ctx, r)
 			return
 		}
@@ -247,16 +253,16 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 }
 
 // takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
-// the former owner held for want of a slot are tried here.
+// waited for a slot of the former owner try again here.
 //
 // Waiting messages are decided first (language.md, Verbs before work): after a person has
-// cancelled or paused a run, no further call may start. So the row that makes this engine
-// the owner also holds the decisions on the messages, and no call starts before the last
-// of them. If the messages of an adoption were not read, they are read first.
+// cancelled or paused a run, no further call may start. So the row of the takeover also
+// holds the decisions on the messages, and no call starts before the last of them. If the
+// messages were not read yet, they are read first.
 //
-// An answer in the inbox counts if it reached an engine before its attempt's complete-by,
-// although complete-by may have passed since. It is decided before the takeover. The calls
-// that follow from it start after the takeover.
+// An answer in the inbox counts if it reached an engine before its complete-by, even if
+// complete-by has passed since. It is decided before the takeover. Calls that follow from
+// it start after the takeover.
 func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	if !a.Read {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -277,7 +283,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must be in the same row
+	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must fit into the same row
 	for _, d := range r.pending {
 		r.time(d)
 		switch {
@@ -304,8 +310,8 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	sh.step(ctx, r)
 }
 
-// heardMore continues a takeover that found more messages than one read returns. Once
-// all messages are read, held steps may start.
+// heardMore continues a takeover that found more messages than one read returns. Held steps
+// may start once all messages are read.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -315,7 +321,7 @@ func (sh *shard) heardMore(r *ownedRun, more bool) {
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 }
 
-// keepMessages keeps what came too late to count of what was decided.
+// keepMessages keeps as evidence the answers that arrived too late to count.
 func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, d := range f.late {
 		sh.keepMessage(ctx, r, d)
@@ -323,15 +329,15 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 	f.late = nil
 }
 
-// keepMessage keeps an answer that came too late to count as evidence and then
-// has its message consumed: it is in one of the two places at any time.
+// keepMessage keeps a late answer as evidence and then consumes its message. So the answer
+// is always stored in at least one of the two places.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
 		if !sh.s.n.KeepSurely(ctx, late) {
-			return // this membership ends, and the message is still there
+			return // the membership is over; the message is still in the inbox
 		}
 		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
 		sh.post(func(ctx context.Context) {

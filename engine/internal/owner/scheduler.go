@@ -13,24 +13,23 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Scheduler moves the runs that one membership of this engine owns (S8,
-// S13). For every event: load the run, unless it is cached; decide; commit;
-// apply; act. Events that come while a run's commit is in flight wait and are
-// decided together, into one journal row; row n+1 is not sent before row n is
-// known to have landed.
+// A Scheduler runs the runs that one membership of this engine owns (S8, S13). It handles
+// every event in the same order: load the run, unless it is in memory; decide; commit;
+// apply; act. Events that arrive while a commit of the run is in flight wait. They are
+// decided together, into one journal row. Row n+1 is sent only after row n is committed.
 type Scheduler struct {
 	common
 	shards []*shard
 }
 
-// Membership is what a Scheduler needs of the membership for which it works.
+// Membership is everything that a Scheduler needs of its membership.
 type Membership struct {
 	Engine    store.EngineID
 	Context   context.Context // ends with the membership; only its Done and cause are used
 	Committer committer
 
-	// Unable is called, on a goroutine of its own, for a run without an owner for which
-	// messages wait and whose agents are missing here.
+	// Unable is called, on a separate goroutine, for a run without an owner that has
+	// messages and whose agents are missing here.
 	Unable func(ctx context.Context, run status.RunID)
 }
 
@@ -51,8 +50,7 @@ func (s *Scheduler) shard(run status.RunID) *shard {
 	return s.shards[uint64(run)%uint64(len(s.shards))]
 }
 
-// deliver posts an event to its run. It reports false where this membership has
-// ended.
+// deliver posts an event to its run. It reports false if this membership is over.
 func (s *Scheduler) deliver(run status.RunID, d *delivery) bool {
 	return s.shard(run).give(task{run: run, d: d})
 }
@@ -68,8 +66,8 @@ func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) b
 // Done implements call.Member.
 func (s *Scheduler) Done() <-chan struct{} { return s.done }
 
-// ask delivers an event and waits for what becomes of it. Returns call.ErrNotOwner
-// if this membership ends first: what became of it is then not known.
+// ask delivers an event and waits for the outcome. It returns call.ErrNotOwner if this
+// membership ends first: then the outcome is not known.
 func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) error {
 	answer := make(chan error, 1)
 	d.done = func(err error) { answer <- err }
@@ -78,7 +76,7 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 	case err := <-answer:
 		return err
 	case <-s.done:
-		select { // it may have been told just before the end
+		select { // the outcome may have arrived just before the end
 		case err := <-answer:
 			return err
 		default:
@@ -89,7 +87,7 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 	}
 }
 
-// slotFreed tells a run that waits for an agent that it may try again.
+// slotFreed notifies a run that waits for an agent that a slot may be free.
 func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
@@ -97,21 +95,21 @@ func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	})
 }
 
-// TimePassed tells a run that something of it is due. It does not wait for the
-// commit: a Supervisor that waited for one run would be late for the others,
-// and what gets lost is found by its next pass.
+// TimePassed notifies a run that it is due. It does not wait for the commit, because a
+// Supervisor that waits for one run would be late for the others. The next scan finds the
+// run again if the event is lost.
 func (s *Scheduler) TimePassed(_ context.Context, run status.RunID, e machine.Event) error {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 	return nil
 }
 
-// InboxChanged tells that messages wait for a run.
+// InboxChanged notifies the run that messages wait for it.
 func (s *Scheduler) InboxChanged(run status.RunID) {
 	sh := s.shard(run)
 	sh.post(func(ctx context.Context) { sh.inboxChanged(ctx, run) })
 }
 
-// Flush waits until no commit is on its way and no event waits.
+// Flush waits until all commits are answered and no event waits.
 func (s *Scheduler) Flush(ctx context.Context) error {
 	for _, sh := range s.shards {
 		select {
@@ -125,7 +123,7 @@ func (s *Scheduler) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Size returns how many runs are in memory.
+// Size returns the number of runs in memory.
 func (s *Scheduler) Size() int {
 	n := int64(0)
 	for _, sh := range s.shards {
@@ -134,9 +132,10 @@ func (s *Scheduler) Size() int {
 	return int(n)
 }
 
-// Close gives back what the runs had reserved. It returns the runs that were owned, with
-// the number of their rows that are known to have landed. It is called after Stop. Runs of
-// shards that Stop has left behind are not in the result: only the store knows them.
+// Close gives back the slots of all runs. The caller must call Stop first. Close returns
+// the runs that this membership owned, each with the number of its rows that are known to
+// be committed. It leaves out the runs of shards that Stop has abandoned: only the store
+// knows their state.
 func (s *Scheduler) Close() map[status.RunID]int32 {
 	s.loads.Wait()
 	runs := map[status.RunID]int32{}
@@ -148,21 +147,21 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt has this engine become the owner of a run, if its owner is gone.
+// Adopt makes this engine the owner of a run if the run's owner is gone.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
 
 // ParkLost commits the row that parks a run, and makes this engine its owner. done is
-// told what became of it. It returns false where this membership has ended.
+// called with the outcome. ParkLost returns false if this membership is over.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
 }
 
-// await sends where a run's state will be sent, once it has ended or needs a person;
-// see shard.await.
+// await sends to answer the channel on which the run's state will be sent once the run has
+// ended or needs a person; see shard.await.
 func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
@@ -171,13 +170,14 @@ func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	})
 }
 
-// A place is where a run's state will be sent; nil = the run is not here.
+// A place holds the channel on which a run's state will be sent; nil = the run is not in
+// memory.
 type place struct {
 	waiter chan *machine.State
-	err    error // of a run that is quarantined
+	err    error // reason of the quarantine if the run is quarantined
 }
 
-// HandBack gives up, one by one, the runs that another engine could go on with now.
+// HandBack releases, one by one, the runs that another engine could continue now.
 func (s *Scheduler) HandBack() {
 	s.handing.Store(true)
 	for _, sh := range s.shards {
@@ -189,27 +189,27 @@ func (s *Scheduler) HandBack() {
 	}
 }
 
-// Start has the shards work until last is closed; see shard.loop. stop waits for them.
+// Start starts the shards. They work until last is closed; see shard.loop. Stop waits for
+// them.
 func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	for _, sh := range s.shards {
 		go sh.loop(ctx, last)
 	}
 }
 
-// Tell delivers an event and waits for what becomes of it; see ask.
+// Tell delivers an event and waits for the outcome; see ask.
 func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 
-// Submit has a new run stored and makes this engine its owner. It fills in what became
-// of it. Returns ErrExists if the id is taken, and an *openOutcome if the store did not
-// answer.
+// Submit stores a new run and makes this engine its owner. It fills in st.Submitted. It
+// returns ErrExists if the id is in use, and an *OpenOutcome if the store did not answer.
 func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
-// Wait waits for a run that is in this membership's memory, and reports
-// whether it was.
+// Wait waits for a run that is in the memory of this membership. It reports false if
+// the run is not there.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)
 	s.await(run, answer)
@@ -238,7 +238,7 @@ func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State,
 	}
 }
 
-// Held returns about how many bytes the runs in memory take.
+// Held estimates the memory of all runs of this membership, in bytes.
 func (s *Scheduler) Held() int64 {
 	sum := int64(0)
 	for _, sh := range s.shards {
@@ -247,8 +247,8 @@ func (s *Scheduler) Held() int64 {
 	return sum
 }
 
-// Longest returns for how long the slowest task of all shards has been going on,
-// and its run.
+// Longest returns how long the slowest present task of all shards has taken so far, and its
+// run.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
@@ -258,7 +258,8 @@ func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	return most, run
 }
 
-// Slowest returns how long the slowest task of all shards took, or has been going on.
+// Slowest returns the duration of the slowest task of all shards so far. Tasks in progress
+// count.
 func (s *Scheduler) Slowest() time.Duration {
 	most, _ := s.Longest()
 	for _, sh := range s.shards {
@@ -267,13 +268,13 @@ func (s *Scheduler) Slowest() time.Duration {
 	return most
 }
 
-// shardPatience is how long the end of a membership waits for a shard to end its task. A
+// shardPatience is how long the end of a membership waits for a shard to finish its task. A
 // task usually takes microseconds.
 const shardPatience = time.Second
 
 // Stop waits for the shards' goroutines. A shard that does not end in time is abandoned:
-// none of its later transitions can land. Slots that its runs had reserved are given back,
-// and answers that wait for it go to the next owners of their runs.
+// none of its later transitions can be committed. The slots of its runs are given back, and
+// answers that wait for it go to the next owners of their runs.
 func (s *Scheduler) Stop() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()
@@ -286,7 +287,7 @@ func (s *Scheduler) Stop() {
 		select {
 		case <-sh.ended:
 		case <-late.C:
-			late.Reset(0) // the shards after it get no further time
+			late.Reset(0) // no more time for the remaining shards
 			sh.left = true
 			age, run := sh.turn.takes()
 			about := []any{"engine", s.engine, "busy", age.Round(time.Millisecond).String()}

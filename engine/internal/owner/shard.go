@@ -28,35 +28,39 @@ type common struct {
 	engine   store.EngineID
 	done     <-chan struct{} // closed when this membership has ended
 	unable   func(ctx context.Context, run status.RunID)
-	capacity invoke.Capacity // what this membership takes of the engine's; nil = nothing is limited
+	capacity invoke.Capacity // slots that this membership uses; nil = there is no limit
 	commits  committer
 
 	Timers      *Timers
 	Queue       *SlotQueue
 	Hands       *HandKeeper
-	Quarantined Claimset   // runs that were quarantined
+	Quarantined Claimset   // runs that this membership has quarantined
 	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
 
-	handing  atomic.Bool    // the engine stops, and others live: runs without a call are handed back
-	loads    sync.WaitGroup // goroutines that read for shards
-	reads    chan struct{}  // bounds how many inboxes are read at once
+	// The engine is stopping and other engines are alive: runs without a call are released
+	// to them.
+	handing  atomic.Bool
+	loads    sync.WaitGroup // goroutines that read from the store for the shards
+	reads    chan struct{}  // limits how many inboxes are read at the same time
 	clearing Claimset       // ended runs whose inbox is being emptied
 }
 
-// A shard is one goroutine that owns the cached states of its share of the runs. No other
-// goroutine reads or writes them; others post tasks.
+// A shard is one goroutine that owns the states of its part of the runs. No other goroutine
+// reads or writes these states. Other goroutines post tasks to the shard.
 type shard struct {
 	taskQueue
 	s *common
 
-	size atomic.Int64 // runs in memory
-	held atomic.Int64 // bytes that the runs take, estimated
-	turn turn         // what it does now
+	size atomic.Int64 // number of runs in memory
+	held atomic.Int64 // estimated memory of the runs, in bytes
+	turn turn         // the task that the shard is doing now
 
 	ended chan struct{} // closed when the goroutine has ended
-	left  bool          // it did not end in time; only the goroutine that ends the membership uses it
+	// The goroutine did not end in time; only the goroutine that ends the membership uses
+	// this field.
+	left bool
 
-	// Only the shard's goroutine uses the rest.
+	// Only the shard's goroutine uses the fields below.
 	runs   map[status.RunID]*ownedRun
 	decide *decider
 	gate   *gate
@@ -71,15 +75,15 @@ func newShard(s *common) *shard {
 	return sh
 }
 
-// quiet returns a channel that is closed when no commit is in flight and no event waits.
+// quiet returns a channel that is closed when all commits are answered and no event waits.
 func (sh *shard) quiet() <-chan struct{} {
 	c := make(chan struct{})
 	sh.post(func(context.Context) { sh.out.idle = append(sh.out.idle, c) })
 	return c
 }
 
-// close gives back what the shard's runs had reserved, and notes in owned, unless
-// that is nil, those that were owned.
+// close gives back the slots of the shard's runs. It adds the runs that were owned to the
+// map owned, unless that is nil.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
@@ -89,7 +93,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(call.ErrNotOwner) // the sender finds the run's next owner
+			d.finish(call.ErrNotOwner) // the sender looks for the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq
@@ -101,7 +105,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 	sh.runs = nil
 }
 
-// alert appends a row that holds no record, only the alert.
+// alert commits a row that holds an alert and no record.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, now, nil)
@@ -119,11 +123,11 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	})
 }
 
-// parkLost commits the row that parks a run, and makes this engine its owner. done
-// is told what became of it.
+// parkLost commits the row that parks a run, and makes this engine its owner. done is
+// called with the outcome.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	n, head, event := sh.s.n, run.Head, run.Event
-	if sh.runs[head.Run] != nil { // it is being worked on here
+	if sh.runs[head.Run] != nil { // this engine works on the run, so the run is not lost
 		done(nil)
 		return
 	}
@@ -146,13 +150,13 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 		}
 		done(l.Err)
 	})
-	if !ok { // this membership ends
+	if !ok { // this membership is over
 		done(call.ErrNotOwner)
 	}
 }
 
-// await returns a channel to which the run's final state is sent; nil = this shard does
-// not have the run. The error says why the run is quarantined.
+// await returns a channel to which the run's final state is sent; nil if this shard does
+// not have the run. The error is the reason if the run is quarantined.
 func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
@@ -170,8 +174,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	return w, nil
 }
 
-// drop forgets a run that another engine owns or that could not be read, and gives the
-// error to all who wait for it.
+// drop forgets a run that another engine owns or that could not be read. All callers who
+// wait for the run get err.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -202,9 +206,9 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 }
 
-// quarantine stops working on a run whose deciding or storing went wrong. The journal
-// keeps the run's last state. An alert is written to the store, so that people see it
-// there. Another engine, or a newer version, may continue the run.
+// quarantine stops working on a run because a decision or a commit of it went wrong. The
+// journal keeps the run's last state. An alert in the store informs people. Another engine,
+// or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -249,9 +253,9 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// gotOn notes that a run has got on: what it was suspected of it has outlived. An
-// attempt that starts is no proof, since what its answer leads to may be what ends
-// an engine.
+// gotOn removes the suspicion from a run after a step, an undo or the run itself has ended.
+// The start of an attempt is not enough, because the answer to that attempt may be what
+// ends an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
@@ -266,17 +270,17 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// It stays suspect: one death more or less is no harm.
+			// The run keeps its count of deaths in the store. That does no harm.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }
 
-// A LostRun is a run with which too many engines died, as it stands in the store.
+// A LostRun is a run with which too many engines died, as it is in the store.
 type LostRun struct {
 	Head   store.Head
-	Seq    int32        // number of its next row
-	Before journal.Link // of its last row
+	Seq    int32        // number of the run's next row
+	Before journal.Link // link of the run's last row
 	At     time.Time
 	Event  machine.EngineLost
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Shared holds what the runs of one node share. It outlives the memberships that own them.
+// Shared holds everything that the runs of one node share. It exists longer than the
+// memberships that own the runs.
 type Shared struct {
 	cfg         Config
 	Defs        *journal.Definitions
@@ -30,12 +31,12 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds // the kinds that an observer takes
-	Idle        string          // why this node starts nothing at all; "" = it does
+	Told        story.FactKinds // the kinds of facts that an observer asked for
+	Idle        string          // why this node starts no work at all; "" = it works
 	Draining    atomic.Bool
 }
 
-// Config is what Shared is made of. See engine.Config.
+// Config holds the parameters of NewShared. See engine.Config.
 type Config struct {
 	Store    store.Full
 	Invoker  invoke.Invoker
@@ -46,13 +47,13 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer gets what happens to runs. See engine.Observer.
+// An Observer receives the facts about runs. See engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
-// Options are the settings. See engine.Options.
+// Options holds the settings. See engine.Options.
 type Options struct {
 	Lease, MinScan, MaxScan, RetryStore time.Duration
 	Shards                              int

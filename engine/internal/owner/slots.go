@@ -7,9 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A SlotQueue keeps, for each agent, the runs that wait for a slot, first come,
-// first served. When a slot becomes free, one run is told. The next run is told after that
-// run has decided, so that a hundred runs do not compete for one slot.
+// A SlotQueue keeps, for each agent, the runs that wait for a slot. The first to wait is
+// the first to get one. When a slot becomes free, only the first run is notified. The next
+// run is notified after that run has decided, so that a hundred runs do not compete for one
+// slot.
 type SlotQueue struct {
 	capacity invoke.Capacity // nil = no run ever waits
 	tell     func(run status.RunID, key string)
@@ -22,16 +23,16 @@ type waitList struct {
 	spec    invoke.AgentSpec
 	runs    []status.RunID
 	has     map[status.RunID]bool
-	telling bool // a run was told and has not decided yet
+	telling bool // a run was notified and has not decided yet
 }
 
 func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *SlotQueue {
 	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
-// Free tells the first run in line for the agent that a slot is free. It does so only if
-// the agent has room and no other run was told and has not decided yet: a run that is told
-// in vain loses its place.
+// Free notifies the first run in line for the agent that a slot is free. It does so only if
+// the agent has a free slot and no other notified run is still deciding, because a run that
+// is notified and finds no slot loses its place.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -53,8 +54,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// told notes that the run which was told has decided. It tells the next run if there is
-// still room.
+// told records that the notified run has decided. It notifies the next run if a slot is
+// still free.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -63,15 +64,15 @@ func (q *SlotQueue) told(key string) {
 		return
 	}
 	l.telling = false
-	if len(l.runs) == 0 { // the next run that waits begins a new line
+	if len(l.runs) == 0 { // the next run that waits starts a new line
 		delete(q.lines, key)
 	}
 	q.mu.Unlock()
 	q.Free(key)
 }
 
-// wait puts a run in line for the agent, unless it is in line already. It notices a slot
-// that became free between the run's decision and now.
+// wait puts a run in line for the agent, unless it is in line already. It then checks
+// whether a slot became free since the run's decision.
 func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]

@@ -12,12 +12,12 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// maxSpecs is how many sets of agents are remembered.
+// maxSpecs is how many sets of agents a SpecCache keeps.
 const maxSpecs = 1024
 
-// SpecCache remembers the agents of workflows: most runs of a workflow have the
-// same ones, since their configuration depends on deployment variables only. It
-// is safe for concurrent use.
+// SpecCache keeps the agents of workflows. Most runs of a workflow have the same agents,
+// because the configuration of an agent depends on deployment variables only. It is safe
+// for concurrent use.
 type SpecCache struct {
 	mu   sync.Mutex // protects following field
 	sets map[specsID]map[string]invoke.AgentSpec
@@ -26,12 +26,12 @@ type SpecCache struct {
 // specsID identifies everything on which the agents of a run depend.
 type specsID struct {
 	flow   *dsl.Workflow
-	config string // of each agent: JSON and what is sensitive or secret in it
+	config string // for each agent: its configuration as JSON, and which parts are sensitive or secret
 }
 
-// Specs evaluates the configuration of every agent that a workflow's steps
-// call. It depends on deployment variables only, so it is refused before a run
-// starts and cannot fail later. The result is shared and not changed.
+// Specs evaluates the configuration of every agent that a workflow's steps call. The
+// configuration depends on deployment variables only. So an error is found before the run
+// starts, and it cannot appear later. Callers share the result and must not change it.
 func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	names := agentNames(wf)
 	configs := make([]dsl.Value, len(names))
@@ -71,7 +71,7 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	return specs, nil
 }
 
-// appendConfig appends everything that tells one configuration from another.
+// appendConfig appends everything in which two configurations can differ.
 func appendConfig(b []byte, v dsl.Value) []byte {
 	b = fmt.Appendf(b, "%d:%s", len(v.JSON()), v.JSON())
 	if len(v.Sensitive())+len(v.Secrets()) > 0 {
@@ -103,19 +103,20 @@ func agentNames(wf *dsl.Workflow) []string {
 	return names
 }
 
-// specKey names an agent as a definition pins it. Equal keys share processes.
+// specKey returns the key of an agent as a definition states it. Agents with equal keys
+// share processes.
 func specKey(spec invoke.AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
-	// Everything that shapes a process, its limits or its breaker is part of the key. Two
-	// definitions that differ there must not share a process.
+	// Everything that affects a process, its limits or its circuit breaker is part of the
+	// key. Two definitions that differ there must not share a process.
 	rest, err := json.Marshal(struct {
 		Secrets                   []dsl.Secret
 		Env                       []string
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
 	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
-	if err != nil { // the ratio is not a number: at worst two definitions do not share a process
+	if err != nil { // the ratio is not a number; at worst two definitions do not share a process
 		rest = []byte(err.Error())
 	}
 	h.Write(rest)

@@ -11,18 +11,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A task is something that a shard has to do: an event for a run, a transition
-// that has landed, a call that was answered, or anything else. Most of them need no closure.
+// A task is work for a shard: an event for a run, a transition that the store has answered,
+// a call that was answered, or a function. Most tasks need no function, which saves an
+// allocation.
 type task struct {
 	run  status.RunID
 	d    *delivery
 	it   *commit.Item
-	call *call.Call // that was answered
-	back any        // a *loadedRun, *readMail or *costlyDecision: what a goroutine brings that worked for the shard
+	call *call.Call // the call that was answered
+	back any        // a *loadedRun, *loadedMessages or *costlyDecision: what a goroutine brings that worked for the shard
 	fn   func(context.Context)
 }
 
-// about returns the run that a task is about; 0 = none in particular.
+// about returns the run that a task belongs to; 0 if it belongs to no single run.
 func (t *task) about() status.RunID {
 	switch {
 	case t.it != nil:
@@ -34,21 +35,21 @@ func (t *task) about() status.RunID {
 }
 
 // A taskQueue holds the tasks that wait for one shard, in the order in which they were
-// posted. Posting never blocks, because shards wait for writers, and writers post to
-// shards. Before use it needs a hint.
+// posted. Posting never blocks, because shards wait for writers and writers post to shards.
+// The field hint must be set before use.
 type taskQueue struct {
-	hint chan struct{} // with room for one: something was posted
+	hint chan struct{} // a channel of capacity 1; it holds a value after something was posted
 
 	mu    sync.Mutex // protects following fields
 	queue []task
-	over  bool // it takes no more tasks
+	over  bool // the queue accepts no more tasks
 }
 
-// post has the shard's goroutine run f, after the tasks posted before. A task that is
-// posted after the shard has stopped is dropped.
+// post makes the shard's goroutine run f, after the tasks that were posted before. A task
+// that is posted after the shard has stopped is dropped.
 func (b *taskQueue) post(f func(context.Context)) { b.give(task{fn: f}) }
 
-// give is post for tasks. It reports false where the shard has stopped.
+// give posts a task. It reports false if the shard has stopped.
 func (b *taskQueue) give(t task) bool {
 	b.mu.Lock()
 	taken := !b.over
@@ -77,8 +78,8 @@ func (b *taskQueue) Landed(items []*commit.Item) {
 	}
 }
 
-// take returns all tasks that wait, and keeps the room of the last batch for the next
-// tasks. If last is true and no task waits, the queue is closed.
+// take returns all waiting tasks. It reuses the memory of batch for the next tasks. If last
+// is true and no task waits, the queue is closed.
 func (b *taskQueue) take(batch []task, last bool) []task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,8 +95,8 @@ func (b *taskQueue) empty() bool {
 	return len(b.queue) == 0
 }
 
-// abandon closes the queue of a shard that hangs. Callers who wait for an event or for
-// the answer of a call are told that this engine does not own the run any more.
+// abandon closes the queue of a shard that hangs. Callers who wait for an event, or for the
+// answer of a call, get an error that this engine does not own the run any more.
 func (b *taskQueue) abandon() {
 	b.mu.Lock()
 	tasks := b.queue

@@ -10,12 +10,11 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Timers knows for each cached run a time before which nothing of it is due,
-// nearly always when it is. It lets the Supervisor
-// wake at the exact time for everything this process started itself; what is
-// missing here is found by the store's scan.
+// Timers holds, for each run in memory, the time at which the run is due, or an earlier
+// time. The Supervisor uses it to wake at the exact time. A run that is missing here is
+// found by the Supervisor's scan of the store.
 type Timers struct {
-	Poke chan struct{} // tells that the earliest time moved forward; lossy
+	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 
 	mu    sync.Mutex // protects following fields
 	items timerHeap
@@ -24,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // not later than the run is due
+	at    time.Time // never later than the time at which the run is due
 	index int
 }
 
@@ -32,9 +31,9 @@ func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set notes when the run is due next, or that it is not if due is false. A later
-// time than the one noted is not noted: a run that is woken too early sets it again,
-// and most runs have moved on long before.
+// set records when the run is due next, or that it is not due if due is false. A time later
+// than the recorded one is ignored, which saves work. The run is then woken too early at
+// worst, and it sets its time again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
@@ -51,7 +50,7 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 		it.at = at
 		heap.Fix(&a.items, it.index)
 	default:
-		due = false // it is not earlier than what is known
+		due = false // the new time is not earlier than the recorded one, so it is ignored
 	}
 	first := due && len(a.items) > 0 && a.items[0].run == run
 	a.mu.Unlock()
@@ -60,9 +59,9 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	}
 }
 
-// Take removes and returns the runs due at now, and for how long the first has
-// been. The shard that handles a run notes it again with its next time, so a run is
-// not returned twice for one time.
+// Take removes and returns the runs that are due at now. It also returns how late the
+// earliest of them is. The shard that handles a run records its next time, so no run is
+// returned twice for the same time.
 func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,14 +76,14 @@ func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	return runs, lag
 }
 
-// Has reports whether the run's next time is noted.
+// Has reports whether a time is recorded for the run.
 func (a *Timers) Has(run status.RunID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byRun[run] != nil
 }
 
-// Next returns the earliest time noted.
+// Next returns the earliest recorded time.
 func (a *Timers) Next() (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +115,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if lists.Roomy(cap(old), len(*h)) { // from a burst that is over
+	if lists.Roomy(cap(old), len(*h)) { // the memory was needed for many timers that are gone
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

@@ -7,37 +7,38 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A turn is the task that a shard works on now. Any goroutine may read it.
+// A turn describes the task that a shard is doing now. Any goroutine may read it.
 type turn struct {
-	began atomic.Int64 // unix nanoseconds; 0 = nothing
-	run   atomic.Int64 // the run it is about; 0 = none in particular
-	most  atomic.Int64 // nanoseconds that the slowest task took
+	began atomic.Int64 // start of the task in unix nanoseconds; 0 = the shard is idle
+	run   atomic.Int64 // run of the task; 0 = no single run
+	most  atomic.Int64 // duration of the slowest task so far, in nanoseconds
 }
 
-// start notes that a task begins, and that the one before it is over.
+// start records that a task begins and that the task before it has ended.
 func (t *turn) start(run status.RunID) { t.next(run, time.Now().UnixNano()) }
 
-// end notes that the shard waits for work, or for the committer.
+// end records that the shard waits for work or for the committer.
 func (t *turn) end() {
 	if t.began.Load() != 0 {
 		t.next(0, 0)
 	}
 }
 
-// next begins a task at a time, in unix nanoseconds; 0 = there is none.
+// next begins a task at the time at, in unix nanoseconds; at = 0 means that there is no
+// task.
 func (t *turn) next(run status.RunID, at int64) {
 	if began := t.began.Load(); began != 0 {
 		over := at
 		if over == 0 {
 			over = time.Now().UnixNano()
 		}
-		t.most.Store(max(t.most.Load(), over-began)) // only the shard's goroutine writes
+		t.most.Store(max(t.most.Load(), over-began)) // no race: only the shard's goroutine writes it
 	}
 	t.run.Store(int64(run))
 	t.began.Store(at)
 }
 
-// takes returns for how long the task has been going on, and its run.
+// takes returns how long the present task has taken so far, and its run.
 func (t *turn) takes() (time.Duration, status.RunID) {
 	at := t.began.Load()
 	if at == 0 {

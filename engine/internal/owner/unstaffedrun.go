@@ -17,40 +17,39 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Unstaffed run is one that this engine could take, had it the agents. What
-// needs none of them is decided all the same: what people say to the run, and
-// that its time has passed. Then the engine releases the run, so that an engine
-// that has the agents can claim it.
+// An Unstaffed is a run that this engine could take if it had the run's agents. It can
+// still decide what needs no agent: the verbs of people, and that time has passed. Then the
+// engine releases the run, so that an engine that has the agents can claim it.
 type Unstaffed struct {
 	store.Loaded
 	Story    Story
 	Specs    map[string]invoke.AgentSpec
 	Messages []Message
-	Why      map[string]string // by agent, of those that cannot be called here
+	Why      map[string]string // for each agent that cannot be called here, the reason
 	Err      *journal.RunError
 }
 
-// An UnstaffedDecision is a row for an unstaffed run, on its way to the store.
+// An UnstaffedDecision is a row for an unstaffed run that is being committed.
 type UnstaffedDecision struct {
 	Unstaffed
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool // it holds the alert
+	Told       bool // the row holds the alert
 	Landed     chan commit.Landing
 
 	work *decision
 }
 
-// OverdueFrom returns since when the run should have moved; Never if nothing of
-// it is waited for.
+// OverdueFrom returns the time since which the run should have continued; Never if it waits
+// for nothing.
 func (x *Unstaffed) OverdueFrom() time.Time {
 	state := x.Story.State
 	if x.Head.Owner == 0 {
 		return x.Head.NextCheck
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
-		return state.Last() // for a slot at an engine that is gone
+		return state.Last() // the step waits for a slot of an engine that is gone
 	}
 	if due, timed := state.NextDue(); timed {
 		return due
@@ -58,10 +57,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns when time moves the run and no other engine can be expected to say
-// so; Never if nothing of it is timed. A run without an owner may have none but engines
-// without its agents, so it is at once. A dead owner's is left for a while to
-// those that have its agents.
+// Due returns when this engine should let time pass for the run; Never if the run waits for
+// no time. For a run without an owner that is its due time, because perhaps no engine has
+// its agents. For a run of a dead owner it is later by grace, so that an engine with the
+// agents can take the run over first.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -73,8 +72,8 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	return due
 }
 
-// Wake returns the next time, after now, at which something of the run has to be
-// told or decided.
+// Wake returns the next time after now at which an alert or a decision about the run is
+// due.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
@@ -83,9 +82,10 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	return due
 }
 
-// DecideUnstaffed decides what is due of an unstaffed run, or was said to it. spoken: a
-// person has said something. It returns the answers that came too late: the caller keeps
-// them before it commits the row, which removes their messages.
+// DecideUnstaffed decides the waiting messages of an unstaffed run and the times that have
+// passed. spoken says that a person has sent a verb. It returns the answers that were too
+// late: the caller must keep them before it commits the row, because the row removes their
+// messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,
@@ -105,8 +105,8 @@ func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []s
 	return late, nil
 }
 
-// Row makes the row of what was decided, and of the alerts that were added since. It
-// releases the run, so that an engine that has the agents can claim it. Returns a
+// Row completes the row with the decisions and with the alerts that were added since. The
+// row releases the run, so that an engine that has the agents can claim it. Row returns a
 // *RunError if the row is too large.
 func (a *UnstaffedDecision) Row() error {
 	a.work.f.Transition = a.Transition
@@ -115,7 +115,7 @@ func (a *UnstaffedDecision) Row() error {
 		due, timed := state.NextDue()
 		switch {
 		case Moves(state.Status()):
-			return at // an engine that has the agents finds it at once
+			return at // an engine that has the agents finds the run at once
 		case timed && !state.Status().Final():
 			return due
 		}
@@ -129,18 +129,18 @@ func (a *UnstaffedDecision) Row() error {
 	return err
 }
 
-// unstaffedEvents lists what is to be decided of a run, in order: answers that came in
-// time, the takeover from an owner that is gone, what was said to the run, and, if no
-// person has said anything, that time has passed.
+// unstaffedEvents returns the events to decide, in this order: answers that arrived in
+// time; the takeover from an owner that is gone; verbs of people; and, if there is no verb,
+// that time has passed.
 func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine int32, spoken bool) (todo []*delivery) {
 	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.Messages), func(a, b Message) int { return a.At.Compare(b.At) }) {
 		if l.Err != nil {
-			continue // a newer version may read it
+			continue // a newer version may be able to read it
 		}
 		d := l.delivery()
 		if r.time(d); d.cameInTime(now) {
-			todo = append(todo, d) // it counts before anything is said to be over
+			todo = append(todo, d) // the answer counts before any time is over
 			continue
 		}
 		later = append(later, d)
@@ -155,9 +155,9 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 	return todo
 }
 
-// CommitUnstaffed sends the row on its way. What became of it comes through a.Landed. A run
-// on which this engine works for another reason is answered with ErrStale. Until the row
-// has landed, everything else that concerns the run waits.
+// CommitUnstaffed starts to commit the row. The outcome is sent to a.Landed. If this engine
+// works on the run for another reason, the outcome is ErrStale. Until the row is committed,
+// everything else that concerns the run waits.
 func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 	sh := s.shard(a.Head.Run)
 	sh.post(func(ctx context.Context) {
@@ -174,7 +174,7 @@ func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 			sh.drop(r, call.ErrNotOwner, nil)
 			a.Landed <- l
 		})
-		if !ok { // this membership ends
+		if !ok { // this membership is over
 			sh.drop(r, call.ErrNotOwner, nil)
 			a.Landed <- commit.Landing{Err: call.ErrNotOwner}
 		}

@@ -1,6 +1,6 @@
-// Package pgtest runs a private, throw-away PostgreSQL for tests: one cluster
-// on loopback, owned by an unprivileged user, removed at the end. Nothing of
-// the machine's own servers is touched.
+// Package pgtest runs a private, temporary PostgreSQL server for tests. The server listens
+// on loopback only, runs as an unprivileged user, and is removed at the end. Other servers
+// of the machine are not touched.
 package pgtest
 
 import (
@@ -31,20 +31,20 @@ const EnvDSN = "ENGINE_TEST_DSN"
 
 // A Cluster is a running private server.
 type Cluster struct {
-	DSN string // of a superuser, database postgres
+	DSN string // DSN of a superuser, with the database postgres
 
 	dir   string
 	bin   string
 	owner *syscall.Credential // the user of the server process; nil = the user of this process
 	port  int
-	env   []string // what the server's environment has besides ours
+	env   []string // environment variables of the server in addition to those of this process
 	cmd   *exec.Cmd
 	done  chan struct{} // closed when the server has ended
 	log   *tail
 }
 
-// Start creates and starts a cluster. It fails, saying what to install, where
-// no server binaries are found.
+// Start creates and starts a cluster. If it finds no server binaries, its error says what
+// to install.
 func Start(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()
 	if err != nil {
@@ -56,7 +56,7 @@ func Start(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// prepare makes a cluster's directory; nothing runs yet.
+// prepare creates the directory of a cluster. It starts no process.
 func prepare() (*Cluster, error) {
 	bin, err := findBin()
 	if err != nil {
@@ -73,8 +73,7 @@ func prepare() (*Cluster, error) {
 	return &Cluster{dir: dir, bin: bin, owner: owner, log: &tail{}}, nil
 }
 
-// Check reports whether server binaries are there; the error says what to
-// install.
+// Check reports whether it finds server binaries. The error says what to install.
 func Check() error {
 	_, err := findBin()
 	return err
@@ -89,7 +88,7 @@ func findBin() (string, error) {
 	version := func(dir string) int {
 		n, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		if err != nil {
-			return 0 // not a version directory: last choice
+			return 0 // not a version directory: the last choice
 		}
 		return n
 	}
@@ -113,8 +112,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// unprivileged returns the user of the server process. The server refuses to run as root:
-// if this process is root's, another user is chosen. nil = the user of this process.
+// unprivileged returns the user for the server process; nil = the user of this process. The
+// server refuses to run as root, so for root it chooses another user.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -122,7 +121,7 @@ func unprivileged() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
 		if err != nil {
-			continue // try the next one
+			continue // try the next user
 		}
 		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
 		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
@@ -134,8 +133,8 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-// makeDir makes the cluster's directory where its owner can reach it: a
-// TMPDIR below a user's home directory may be closed to it.
+// makeDir makes the cluster's directory in a place that its owner can reach. A TMPDIR below
+// another user's home directory may be closed to the owner.
 func makeDir(owner *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -181,7 +180,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.serveSomewhere(ctx, password)
 }
 
-// command is one of the server's programs, run as its owner.
+// command returns a command that runs one of the server's programs as the server's user.
 func (c *Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, name), args...)
 	cmd.Dir, cmd.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: c.owner}
@@ -190,8 +189,8 @@ func (c *Cluster) command(ctx context.Context, name string, args ...string) *exe
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// serveSomewhere starts the server on a free port. Another process may take the
-// port before the server does.
+// serveSomewhere starts the server on a free port. It tries several ports, because another
+// process may take a port before the server does.
 func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	var err error
 	for range 5 {
@@ -212,9 +211,9 @@ func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	return err
 }
 
-// FreePort returns a port of loopback on which no process listens. It is below the ports
-// that systems give to outgoing connections, so that a server that stops and starts again
-// finds the port free.
+// FreePort returns a port of loopback on which no process listens. The port is below the
+// range that systems use for outgoing connections. So it is still free when a server stops
+// and starts again.
 func FreePort() (int, error) {
 	var last error
 	for range 100 {
@@ -256,13 +255,13 @@ func (c *Cluster) serve(ctx context.Context) error {
 	}
 }
 
-// Stop ends the server, by its pid, and removes everything it wrote.
+// Stop ends the server and removes its files.
 func (c *Cluster) Stop() error {
 	return errors.Join(c.Thaw(), c.signalAndWait(syscall.SIGINT), os.RemoveAll(c.dir))
 }
 
-// signalAndWait sends SIGINT (disconnect everybody and shut down) or SIGQUIT
-// (at once), and kills what has not ended a while later.
+// signalAndWait sends SIGINT (disconnect all clients and shut down) or SIGQUIT (shut down
+// at once). It kills the server if the server has not ended a while later.
 func (c *Cluster) signalAndWait(sig syscall.Signal) error {
 	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop server: %w", err)

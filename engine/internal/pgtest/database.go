@@ -16,8 +16,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// Main runs a package's tests with a server: the one ENGINE_TEST_DSN names, or
-// else a cluster of their own. It returns the exit code:
+// Main runs a package's tests with a server. It uses the server that ENGINE_TEST_DSN names,
+// or else starts a cluster. It returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func Main(m *testing.M) int {
@@ -27,10 +27,10 @@ func Main(m *testing.M) int {
 	return WithCluster(context.Background(), func(context.Context) int { return m.Run() })
 }
 
-// WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the
-// cluster. It returns what fn returns, or 1 after saying what went wrong on
-// stderr. An interrupt ends fn's context, and the cluster a little later
-// whether fn has returned or not.
+// WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It
+// returns the result of fn. After an error it prints the error on stderr and returns 1. An
+// interrupt ends fn's context. A little later the cluster is stopped, even if fn has not
+// returned.
 func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,7 +54,8 @@ func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	return code
 }
 
-// await returns what fn returns, or 1 if ctx ended and fn did not follow.
+// await returns the exit code of fn. If ctx has ended and fn does not return soon, it
+// returns 1.
 func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	done := make(chan int, 1)
 	go func() { done <- fn(ctx) }()
@@ -71,8 +72,8 @@ func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	}
 }
 
-// DSN returns the DSN of a fresh, empty database, dropped at the end of the
-// test. The test fails where there is no server.
+// DSN returns the DSN of a new, empty database, which is dropped at the end of the test.
+// The test fails if there is no server.
 func DSN(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(EnvDSN)

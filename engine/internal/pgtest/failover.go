@@ -16,9 +16,8 @@ import (
 	_ "github.com/lib/pq" // the driver
 )
 
-// Standby makes and starts a copy of c that follows it: with sync, c confirms
-// no commit before the copy has written it too. The copy is stopped with its own
-// Stop.
+// Standby makes a copy of c and starts it as a standby. With sync, c confirms a commit only
+// after the standby has written it too. The caller stops the standby with Stop.
 func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	s, err := prepare()
 	if err != nil {
@@ -40,7 +39,7 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies a running cluster and starts the copy.
+// follow copies a running cluster and starts the copy as its standby.
 func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
 	u, err := url.Parse(from.DSN)
 	if err != nil {
@@ -56,19 +55,19 @@ func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
 	return c.serveSomewhere(ctx, password)
 }
 
-// Detach cuts a standby off from its primary, as a cut network does. The standby keeps
+// Detach disconnects a standby from its primary, like a broken network. The standby keeps
 // the data that it has received.
 func (c *Cluster) Detach(ctx context.Context) error {
 	return errors.Join(c.exec(ctx, "ALTER SYSTEM SET primary_conninfo = ''"), c.exec(ctx, "SELECT pg_reload_conf()"),
 		c.await(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)"))
 }
 
-// Promote makes a standby a primary on a timeline of its own.
+// Promote makes a standby a primary with its own timeline.
 func (c *Cluster) Promote(ctx context.Context) error {
 	return c.await(ctx, "SELECT pg_promote(true, 60)")
 }
 
-// StopImmediate ends the server at once, as a crash does: the server writes nothing more.
+// StopImmediate ends the server at once, like a crash: the server writes nothing more.
 // Start starts it again.
 func (c *Cluster) StopImmediate() error { return c.signalAndWait(syscall.SIGQUIT) }
 
@@ -83,18 +82,18 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return c.serve(ctx)
 }
 
-// Freeze stops every process of the server (SIGSTOP), until Thaw.
+// Freeze stops every process of the server (SIGSTOP) until Thaw is called.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
 // Thaw lets a frozen server continue. It does nothing to other servers.
 func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
-// signalAll signals the server, and then its children. To freeze all, the server comes
-// first: then it starts no children in between.
+// signalAll signals the server first and then its children, so that a server that is being
+// frozen starts no further child.
 func (c *Cluster) signalAll(sig syscall.Signal) error {
 	select {
 	case <-c.done:
-		return nil // nothing runs
+		return nil // no process runs
 	default:
 	}
 	pid := c.cmd.Process.Pid
@@ -113,8 +112,8 @@ func (c *Cluster) signalAll(sig syscall.Signal) error {
 	return nil
 }
 
-// childrenOf lists the processes that pid started; none where there is no
-// /proc.
+// childrenOf returns the ids of the processes that pid started. It returns none if the
+// system has no /proc.
 func childrenOf(pid int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -124,9 +123,10 @@ func childrenOf(pid int) ([]int, error) {
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// pid (name) state ppid …; the name may hold anything but ends last.
+		// The format is: pid (name) state ppid …. The name may contain any character, even
+		// ")", so the last ")" ends it.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
 			child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -139,8 +139,8 @@ func childrenOf(pid int) ([]int, error) {
 	return out, nil
 }
 
-// FailoverDSN returns a DSN of a database that lists all clusters. A client connects to
-// the one that takes writes.
+// FailoverDSN returns a DSN of a database that lists all clusters. A client connects to the
+// cluster that accepts writes.
 func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 	var hosts, ports []string
 	for _, c := range clusters {
@@ -181,7 +181,7 @@ func (c *Cluster) exec(ctx context.Context, query string) (err error) {
 	return nil
 }
 
-// await asks until the answer is true.
+// await repeats a query until its result is true.
 func (c *Cluster) await(ctx context.Context, query string) (err error) {
 	db, err := sql.Open("postgres", c.DSN)
 	if err != nil {

@@ -2,7 +2,7 @@ package pgtest
 
 import "syscall"
 
-// withParent lets the server end at once when we are killed.
+// withParent makes the server end at once if this process is killed.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a.Pdeathsig = syscall.SIGQUIT
 	return a

@@ -13,9 +13,9 @@ import (
 //go:embed volume/volume.c
 var volumeSource []byte
 
-// StartOnVolume is Start of a cluster whose volume can be full: see Fill. It
-// needs a C compiler (cc) in addition to the server's binaries, and a system whose
-// loader knows LD_PRELOAD.
+// StartOnVolume starts a cluster whose volume can be made full: see Fill. It needs a C
+// compiler (cc) in addition to the server's binaries, and a system that supports
+// LD_PRELOAD.
 func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()
 	if err != nil {
@@ -30,7 +30,7 @@ func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// mountVolume compiles the library that the server loads between itself and its files.
+// mountVolume compiles the library that intercepts the server's writes to its files.
 func (c *Cluster) mountVolume(ctx context.Context) error {
 	source, library := filepath.Join(c.dir, "volume.c"), filepath.Join(c.dir, "volume.so")
 	if err := os.WriteFile(source, volumeSource, 0o644); err != nil {
@@ -48,8 +48,8 @@ func (c *Cluster) mountVolume(ctx context.Context) error {
 
 func (c *Cluster) fullFlag() string { return filepath.Join(c.dir, "full") }
 
-// Fill makes the volume of a cluster that StartOnVolume started full: no file of
-// the server can grow until Free.
+// Fill makes the volume full: no file of the server can grow until Free is called. The
+// cluster must have been started by StartOnVolume.
 func (c *Cluster) Fill() error {
 	if c.env == nil {
 		return errors.New("fill the volume: the cluster was not started on one")
@@ -60,7 +60,7 @@ func (c *Cluster) Fill() error {
 	return nil
 }
 
-// Free makes room again. It does nothing if the volume is not full.
+// Free makes the volume have space again. It does nothing if the volume is not full.
 func (c *Cluster) Free() error {
 	if err := os.Remove(c.fullFlag()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make room on the volume: %w", err)

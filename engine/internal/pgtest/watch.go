@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// watch starts the server, reads its log, and waits for its end. The goroutine keeps one
-// thread from start to end: on Linux the server gets a signal when the thread that
-// started it ends, not only when the process ends.
+// watch starts the server, reads its log and waits for its end. Its goroutine stays on one
+// thread. On Linux the server receives a signal when the thread that started it ends, not
+// only when the process ends.
 func (c *Cluster) watch(log *bufio.Scanner, started chan<- error, ready chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,7 +25,7 @@ func (c *Cluster) watch(log *bufio.Scanner, started chan<- error, ready chan<- s
 			ready = nil
 		}
 	}
-	// The exit status does not matter. The server has ended, and its log is kept.
+	// The exit status does not matter: the server has ended, and its log is kept.
 	if err := c.cmd.Wait(); err != nil {
 		c.log.add(err.Error())
 	}

@@ -22,7 +22,7 @@ var agentsFaults = []fault{
 	{
 		name: "what calls knew in confidence is remembered after their end",
 		in:   "engine/agents.(*callBook).end",
-		old:  "b.hush.add(time.Now(), f.call.Secrets)", new: "_ = b.hush",
+		old:  "b.hush.add(time.Now(), f.secrets)", new: "_ = b.hush",
 		by: catches("engine/agents", "^TestHush$"),
 	},
 	{
@@ -34,7 +34,7 @@ var agentsFaults = []fault{
 	{
 		name: "an agent of an older definition gets no variable of the engine",
 		in:   "engine/agents.(*instance).environ",
-		old:  "if dsl.ReservedEnv(name) {", new: "if false {",
+		old:  "if secret.ReservedEnv(name) {", new: "if false {",
 		by: catches("engine/agents", "^TestEnvironWithholdsWhatIsReserved$"),
 	},
 	{
@@ -300,14 +300,14 @@ var agentsFaults = []fault{
 	{
 		name: "secrets of the configuration do not show in what the agent logs",
 		in:   "engine/agents.(*instance).loggerOf",
-		old:  "secrets: secrets, redact: dsl.Redactor(secrets)",
+		old:  "secrets: secrets, redact: secret.Redactor(secrets)",
 		new:  "secrets: secrets[:0]",
 		by:   catches("engine/agents", "^TestSecrets$"),
 	},
 	{
 		name: "secrets of the configuration do not show in an agent's refusal of it",
 		in:   "engine/agents.scrub",
-		old:  "dsl.Redactor(secrets)(refused.Err.Error())",
+		old:  "secret.Redactor(secrets)(refused.Err.Error())",
 		new:  "refused.Err.Error()",
 		by:   catches("engine/agents", "^TestSecrets$"),
 	},

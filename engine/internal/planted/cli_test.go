@@ -154,8 +154,8 @@ var cliFaults = []fault{
 	},
 	{
 		name: "a workflow cannot read the engine's own settings as secrets",
-		in:   "cmd/engine/internal/engines.secret",
-		old:  `kind == "env" && dsl.ReservedEnv(name)`, new: `false`,
+		in:   "cmd/engine/internal/engines.resolve",
+		old:  `kind == "env" && secret.ReservedEnv(name)`, new: `false`,
 		by: catches("cmd/engine/internal/engines", "^TestSecret$"),
 	},
 	{

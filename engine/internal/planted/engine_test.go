@@ -216,10 +216,10 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a secret is found as it stands in JSON",
-		in:   "dsl.Redactor",
+		in:   "dsl/secret.Redactor",
 		old:  "found = append(found, string(quoted[1:len(quoted)-1]))",
 		new:  "_ = quoted",
-		by:   catches("dsl", "^TestRedactor$"),
+		by:   catches("dsl/secret", "^TestRedactor$"),
 	},
 	{
 		name: "an output that repeats a secret becomes sensitive",
@@ -622,16 +622,23 @@ var engineFaults = []fault{
 	},
 	{
 		name: "rows that are missing at the end are noticed when a run is loaded",
-		in:   "engine/journal.Fold",
-		old:  "if l.Head.Fence >= story.chain.rows {",
-		new:  "if l.Head.Fence < 0 {",
+		in:   "engine/journal.(*Run).whole",
+		old:  "if st.Head.Fence >= st.chain.rows {",
+		new:  "if st.Head.Fence < 0 {",
 		by:   catches("engine", "^TestBrokenHistoryIsLeftAlone$"),
 	},
 	{
 		name: "the end of a run that is missing is found by the run's own row",
-		in:   "engine/journal.verifyRun",
-		old:  "story.State.Status() != l.Head.State",
-		new:  "story.State.Status() == 0",
+		in:   "engine/journal.(*Run).whole",
+		old:  "got != st.Head.State",
+		new:  "got == 0",
+		by:   catches("engine", "^TestVerifyFindsAMissingEnd$"),
+	},
+	{
+		name: "the end of a run that is missing is found by what follows the run",
+		in:   "engine/journal.Follow",
+		old:  "if loaded {",
+		new:  "if loaded && next < 0 {",
 		by:   catches("engine", "^TestVerifyFindsAMissingEnd$"),
 	},
 	{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A faultPlan lists the parts of a world and the faults that may strike in it. The seed
-// decides the plan. A world has some of the faults, rarely all.
+// A faultPlan lists the parts of a world and the faults that can happen in it. The seed
+// determines the plan. Most plans have only some of the faults.
 type faultPlan struct {
 	engines, runs   int
 	lease, trouble  time.Duration
@@ -15,7 +15,7 @@ type faultPlan struct {
 	slots           int           // calls that one engine may have in flight; 0 = no limit
 	crash           bool          // engines are killed
 	drain           bool          // engines are stopped in order
-	freeze          bool          // whole engines are frozen: neither store nor agents receive anything from them
+	freeze          bool          // whole engines are frozen: nothing they send reaches the store or agents
 	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
 	freezeAgents    bool          // calls to agents and their answers are delayed
 	lose            int           // one in so many messages to or from the store is lost; 0 = none
@@ -27,11 +27,11 @@ type faultPlan struct {
 	slow            bool          // each message to the store takes a while
 	orphans         bool          // agents continue until complete-by after their engine has died
 	skew            time.Duration // by which the store's clock is ahead of the engines'
-	stubborn        bool          // the far side refuses undos for good
+	stubborn        bool          // the remote service refuses undos permanently
 	detached        bool          // runs are submitted without an owner
 	verbs           bool          // people send verbs
-	moody           bool          // the far side fails in its many ways
-	venom           venom         // how the poisonous run hurts engines that decide it
+	moody           bool          // the remote service fails in many ways
+	venom           venom         // how the poisonous run harms the engines that decide it
 }
 
 // newFaultPlan draws a fault plan.
@@ -54,7 +54,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		w.slots = max(w.slots, 3) // this poison strikes when the engine decides which steps may start: that needs slots
+		// This poison acts when the engine asks for free slots, so there must be slots.
+		w.slots = max(w.slots, 3)
 	}
 	return w
 }
@@ -62,7 +63,7 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 // String describes the plan for people.
 func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
-// plain is a faultPlan without its String method.
+// plain has the fields of a faultPlan but no String method, so that %+v prints the fields.
 func (w faultPlan) plain() any {
 	type plain faultPlan
 	return plain(w)

@@ -17,18 +17,18 @@ type planStep struct {
 	name   string
 	action string
 	after  []int
-	keys   []string // of a for_each; nil = a single instance
+	keys   []string // keys of a for_each step; nil = a single instance
 	catch  bool
 	none   bool // compensation = "none"
 }
 
-// actions are the far side's actions, by how their outcome can be found out
-// and how they are undone.
+// actions are the actions of the remote service. They differ in how their outcome can be
+// found out and how they are undone.
 var actions = []string{
 	"do",   // idempotent, may be interrupted, undone by key
-	"do",   // the usual case, twice as often
+	"do",   // the usual case is listed twice, so that it is chosen more often
 	"once", // not idempotent, undone by key
-	"look", // not idempotent, its outcome can be asked, undone by key
+	"look", // not idempotent, its outcome can be looked up, undone by key
 	"pay",  // idempotent, undone by its output
 	"keep", // idempotent, without an undo
 }

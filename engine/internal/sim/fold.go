@@ -13,39 +13,43 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog is the state of a run, folded from its journal rows as they land. The judge uses
-// it instead of the states that engines keep in memory, which may be wrong.
+// A runLog is the state of a run, folded from its journal rows as they are committed. The
+// judge uses it instead of the states that engines keep in memory, because those may be
+// wrong.
 type runLog struct {
-	id       status.RunID
-	name     string
-	flow     *dsl.Workflow
-	state    *machine.State
-	rows     int
-	history  journal.RowEncoder // has followed these rows
-	records  []machine.Record
-	facts    []story.Fact
-	started  map[attempt]int
-	sent     map[attempt]int
-	row      store.Head             // as it was after the last row that was looked at
-	heard    map[attempt]int        // answers that reached an engine before their complete-by
-	accepted int                    // verbs
-	turns    map[string]int         // how often the run came to need a person, by the kind of alert that is then due
-	answers  map[int64][]story.Fact // to verbs, by message
-	skipped  map[string]bool        // steps whose effect a person decided to leave
-	stopped  bool                   // a person asked to stop dead, without undo
-	unheard  map[int64]bool         // verbs that waited when the owner claimed the run, and are not answered yet
+	id      status.RunID
+	name    string
+	flow    *dsl.Workflow
+	state   *machine.State
+	rows    int
+	history journal.RowEncoder // follows the hash chain of the rows that were read
+	records []machine.Record
+	facts   []story.Fact
+	started map[attempt]int
+	sent    map[attempt]int
+	row     store.Head // the run's row after the last journal row that was read
+	// For each attempt, the number of answers that reached an engine before complete-by.
+	heard    map[attempt]int
+	accepted int // number of accepted verbs
+	// For each kind of alert, how many times the run began to need a person.
+	turns   map[string]int
+	answers map[int64][]story.Fact // facts about answers to verbs, by message
+	skipped map[string]bool        // steps whose effect a person decided to leave
+	stopped bool                   // a person cancelled the run without undo
+	// Verbs that waited when the owner claimed the run and that are not answered yet.
+	unheard map[int64]bool
 }
 
-// An attempt names calls as agents see them. A repeated round may use a number
-// again, so they are counted.
+// An attempt identifies calls as agents see them. A repeated round may use the same number
+// again, so calls are counted.
 type attempt struct {
 	step   string
 	number int
 }
 
-// landed checks a run after each commit. The writer is the owner, and the store has not
-// declared it dead (I3). The run's row agrees with its journal (I10). The row's next
-// check is not later than the earliest due time (promise 13).
+// landed checks a run after each commit. The writer must be the owner, and the store must
+// not have declared it dead (I3). The run's row must agree with its journal (I10). Its
+// next_check must not be later than the earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
@@ -63,7 +67,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row has landed since: its engine looks
+		return // another row was committed since; that call of landed checks the run
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -72,7 +76,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops gives back its own runs
+	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops releases its own runs
 	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // a run may be submitted without an owner
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
@@ -95,7 +99,7 @@ func (w *world) storyLocked(run status.RunID) *runLog {
 	return s
 }
 
-// foldLocked folds the new rows.
+// foldLocked reads the new rows of a run and folds them.
 func (w *world) foldLocked(ctx context.Context, s *runLog) bool {
 	rows, err := w.store.Rows(ctx, s.id, int32(s.rows), 1000)
 	if err != nil {
@@ -175,9 +179,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// judgeTakeoverLocked checks that a run that got another owner had no owner before, or an
-// owner that the store had declared dead, or an owner that was late by more than the
-// grace (I2).
+// judgeTakeoverLocked checks a change of the owner (I2). Allowed are: a run without an
+// owner; an owner that the store has declared dead; and an owner that was late by more than
+// the grace.
 func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {
@@ -188,7 +192,7 @@ func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	}
 }
 
-// tell returns a fact as a line of text.
+// tell returns a fact as one line of text.
 func tell(f story.Fact) string {
 	undo := ""
 	if f.Undo {

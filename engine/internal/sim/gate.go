@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// A gate lets callers wait while it is shut. The zero gate is open.
+// A gate makes callers wait while it is closed. The zero gate is open.
 type gate struct {
 	mu   sync.Mutex // protects following field
 	shut chan struct{}
 }
 
-// close shuts the gate until the function that it returns is called.
+// close closes the gate until the returned function is called.
 func (g *gate) close() (open func()) {
 	c := make(chan struct{})
 	g.mu.Lock()
@@ -25,7 +25,7 @@ func (g *gate) close() (open func()) {
 	}
 }
 
-// wait returns when the gate is open, or ctx's error.
+// wait waits until the gate is open. It returns ctx's error if ctx ends first.
 func (g *gate) wait(ctx context.Context) error {
 	g.mu.Lock()
 	c := g.shut

@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// judges looks at what has become of a world's runs, and notes each broken promise.
+// judges checks the runs of a world at the end, and records each broken promise.
 type judges struct{ *world }
 
-// judge compares the journal of every run with the ledger of the far side.
+// judge compares the journal of every run with the ledger of the remote service.
 func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
@@ -53,8 +53,8 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// judgeAlerts checks that each turn of a run to a state that needs a person
-// gave one alert (I9, S59).
+// judgeAlerts checks that a run raised one alert each time it came to need a person (I9,
+// S59).
 func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
@@ -69,8 +69,8 @@ func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 		got[a.Kind]++
 	}
 	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
-		// A person's verb may solve one problem and leave the run in that state because
-		// of another one. That raises an alert, too.
+		// A person's verb may solve one problem and leave the run in that state because of
+		// another problem. That raises an alert as well.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}
@@ -113,8 +113,8 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	}
 }
 
-// judgeStory checks that the whole journal, folded again from its first row, gives the
-// same facts as its rows gave when they landed (I10).
+// judgeStory checks that the whole journal, folded again from its first row, gives the same
+// facts as its rows gave when they were committed (I10).
 func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {
@@ -125,11 +125,11 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 	}
 }
 
-// judgeEffect checks one key of the ledger against the run's end.
+// judgeEffect checks one key of the ledger against the final status of the run.
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
-		w.fault("%s: the far side knows a step %s that the run does not have", name, e.name)
+		w.fault("%s: the remote service knows a step %s that the run does not have", name, e.name)
 		return
 	}
 	view := story.Node(state, wf, i)
@@ -152,11 +152,11 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 	}
 }
 
-// isUndoKey reports whether the key is that of an undo or a lookup, which have
-// no effect of their own.
+// isUndoKey reports whether the key belongs to an undo or a lookup, which have no effect of
+// their own.
 func isUndoKey(e *effect) bool { return e.when == 0 && e.undone == 0 }
 
-// keeps reports whether nothing undoes the step, by declaration.
+// keeps reports whether the step declares that it is not undone.
 func (w judges) keeps(step string) bool {
 	for _, s := range w.plan.steps {
 		if s.none && (s.name == step || len(step) > len(s.name) && step[:len(s.name)+1] == s.name+"[") {
@@ -166,8 +166,8 @@ func (w judges) keeps(step string) bool {
 	return false
 }
 
-// judgeOrder checks the order of undos: if the graph orders two steps, the later step was
-// undone first (I6).
+// judgeOrder checks the order of undos: if one step depends on another, the dependent step
+// must be undone first (I6).
 func (w judges) judgeOrder(name string) {
 	effects := map[string]*effect{}
 	for _, e := range w.remote.keys {

@@ -15,10 +15,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// registry notes which calls the far side has seen, and which engines are alive.
+// registry records which calls the remote service has received and which engines are alive.
 type registry struct{ *world }
 
-// A line is one engine's way to the far side.
+// A line connects one engine to the remote service.
 type line struct {
 	world *world
 	node  *node
@@ -29,8 +29,8 @@ type answer struct {
 	ok    bool
 }
 
-// Invoke implements invoke.Invoker. A call may have its effect while its answer is lost,
-// is late, or is repeated later to the engine that owns the run at that time.
+// Invoke implements invoke.Invoker. A call may have its effect although its answer is lost
+// or late, or is delivered again to the engine that owns the run by then.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.registry().called(l.node, call)
@@ -38,11 +38,11 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // the call leaves late, or not at all
+	if err := w.held[n].wait(ctx); err != nil { // the call is sent late, or not at all
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
-	if w.conditions.orphans { // the agent does not die with its engine
+	if w.conditions.orphans { // the agent does not end with its engine
 		work, cancel = context.WithDeadline(context.WithoutCancel(ctx), call.Request.CompleteBy)
 	}
 	work, interrupt := context.WithCancel(work)
@@ -75,8 +75,8 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	return sdk.Reply{}, ctx.Err()
 }
 
-// interrupted checks a call that the agent is told to stop: only an action that
-// declares it may be interrupted. The outcome of any other would become unknown.
+// interrupted checks a call that the agent was asked to stop. The action must declare that
+// it may be interrupted, because otherwise its outcome would become unknown.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
@@ -85,7 +85,7 @@ func (w registry) interrupted(req sdk.Request) {
 	}
 }
 
-// back brings an answer to the engine, or loses it.
+// back returns an answer to the engine, or loses it.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
@@ -100,7 +100,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
 		<-ctx.Done()
-		if w.draw(2) == 0 { // its transport did not notice that the agent is gone
+		if w.draw(2) == 0 { // the transport did not notice that the agent is gone
 			w.registry().hear(l.node, call, id)
 			return reply, nil
 		}
@@ -115,7 +115,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 	return reply, nil
 }
 
-// again delivers an answer once more, after a pause and through any engine.
+// again delivers an answer a second time, after a pause and through any engine.
 func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	if id.Call == 0 {
 		return
@@ -159,8 +159,8 @@ func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply)
 }
 
 // hear records that an answer reached an engine before complete-by. It compares store time
-// with the complete-by of the open attempt: the complete-by in the request is by the
-// clock of the engine that sent it.
+// with the complete-by of the open attempt. It does not use the complete-by in the request,
+// because that is a time on the clock of the engine that sent it.
 func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,9 +177,10 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent: the engine's lease is good by its own clock,
-// complete-by has not passed, the journal has the attempt (commit before act), and no
-// other engine calls under the same fencing token (I2, I4). It returns the attempt.
+// called checks a call before it is sent. The engine's lease must last by its own clock.
+// complete-by must not have passed. The journal must have the attempt, because commits come
+// before calls. No other engine may call with the same fencing token (I2, I4). It returns
+// the attempt.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +219,8 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	return id, nil
 }
 
-// find returns the open attempt of a request; the zero id if more than one attempt fits.
+// find returns the open attempt of a request; the zero id if none or more than one attempt
+// fits.
 func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
 	i, ok := s.state.FindNode(wf, req.Step)
 	if !ok {
@@ -237,12 +239,12 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	return id
 }
 
-// leased records how long an engine may count on its lease, and by how much its clock is
-// behind the store's.
+// leased records until when an engine may rely on its lease, and by how much its store time
+// is behind the store's.
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // stores tell time in whole ones
+	n.lease, n.lag = until, lag+2*time.Microsecond // stores keep time in whole microseconds
 }
 
 func (w registry) bury(e store.EngineID) {

@@ -13,13 +13,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// badAgent is the agent of the run that ends every engine that decides it.
+// badAgent is the agent of the poisonous run, which ends every engine that decides it.
 const badAgent = "bad"
 
 // poisonName is the name of that run.
 const poisonName = "poison"
 
-// poisonSource is the workflow of that run. It is appended to the source of the others.
+// poisonSource is the workflow of that run. It is appended to the source of the other
+// workflow.
 const poisonSource = `
 agent "bad" {
   plugin = "far"
@@ -38,17 +39,17 @@ workflow "poison" {
 }
 `
 
-// A venom is how a poisonous run hurts the engine that decides it.
+// A venom says how a poisonous run harms the engine that decides it.
 type venom int
 
 const (
 	harmless venom = iota // there is no poisonous run
-	deadly                // the engine ends in the midst of the decision
+	deadly                // the engine ends in the middle of the decision
 	numbing               // the decision never returns: the shard hangs
 )
 
-// bite ends or hangs the engine that is about to decide the poisonous run. It returns at
-// the end of the world.
+// bite ends or hangs the engine that decides the poisonous run. It returns only at the end
+// of the world.
 func (n *node) bite() {
 	w := n.w
 	w.mu.Lock()
@@ -63,8 +64,8 @@ func (n *node) bite() {
 	<-w.over
 }
 
-// poison submits the poisonous run without an owner: an engine that accepts the run would
-// die of it.
+// poison submits the poisonous run without an owner, because an engine that accepts it
+// would die.
 func (w judges) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -93,7 +94,8 @@ func (w judges) poison(ctx context.Context) {
 	}
 }
 
-// containedLocked reports whether the poisonous run is parked, or there is none.
+// containedLocked reports whether the poisonous run is parked. It returns true if there is
+// no such run.
 func (w judges) containedLocked() bool {
 	if w.conditions.venom == harmless {
 		return true
@@ -102,8 +104,8 @@ func (w judges) containedLocked() bool {
 	return s != nil && s.state.Run().State.NeedsHuman()
 }
 
-// judgePoison checks that the poisonous run was parked after some engines, and that
-// that none of its steps was called.
+// judgePoison checks that the poisonous run was parked after a limited number of deaths,
+// and that none of its steps was called.
 func (w judges) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -117,8 +119,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// Another engine may wait next to each: it takes the run over when the owner has sent
-	// no sign of life for a lease.
+	// The limit allows one more bite for each engine, because another engine takes the run
+	// over when its owner has sent no sign of life for a lease.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}
@@ -130,7 +132,7 @@ func (w judges) judgePoison(ctx context.Context) {
 	}
 }
 
-// String names a venom.
+// String returns the name of a venom.
 func (v venom) String() string {
 	return []string{"harmless", "deadly", "numbing"}[v]
 }

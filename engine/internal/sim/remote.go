@@ -11,30 +11,31 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the far side. It honours idempotency keys, refuses a call that comes after
-// its own undo, and keeps the ledger that the judge believes.
+// A remote is the simulated remote service. It deduplicates by idempotency key and refuses
+// a call that arrives after its own undo. It keeps the ledger from which the judge learns
+// the true effects.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
-	moody bool // it fails in many ways
-	// stubborn says that it refuses some undos for good.
+	moody bool // the service fails in many ways
+	// stubborn says that the service refuses some undos permanently.
 	stubborn bool
 
 	mu     sync.Mutex // protects following fields
-	healed bool       // no faults any more
+	healed bool       // there are no more faults
 	calls  map[string]int
 	keys   map[string]*effect
 	order  int
 }
 
-// An effect is the far side's record of one idempotency key.
+// An effect is the service's record of one idempotency key.
 type effect struct {
 	name    string
 	run     string
 	calls   int
-	applied int // times it took effect; more than one is a doubled effect
-	when    int // order in which it took effect
-	undone  int // order in which it was undone, 0 = it was not
+	applied int // how many times the effect happened; more than 1 is a doubled effect
+	when    int // position of the effect in the order of all changes
+	undone  int // position of the undo in that order; 0 = not undone
 }
 
 type callIn struct {
@@ -78,7 +79,8 @@ const (
 	slow       // the call takes a while, sometimes longer than complete-by
 )
 
-// mood is a pure function of seed, name and the number of the call.
+// mood returns the fault of a call. It depends only on the seed, the name and the number of
+// the call.
 func (r *remote) mood(name string, n int) mood {
 	h := fnv.New64a()
 	for i := range 8 {
@@ -107,7 +109,7 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns its mood.
+// next counts a call and returns its fault.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,8 +136,8 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
-// apply lets a call take effect, unless it was undone before. dedupe is false
-// for an action that does not promise it: doing it twice doubles the effect.
+// apply gives a call its effect, unless the effect was undone before. dedupe is false for
+// an action that does not promise to deduplicate: a second call then doubles the effect.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,14 +241,14 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	return sdk.None{}, nil
 }
 
-// dawdle takes up to six seconds, decided by the key.
+// dawdle waits up to six seconds. The key determines how long.
 func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	h := fnv.New32a()
 	h.Write([]byte(c.IdempotencyKey))
 	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
-// did reports whether the call with a key has an effect that was not undone.
+// did reports whether the call with this key has an effect that was not undone.
 func (r *remote) did(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +256,7 @@ func (r *remote) did(key string) bool {
 	return e != nil && e.applied > 0 && e.undone == 0
 }
 
-// heal ends all faults of the far side.
+// heal ends all faults of the remote service.
 func (r *remote) heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

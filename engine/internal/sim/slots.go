@@ -7,8 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// slots counts the calls that an engine's agents may have in flight: it grants slots and
-// takes them back.
+// slots limits how many calls an engine may have in flight to its agents.
 type slots struct {
 	w     *world
 	n     *node
@@ -67,7 +66,7 @@ func (s *slots) OnFree(fn func(key string)) {
 	s.fns = append(s.fns, fn)
 }
 
-// judge checks that no slot is taken while no call is in flight.
+// judge checks that all slots are free while no call is in flight.
 func (s *slots) judge() {
 	s.mu.Lock()
 	free := s.free

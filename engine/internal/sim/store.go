@@ -15,24 +15,23 @@ import (
 
 var errLost = errors.New("sim: the store's answer was lost")
 
-// A wire is one engine process's way to the store. It loses answers, sometimes
-// after the store has acted, is slow, and stands still with its engine.
+// A wire connects one engine process to the store. It can be slow. It can lose an answer,
+// even after the store has acted. It stops while its engine is frozen.
 type wire struct {
 	store.Full
 	world *world
 	node  *node
 }
 
-// A part of an engine that can be stopped alone.
+// A part is a part of an engine that can be frozen alone.
 type part int
 
 const (
 	partOther   part = iota
-	partMembers      // the Supervisor's calls
+	partMembers      // calls of the Supervisor
 )
 
-// away waits out whatever keeps a message from getting through and says
-// whether it is lost.
+// away waits while the message is delayed. It returns an error if the message is lost.
 func (w *wire) away(ctx context.Context, p part) error {
 	if d := w.world.latency(); d > 0 {
 		if err := wait.For(ctx, d); err != nil {
@@ -53,7 +52,8 @@ func (w *wire) away(ctx context.Context, p part) error {
 	return nil
 }
 
-// over passes one call to the store, there and back, and tells the trace.
+// over makes one call to the store, with delays and losses in both directions, and adds it
+// to the trace.
 func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
 	var none T
 	if err := w.away(ctx, p); err != nil {
@@ -73,8 +73,8 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Full.Join(ctx, address, lease, writers) })
 }
 
-// Tick remembers until when the engine may believe in its lease: counted from
-// when it asked; and by how much its idea of store time is behind: by as long as
+// Tick records until when the engine may rely on its lease, counted from the time of the
+// request. It also records by how much the engine's store time is behind: by the time that
 // the answer took.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
@@ -88,8 +88,8 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 	return tick, err
 }
 
-// Fence remembers whom the store has declared dead: nothing of theirs may land
-// afterwards.
+// Fence records which engine the store has declared dead. No row of that engine may be
+// committed afterwards.
 func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
 		ok, err := w.Full.Fence(ctx, dead)
@@ -111,8 +111,8 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	return err
 }
 
-// Runs passes on what engines ask to take runs over. Of those that look for overdue runs
-// it checks that it is their turn.
+// Runs passes on the searches of engines that take runs over. If an engine searches for
+// overdue runs, Runs checks that the engine was permitted to.
 func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return over(ctx, w, partMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
 }
 
-// Pass remembers who may look at others' runs: one engine in a period (S45).
+// Pass records which engine may scan the runs of others: one engine in a period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
@@ -145,7 +145,7 @@ func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (boo
 	return may, err
 }
 
-// permit notes whether an engine may make a pass, and returns whether it might.
+// permit records whether an engine may make a scan. It returns the former value.
 func (w registry) permit(n *node, may bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w registry) late() {
 	w.lates++
 }
 
-// Wakes passes hints on, if this world has them.
+// Wakes passes on the store's hints, if this world has hints.
 func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
 	if w.world.conditions.hints {
 		return w.world.store.Wakes(ctx)
@@ -242,7 +242,7 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 	})
 }
 
-// what names a batch for the trace.
+// what describes a batch for the trace.
 func what(e store.EngineID, batch []store.Transition) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as %d commits", e)

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// strikes starts the faults that strike at random times: frozen engines, and engines
-// that are cut off from the store or from agents.
+// strikes starts the faults that happen at random times: frozen engines, and engines
+// without a connection to the store or to agents.
 func (w *world) strikes(ctx context.Context) {
 	for _, m := range []struct {
 		name  string
@@ -28,7 +28,7 @@ func (w *world) strikes(ctx context.Context) {
 				var open []func()
 				if m.gates != nil {
 					open = append(open, m.gates[i].close())
-				} else { // the whole process
+				} else { // the whole process freezes
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
 				w.trace("e%d %s", i, m.name)
@@ -42,7 +42,7 @@ func (w *world) strikes(ctx context.Context) {
 	}
 }
 
-// latency decides how long a message to the store takes.
+// latency returns how long a message to the store takes.
 func (w *world) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,8 +52,8 @@ func (w *world) latency() time.Duration {
 	return time.Duration(w.rng.IntN(40)) * time.Millisecond
 }
 
-// lifetime decides how long an engine lives, 0 = to the end, and whether it is
-// killed then or told to stop.
+// lifetime returns how long an engine runs (0 = to the end of the world) and whether it is
+// then killed or asked to stop.
 func (w *world) lifetime() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -46,8 +46,8 @@ func (w registry) claimed(t store.Transition, verbs []int64) {
 	}
 }
 
-// hasten sends a verb to a run that was just submitted and has no owner yet, like a
-// person who sees a mistake at once.
+// hasten sends a verb to a run that was just submitted and has no owner yet. It simulates a
+// person who notices a mistake at once.
 func (w registry) hasten(ctx context.Context, run status.RunID) {
 	if !w.conditions.detached || !w.conditions.verbs {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// people sends verbs to the runs of a world, and looks at the answers.
+// people sends verbs to the runs of a world and checks the answers.
 type people struct{ *world }
 
 // A question is a verb that a person sent to a run.
@@ -27,8 +27,8 @@ type question struct {
 	by   string
 }
 
-// meddle sends verbs to runs at random times, as people do, until the world has healed.
-// Then it resumes paused runs, so that they can end.
+// meddle sends verbs to runs at random times until the world has healed. Then it resumes
+// paused runs, so that they can end.
 func (w people) meddle(ctx context.Context) {
 	for wait.For(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
 		s := w.some()
@@ -52,7 +52,7 @@ func (w people) meddle(ctx context.Context) {
 	}
 }
 
-// rescue resumes what is paused and helps runs that need a person, for a while.
+// rescue resumes paused runs and helps runs that need a person, for a while.
 func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	for range 3 {
 		for i := range w.conditions.runs {
@@ -73,14 +73,15 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a run, nil if there is none.
+// some returns a random run; nil if there is none.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
 		return nil
 	}
-	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName { // a retry of that one would begin anew
+	// A retry of the poisonous run would start it again.
+	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName {
 		return s
 	}
 	return nil
@@ -129,8 +130,8 @@ func signed(verb machine.Event, by string) machine.Event {
 	return verb
 }
 
-// mend sends a verb that helps a run that needs a person. Its statements about outcomes
-// are true: it reads the far side's ledger when no call can be in flight any more.
+// mend sends a verb that helps a run that needs a person. Its statements about outcomes are
+// true: it reads the ledger of the remote service when no call can be in flight any more.
 func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()
@@ -187,7 +188,7 @@ func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	w.ask(ctx, s.id, fmt.Sprintf("settle %s as %d", v.Name, verb.As), verb)
 }
 
-// askedLocked reports whether a verb was sent to a run that has not answered it yet.
+// askedLocked reports whether a run has not answered a verb that was sent to it.
 func (w people) askedLocked(s *runLog) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {

@@ -24,8 +24,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// judgement is how long after the healing runs may take to end: far more than
-// their deadline and than any pause between attempts.
+// judgement is how long runs may take to end after the faults have ended. It is far longer
+// than their deadline and than any pause between attempts.
 const judgement = time.Hour
 
 // A world is one simulation.
@@ -38,32 +38,35 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node              // who submits to nobody; it has a way to the store, and no engine
-	frozen     []gate             // by engine: its way to the store
-	still      []gate             // by engine: its Supervisor's way to the store
-	held       []gate             // by engine: its way to agents
-	ctx        context.Context    // of the whole world, for goroutines that outlive a call
-	cancel     context.CancelFunc // ends it
+	client     *node              // submits runs without an owner; it has a connection to the store but no engine
+	frozen     []gate             // for each engine, the gate between it and the store
+	still      []gate             // for each engine, the gate between its Supervisor and the store
+	held       []gate             // for each engine, the gate between it and agents
+	ctx        context.Context    // context of the whole world, for goroutines that continue after a call
+	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
-	mu        sync.Mutex // protects following fields
-	rng       *rand.Rand
-	healedAt  time.Time // zero = things still go wrong
-	idleAt    time.Time // when last every engine had ended or was ending, so that none took up runs
-	stories   map[status.RunID]*runLog
-	order     []*runLog                      // by first row
-	fences    map[status.RunID]map[int64]int // by fencing token: the engine that called under it
-	buried    map[store.EngineID]bool        // declared dead by the store
+	mu       sync.Mutex // protects following fields
+	rng      *rand.Rand
+	healedAt time.Time // time at which the faults ended; zero = there are still faults
+	// The last time at which all engines had ended or were ending, so that no engine took
+	// runs.
+	idleAt  time.Time
+	stories map[status.RunID]*runLog
+	order   []*runLog // runs in the order of their first rows
+	// For each run and fencing token, the engine that made calls with the token.
+	fences    map[status.RunID]map[int64]int
+	buried    map[store.EngineID]bool // engines that the store has declared dead
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
 	start     time.Time
-	latest    time.Time // complete-by of any call
-	lates     int       // answers kept as evidence
-	obeyed    int       // times a run got an owner while verbs waited for it
+	latest    time.Time // latest complete-by of all calls
+	lates     int       // number of answers kept as evidence
+	obeyed    int       // how many times a run got an owner while verbs were waiting
 	poisonous status.RunID
-	bites     int           // times an engine decided the poisonous run
-	over      chan struct{} // closed when all runs are judged: then hanging shards continue
+	bites     int           // how many times an engine decided the poisonous run
+	over      chan struct{} // closed when all runs are judged: then shards that hang continue
 }
 
 // The parts of a world. Each is the same world with the methods of one concern.
@@ -72,7 +75,7 @@ func (w *world) judges() judges     { return judges{w} }
 func (w *world) people() people     { return people{w} }
 func (w *world) registry() registry { return registry{w} }
 
-// A node is one engine that crashes and comes back.
+// A node is one engine that crashes and starts again.
 type node struct {
 	w *world
 	n int
@@ -80,24 +83,24 @@ type node struct {
 	mu     sync.Mutex // protects following fields
 	node   *engine.Node
 	slots  *slots
-	lease  time.Time     // until when it may believe in its lease; protected by world.mu
-	permit bool          // it may look at others' runs once; protected by world.mu
-	lag    time.Duration // by which its idea of store time is behind; protected by world.mu
-	works  bool          // it runs, and was not told to end; protected by world.mu
+	lease  time.Time     // time until which the engine may rely on its lease; protected by world.mu
+	permit bool          // the engine may scan runs of others once; protected by world.mu
+	lag    time.Duration // by how much the engine's store time is behind; protected by world.mu
+	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
-// A Result is what came of a simulation.
+// A Result is the result of a simulation.
 type Result struct {
 	Faults []string // what is wrong; empty = nothing
-	// Tally counts how runs ended, and what happened to them on the way, by
-	// fact: a simulation in which nothing goes wrong, or nothing succeeds, proves
-	// little.
+	// Tally counts how runs ended, and the facts about them on the way. It shows whether
+	// the simulation proves anything: a world without faults, or without successful runs,
+	// proves little.
 	Tally map[string]int
 	Trace []byte // everything that happened, in order
 }
 
-// Simulate runs the world of a seed. It must run in a testing/synctest bubble.
-// The error says that the world could not be made.
+// Simulate runs the world of a seed. It must run in a testing/synctest bubble. It returns
+// an error if the world cannot be made.
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
@@ -145,7 +148,8 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
-	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second) // agents may outlive engines
+	// Agents may run longer than engines.
+	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second)
 	w.judges().judge(context.WithoutCancel(ctx), accepted)
 	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
 }
@@ -182,8 +186,8 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	return def, diags.Err()
 }
 
-// live runs an engine, ends it now and then while things go wrong, and starts
-// it again.
+// live runs an engine again and again. While there are faults it ends the engine now and
+// then.
 func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
@@ -208,7 +212,7 @@ func (n *node) live(ctx context.Context) {
 	}
 }
 
-// run runs one life of an engine.
+// run runs an engine from one start to its end.
 func (n *node) run(ctx context.Context, node *engine.Node) {
 	w := n.w
 	n.set(node)
@@ -256,8 +260,7 @@ func (n *node) get() *engine.Node {
 	return n.node
 }
 
-// rest waits until no call can be in flight any more. Then nothing may hold a
-// slot.
+// rest waits until no call can be in flight any more. Then no slot may be taken.
 func (w *world) rest(ctx context.Context) {
 	w.mu.Lock()
 	latest := w.latest
@@ -273,7 +276,7 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// submitAll submits every run, again and again until it is accepted.
+// submitAll submits every run, and repeats that until the run is accepted.
 func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 	accepted := map[string]status.RunID{}
 	for i := range w.conditions.runs {
@@ -319,8 +322,8 @@ func (w *world) submit(ctx context.Context, name string) (status.RunID, error) {
 	return s.Run, err
 }
 
-// watch waits until every run has ended or needs a person, and has no mail.
-// Nothing may be due for long meanwhile without being noticed (I8).
+// watch waits until every run has ended or needs a person, and has no waiting messages.
+// Meanwhile no run may be due for long without an engine noticing it (I8).
 func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		settled, paused := w.look(accepted)
@@ -334,8 +337,8 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look reports whether there is nothing to wait for, and which runs are paused
-// and not asked to resume.
+// look reports whether no run is waited for any more. It also returns the runs that are
+// paused and were not asked to resume.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -346,7 +349,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // the judge will say so
+			return true, nil // the judge reports it
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -377,19 +380,19 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// setWorks notes whether the engine takes up runs.
+// setWorks records whether the engine takes runs.
 func (n *node) setWorks(is bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.works = is
 }
 
-// now is store time: the engines' clocks are off by up to an hour.
+// now returns store time. The engines' clocks differ from it by up to an hour.
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
-// patience is how long a healed world may take to notice what is due: a lease
-// for an owner to be found dead, and two looks at others' runs.
-// A poisonous run ends some engines more after that.
+// patience returns how long a healed world may take to notice a due run: a lease until a
+// dead owner is noticed, and two scans of the runs of others. With a poisonous run, some
+// more engines die after that.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {
@@ -404,15 +407,15 @@ func (w *world) draw(n int) int {
 	return w.rng.IntN(n)
 }
 
-// draws reports, once in n, that something goes wrong; never for 0, nor when
-// all is healed.
+// draws returns true once in n calls on average, to cause a fault. It returns false if n is
+// 0 or if the faults have ended.
 func (w *world) draws(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return n > 0 && w.healedAt.IsZero() && w.rng.IntN(n) == 0
 }
 
-// output reads an answer as the engine does.
+// output decodes an answer as the engine does.
 func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -441,7 +444,7 @@ func (w *world) faultLocked(format string, args ...any) {
 	}
 }
 
-// trace writes a line into the trace.
+// trace adds a line to the trace.
 func (w *world) trace(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

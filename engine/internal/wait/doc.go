@@ -1,4 +1,5 @@
-// Package wait pauses, and asks a store again that does not answer.
+// Package wait has functions that pause, and that repeat a read of a store until the store
+// answers.
 package wait
 
 import (
@@ -6,7 +7,7 @@ import (
 	"time"
 )
 
-// For pauses for d. It returns the error of ctx if ctx ends first.
+// For waits for the time d. It returns the error of ctx if ctx ends first.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -18,7 +19,7 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wake puts a hint into a channel of capacity one.
+// Wake puts a hint into a channel of capacity 1.
 func Wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

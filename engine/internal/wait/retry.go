@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Least is the first pause before a store that did not answer is asked again.
+// Least is the first pause after a store did not answer.
 const Least = 20 * time.Millisecond
 
-// A Retry reads a store until it answers. Reading again is harmless, so a reader can
-// wait. It is for one goroutine.
+// A Retry reads from a store until the store answers. Reading again does no harm, so a
+// reader can wait. One goroutine uses it.
 type Retry struct {
 	Most       time.Duration    // longest pause; 0 = 5 s
-	Lasting    func(error) bool // reports whether reading again would bring the same error
-	Unanswered func(error)      // called once when the store stops answering; nil = nothing is called
+	Lasting    func(error) bool // reports whether reading again would give the same error
+	Unanswered func(error)      // called once when the store stops answering; nil = not called
 }
 
-// Do calls read until it returns nil or a lasting error, which Do returns. If ctx ends
-// first, Do returns the error of ctx.
+// Do calls read until read returns nil or a lasting error. Do returns that error. If ctx
+// ends first, Do returns the error of ctx.
 func (r *Retry) Do(ctx context.Context, read func() error) error {
 	most, pause := r.Most, Least
 	if most <= 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Kinds of persisted events. Numbers are never reused.
+// Kinds of persisted events. A number is never reused.
 const (
 	kindStarted = iota + 1
 	kindAttemptOK

@@ -7,18 +7,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A Reader folds journals into states, in memory that it uses again and again. The zero
-// Reader is ready to use, by one goroutine at a time.
+// A Reader folds journals into states, in memory that it reuses. The zero Reader is ready
+// to use, by one goroutine at a time.
 type Reader struct {
 	d    decoder
 	pool pool
 	load machine.Loader
 }
 
-// Fold reads what Encode wrote and applies the records in order: what Decode and
-// State.Apply do, at a fraction of the cost, since no record is made. each is called
-// before a record is applied; what it gets is good until it returns. Values share memory
-// with data. Returns ErrFormat and ErrCorrupt as Decode does; s is then of no more use.
+// Fold reads the bytes that Encode returned and applies the records in order. The result is
+// that of Decode and State.Apply, but Fold is much faster, because it makes no records.
+// each is called before a record is applied; its argument is valid until it returns. Values
+// share memory with data. Fold returns the errors of Decode; after an error s must not be
+// used.
 func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change)) error {
 	d := decoder{b: data, pool: &t.pool}
 	if err := d.header(); err != nil {
@@ -47,7 +48,7 @@ func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change))
 	return nil
 }
 
-// record reads a record. After a failure, of which the decoder knows, it must not be
+// record reads a record. If the decoder has failed afterwards, the record must not be
 // applied.
 func (t *Reader) record(s *machine.State) {
 	d := &t.d
@@ -70,27 +71,4 @@ func (t *Reader) record(s *machine.State) {
 			d.attemptFields(&h, mask, n.Attempt(call))
 		}
 	}
-}
-
-// A pool holds strings that come again and again: names, codes, who asked. It
-// may forget any.
-type pool [64]string
-
-// longPooled is the length in bytes up to which strings are pooled.
-const longPooled = 40
-
-// string returns b as a string.
-func (p *pool) string(b []byte) string {
-	if p == nil || len(b) == 0 || len(b) > longPooled {
-		return string(b)
-	}
-	h := uint32(len(b))
-	for _, c := range b {
-		h = h*31 + uint32(c)
-	}
-	at := &p[h%uint32(len(p))]
-	if *at != string(b) {
-		*at = string(b)
-	}
-	return *at
 }

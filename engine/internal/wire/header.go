@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// HeaderSize is how many bytes the header of a single record has at most.
+// HeaderSize is the largest size, in bytes, of the header of a single record.
 const HeaderSize = 3 * binary.MaxVarintLen64
 
-// CutSingle cuts the header off the bytes of a single record: the format, which is
-// returned, the number of records and the time. The row has the time. This saves 10 of
-// about 130 bytes in most rows. ok is false for bytes that are not one record of the present
-// format and of this time.
+// CutSingle removes the header from the bytes of a single record. The header holds the
+// format, which CutSingle returns as version, the number of records, and the time, which
+// the journal row stores. This saves 10 of about 130 bytes in most rows. ok is false if the
+// bytes are not one record of the present format with this time.
 func CutSingle(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	d := decoder{b: data}
 	if d.uint() != Format || d.uint() != 1 || model.Instant(d.uint()) != model.ToInstant(at) || d.err != nil {
@@ -23,14 +23,14 @@ func CutSingle(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	return d.b, Format, true
 }
 
-// AppendSingle appends the bytes that CutSingle was given, made of those that it returned,
-// to b. It returns ErrFormat for a newer format, and ErrCorrupt for one whose single records
-// are never cut.
+// AppendSingle reverses CutSingle: from its results it makes the original bytes and appends
+// them to b. It returns ErrFormat for a newer format. It returns ErrCorrupt for an old
+// format whose records are never cut.
 func AppendSingle(b, rest []byte, version byte, at time.Time) ([]byte, error) {
 	switch {
 	case version > Format:
 		return b, fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, version, Format)
-	case version < 3: // those have the length of the record in the header
+	case version < 3: // these formats store the length of the record in the header
 		return b, fmt.Errorf("%w: a record without header of format %d", ErrCorrupt, version)
 	}
 	b = binary.AppendUvarint(b, uint64(version))

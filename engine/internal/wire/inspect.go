@@ -9,11 +9,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// What follows shows how a record is written. Tests of the rules and of the journal use it;
-// an engine does not.
+// The functions below show how a record is written. Tests of the machine and of the journal
+// use them; an engine does not.
 
-// Same says in what of their persisted parts two records differ. References are compared
-// as such: a record that was read does not know their values.
+// Same returns an error that names the first difference between the persisted parts of two
+// records. References are compared as references, because a record that was read does not
+// have their values.
 func Same(a, b *machine.Record) error {
 	x, y := a.Delta(), b.Delta()
 	var events [2]encoder
@@ -61,7 +62,7 @@ func sameNode(p, q *model.NodePatch, at model.Instant) error {
 	return nil
 }
 
-// samePatch compares the fields that patches change.
+// samePatch compares the fields that two patches change.
 func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
 	if m != n {
 		return fmt.Errorf("%s: fields %b became %b", what, m, n)
@@ -78,7 +79,7 @@ func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uin
 	return nil
 }
 
-// EncodeGeneral is Encode without templates. Every reader reads what it writes.
+// EncodeGeneral is Encode without templates. Every reader can read the result.
 func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	e := encoder{general: true}
 	if err := e.records(records); err != nil {
@@ -87,15 +88,15 @@ func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	return e.b, nil
 }
 
-// A Form is the template by which a patch is written: 0 = all is written. Exact says that
-// the patch changes no other fields than the template does.
+// A Form says by which template a patch is written; 0 = no template. Exact says that the
+// patch changes exactly the fields of the template.
 type Form struct {
 	Template int
 	Exact    bool
 }
 
-// Forms returns how the patch of the run is written, and those of nodes, in order. A record
-// that changes nothing of the run has the zero Form for it.
+// Forms returns the forms of the patch of the run and of the patches of the nodes, in
+// order. If the record does not change the run, run is the zero Form.
 func Forms(r *machine.Record) (run Form, nodes []Form) {
 	d, event := r.Delta(), r.Event()
 	if d.Run != nil {
@@ -111,8 +112,8 @@ func Forms(r *machine.Record) (run Form, nodes []Form) {
 	return run, nodes
 }
 
-// ReadField reads field i of a run, node or attempt from bytes, as a record of that time
-// holds it, and reports whether they are a value of the field.
+// ReadField reads field i of a run, node or attempt from bytes. It reports whether the
+// bytes are a valid value of that field in a record of the given time.
 func ReadField(v any, i int, data []byte, at model.Instant) bool {
 	d := &decoder{b: data, at: at, format: Format}
 	switch v := v.(type) {

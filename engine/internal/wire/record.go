@@ -1,12 +1,41 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 )
+
+// records writes the bytes that Encode returns.
+func (e *encoder) records(records []machine.Record) error {
+	e.uint(Format)
+	e.uint(uint64(len(records)))
+	for k := range records {
+		first := len(e.b)
+		e.strings, e.docs, e.named, e.valued = e.strings[:0], e.docs[:0], nil, nil
+		if err := e.record(&records[k]); err != nil {
+			return err
+		}
+		if len(records) > 1 {
+			e.b = precede(e.b, first)
+		}
+	}
+	return nil
+}
+
+// precede inserts, at position first, the length of the bytes that follow it.
+func precede(b []byte, first int) []byte {
+	size := len(b) - first
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(size))
+	b = append(b, length[:n]...)
+	copy(b[first+n:], b[first:first+size])
+	copy(b[first:], length[:n])
+	return b
+}
 
 func (e *encoder) record(r *machine.Record) error {
 	d, event := r.Delta(), r.Event()
@@ -26,9 +55,9 @@ func (e *encoder) record(r *machine.Record) error {
 	return nil
 }
 
-// run writes one number and then the values that do not follow from the template. The
-// number has the template in its two lowest bits, and above them the fields in which the
-// change differs from the template. 0 = nothing changes.
+// run writes a number and then the values that cannot be computed from the template. The
+// two lowest bits of the number are the template. The bits above are the fields in which
+// the change differs from the template. The number 0 means that the run does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -42,11 +71,12 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes one number, then what does not follow from the template. Bit 0 of the number
-// says that the change differs from the template: then the fields in which it differs
-// follow. Bits 1 and 2 are the template. Above them is how many nodes lie between this one
-// and the one before. An end belongs to the node and the attempt that the event names, so
-// it has no distance. A start is of attempt 1 unless bit 0 is set.
+// node writes a number and then the values that cannot be computed from the template. Bit 0
+// of the number says that the change differs from the template: then the mask of the
+// different fields follows. Bits 1 and 2 are the template. The bits above are the number of
+// nodes between this node and the previous one. A template for the end of an attempt has no
+// such distance, because the event names the node and the attempt. A template for a start
+// means attempt 1 if bit 0 is not set.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -124,7 +154,7 @@ func (d *decoder) record() machine.Record {
 		if d.err != nil {
 			break
 		}
-		if len(to) == 0 { // no more at once than the bytes left can fill
+		if len(to) == 0 { // allocate no more than the remaining bytes can fill
 			to = make([]model.Node, min(left, 64))
 		}
 		p := model.NodePatch{Node: h.node, Mask: h.mask}
@@ -148,7 +178,7 @@ func (d *decoder) record() machine.Record {
 	return machine.NewRecord(event, r)
 }
 
-// run reads which fields of the run change, and the template.
+// run reads the template of the run's change and which fields change.
 func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	if d.format < 3 {
 		return noRunTemplate, d.mask(len(runCodec))
@@ -163,7 +193,8 @@ func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	return kind, mask
 }
 
-// runFields sets and reads the run's fields in mask.
+// runFields sets the run's fields in mask: it computes those that the template determines,
+// and reads the others.
 func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event machine.Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
 	get(d, runCodec, mask&^kind.follows(), to)
@@ -172,17 +203,17 @@ func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event 
 	}
 }
 
-// A heading is what a node's patch begins with.
+// A heading is the beginning of a node's patch.
 type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // of a template's attempt,
-	attempt uint64    // and what changes of it
-	output  dsl.Value // of an end
+	call    int32     // call of the template's attempt
+	attempt uint64    // fields of that attempt that change
+	output  dsl.Value // output, in a template for the end of an attempt
 }
 
-// node reads which node is next, never lower than next, and what changes of it.
+// node reads the heading of the next node. Its number is at least next.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -219,7 +250,7 @@ func (d *decoder) node(next *int, event machine.Event) heading {
 	return h
 }
 
-// nodeNumber returns the number of a node and moves next behind it.
+// nodeNumber returns the number of a node and sets next to the number after it.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > model.MaxNodes {
@@ -228,14 +259,15 @@ func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	return i
 }
 
-// nodeFields sets and reads what changes of a node.
+// nodeFields sets the fields of a node that change: it computes those that the template
+// determines, and reads the others.
 func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	u := &templates[h.kind]
 	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
 	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
-// attempts reads of how many attempts something changes.
+// attempts reads the number of attempts that change.
 func (d *decoder) attempts(h *heading) int {
 	if h.kind != noTemplate {
 		return 1
@@ -243,7 +275,7 @@ func (d *decoder) attempts(h *heading) int {
 	return d.count()
 }
 
-// attempt reads which attempt is next, and which of its fields change.
+// attempt reads the call of the next attempt and which of its fields change.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != noTemplate {
 		return h.call, h.attempt
@@ -251,7 +283,8 @@ func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	return int32(d.index()), d.mask(len(attemptCodec))
 }
 
-// attemptFields sets and reads what changes of an attempt.
+// attemptFields sets the fields of an attempt that change: it computes those that the
+// template determines, and reads the others.
 func (d *decoder) attemptFields(h *heading, mask uint64, a *model.Attempt) {
 	setAttempt(a, mask&templates[h.kind].attemptFollow, d.at)
 	get(d, attemptCodec, mask&^templates[h.kind].attemptFollow, a)

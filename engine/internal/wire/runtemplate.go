@@ -6,13 +6,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a template of a change of the run: see template, which is one of a node.
+// A runTemplate is a template for a change of the run. See template, which is for a change
+// of a node.
 type runTemplate uint8
 
 const (
 	noRunTemplate runTemplate = 0 // no template: all fields are written
-	runAccepted   runTemplate = 1 // the event starts the run; the fields that it sets follow
-	runEnded      runTemplate = 2 // it succeeded
+	runAccepted   runTemplate = 1 // the event starts the run and determines these fields
+	runEnded      runTemplate = 2 // the run succeeded
 )
 
 const (
@@ -20,7 +21,8 @@ const (
 	endedFollow  = model.RunStateBit | model.RunLiveBit | model.RunFinishedBit
 )
 
-// follows are the fields whose values follow.
+// follows returns the fields whose values a reader computes from the template and the
+// event.
 func (k runTemplate) follows() uint64 {
 	switch k {
 	case runAccepted:
@@ -31,8 +33,8 @@ func (k runTemplate) follows() uint64 {
 	return 0
 }
 
-// fields returns the fields that a template has if the event is this one: a field that the
-// event leaves empty does not change.
+// fields returns the fields that change according to the template and the event. A field
+// that the event leaves empty does not change.
 func (k runTemplate) fields(event machine.Event) uint64 {
 	switch k {
 	case runAccepted:
@@ -57,8 +59,8 @@ func (k runTemplate) fields(event machine.Event) uint64 {
 	return 0
 }
 
-// runTemplateOf returns the template by which a patch of the run is written, in a record of
-// this time and event.
+// runTemplateOf returns the template for a patch of the run, in a record with the given
+// time and event.
 func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) runTemplate {
 	r := &p.To
 	if p.Mask&endedFollow == endedFollow {
@@ -74,7 +76,7 @@ func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) run
 	return runAccepted
 }
 
-// set makes the fields in mask, all of which follow, what they then are.
+// set computes the fields in mask. The template must determine all of them.
 func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event machine.Event) {
 	switch k {
 	case runAccepted:
@@ -85,8 +87,8 @@ func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event mach
 	}
 }
 
-// acceptDiffers returns the fields in which a run differs from one that was just
-// accepted. It sets bits of those fields only that acceptance determines.
+// acceptDiffers returns the fields in which a run differs from a run that was just
+// accepted. It compares only the fields that the start of a run determines.
 func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	var m uint64
 	for _, f := range [...]struct {
@@ -110,7 +112,7 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	return m
 }
 
-// setAccepted makes the fields in mask what acceptDiffers compares them with.
+// setAccepted sets the fields in mask to the values with which acceptDiffers compares.
 func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Started) {
 	if mask&model.RunStateBit != 0 {
 		r.State = status.RunRunning
@@ -156,7 +158,7 @@ func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	return m
 }
 
-// setEnded makes the fields in mask what endedDiffers compares them with.
+// setEnded sets the fields in mask to the values with which endedDiffers compares.
 func setEnded(r *model.Run, mask uint64, at model.Instant) {
 	if mask&model.RunStateBit != 0 {
 		r.State = status.RunSucceeded

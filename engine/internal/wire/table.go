@@ -5,15 +5,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A codec says how one field of a run, node or attempt is written and read. Its number is its
-// place in its table: see package model and docs/journal.md.
+// A codec writes and reads one field of a run, node or attempt. The number of the field is
+// its place in the table: see package model and docs/journal.md.
 type codec[T any] struct {
-	bit uint64 // in a patch
+	bit uint64 // bit of the field in the mask of a patch
 	put func(e *encoder, v *T)
 	get func(d *decoder, v *T)
 }
 
-// numberCodec is a field of an integer type that is rarely negative.
+// numberCodec returns the codec of an integer field that is rarely negative.
 func numberCodec[T any, N ~int | ~int16 | ~int32 | ~int64 | ~uint8](bit uint64, p func(*T) *N) codec[T] {
 	return codec[T]{
 		bit: bit,
@@ -59,7 +59,7 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blameCodec is the last failure of a track.
+// blameCodec returns the codec of the last failure of a track.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,
@@ -127,19 +127,19 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.holds(r.Holds) },
 		get: func(d *decoder, r *model.Run) { r.Holds = d.holds() },
 	},
-	{ // of run.holds, by place
+	{ // Run.Holds, by index
 		bit: model.RunRefusedBit,
 		put: func(e *encoder, r *model.Run) { e.instants(r.Refused) },
 		get: func(d *decoder, r *model.Run) { r.Refused = d.instants() },
 	},
-	{ // who paused it, when and why
+	{ // who paused the run, when and why
 		bit: model.RunPauseBit,
 		put: func(e *encoder, r *model.Run) { e.instant(r.PausedAt); e.string(r.PausedBy); e.string(r.PauseWhy) },
 		get: func(d *decoder, r *model.Run) {
 			r.PausedAt, r.PausedBy, r.PauseWhy = d.instant(), d.string(), d.string()
 		},
 	},
-	{ // that engines died with it
+	{ // when and why the run was parked after engines died with it
 		bit: model.RunLostBit,
 		put: func(e *encoder, r *model.Run) { e.instant(r.LostAt); e.string(r.LostWhy) },
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
@@ -168,7 +168,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeFwdUntilBit, func(n *model.Node) *model.Instant { return &n.Fwd.Until }),
 	numberCodec(model.NodeFwdFailuresBit, func(n *model.Node) *int32 { return &n.Fwd.Failures }),
 	blameCodec(model.NodeFwdFailureBit, func(n *model.Node) *model.Track { return &n.Fwd }),
-	{ // who an instance is
+	{ // step and key of an instance
 		bit: model.NodeInstanceBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Item); e.int(int64(n.Step)); e.string(n.Key); e.held(n.Each) },
 		get: func(d *decoder, n *model.Node) {
@@ -193,7 +193,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
 	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
-	{ // its place in the queue for an agent
+	{ // place of the node in the queue for an agent
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
 		get: func(d *decoder, n *model.Node) { n.Queue = d.instant(); n.Hold = int32(d.index()) },
@@ -202,7 +202,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndFailuresBit, func(n *model.Node) *int32 { return &n.Und.Failures }),
 	blameCodec(model.NodeUndFailureBit, func(n *model.Node) *model.Track { return &n.Und }),
 	numberCodec(model.NodeUndoDoubtBit, func(n *model.Node) *int { return &n.UndoDoubt }),
-	{ // the instances of a for_each step
+	{ // numbers of the instances of a for_each step
 		bit: model.NodeExpansionBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Expanded); e.int(int64(n.First)); e.int(int64(n.Count)) },
 		get: func(d *decoder, n *model.Node) { n.Expanded, n.First, n.Count = d.bool(), d.index(), d.index() },

@@ -8,25 +8,27 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A template is one of the changes that most records make of a node: an attempt starts, or
-// the attempt that the event is about has ended well and the step with it. Such a change
-// has nearly always the same fields, and most of their values follow from the record's time
-// and event. The journal holds the template's number and only what does not follow: 23
-// bytes, besides the output, where all fields take about 60.
+// A template is a short form for a frequent change of a node. There are two kinds: an
+// attempt starts, or the attempt that the event answers has succeeded and the step with it.
+// Such a change nearly always has the same fields, and most of their values can be computed
+// from the record's time and event. The journal holds the number of the template and only
+// the values that cannot be computed. A change then takes 23 bytes, besides the output,
+// instead of about 60.
 //
-// Numbers, masks and what follows are persisted: they never change.
+// The numbers, the masks and the computed values are persisted: they must never change.
 type template uint8
 
 const (
 	noTemplate    template = 0 // no template: all fields are written
-	stepStarts    template = 1 // an attempt of the step's work starts
-	stepEnds      template = 2 // the event's attempt ended OK; the output is the event's
+	stepStarts    template = 1 // a forward attempt of the step starts
+	stepEnds      template = 2 // the attempt of the event ended ok, and the event has the output
 	stepEndsKnown template = 3 // the same, but the output is a value that the run had already
 )
 
-// A templateFields says which fields of the node and of one attempt a template has, and
-// which of those follow. A change without the fields in must is not written by it, because
-// too little would follow.
+// A templateFields describes a template. node and attempt are the fields that change.
+// follow and attemptFollow are those of them that a reader computes. A change that does not
+// have all fields in must is not written by this template, because too little could be
+// computed.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -52,7 +54,9 @@ const (
 	endFollow   = model.NodeStateBit | model.NodeFwdActBit | model.NodeDoneBit | model.NodeFwdEndedBit | model.NodeOutputBit | model.NodeKnownBit
 )
 
-// fields returns the fields that a template has if the event is this one: a run's first steps depend on nothing, and an answer may have no output.
+// fields returns the fields that change according to the template and the event. The first
+// steps of a run have no dependencies, and an answer may have no output, so these fields
+// may be missing.
 func (k template) fields(event machine.Event) uint64 {
 	mask := templates[k].node
 	switch ev := event.(type) {
@@ -68,8 +72,8 @@ func (k template) fields(event machine.Event) uint64 {
 	return mask
 }
 
-// templateOf returns the template by which a node's patch is written, in a record of this
-// time and event.
+// templateOf returns the template for a node's patch, in a record with the given time and
+// event.
 func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) template {
 	if len(p.Attempts) != 1 {
 		return noTemplate
@@ -102,7 +106,7 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set makes the fields in mask, all of which follow, what they then are.
+// set computes the fields in mask. The template must determine all of them.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:
@@ -112,8 +116,8 @@ func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, 
 	}
 }
 
-// startDiffers returns the fields in which a node is not as a start leaves
-// it. Bits of fields that do not follow mean nothing.
+// startDiffers returns the fields in which a node differs from a node whose attempt has
+// just started. Bits of fields that the template does not determine have no meaning.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
 	if n.State != status.StepRunning {
@@ -149,7 +153,7 @@ func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	return m
 }
 
-// setStart makes the fields in mask what startDiffers compares them with.
+// setStart sets the fields in mask to the values with which startDiffers compares.
 func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	if mask&model.NodeStateBit != 0 {
 		n.State = status.StepRunning
@@ -183,7 +187,8 @@ func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	}
 }
 
-// endDiffers returns the fields in which a node is not as an end leaves it.
+// endDiffers returns the fields in which a node differs from a node that has just
+// succeeded.
 func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	var m uint64
 	if n.State != status.StepSucceeded {
@@ -207,7 +212,7 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	return m
 }
 
-// setEnd makes the fields in mask what endDiffers compares them with.
+// setEnd sets the fields in mask to the values with which endDiffers compares.
 func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	if mask&model.NodeStateBit != 0 {
 		n.State = status.StepSucceeded
@@ -229,8 +234,8 @@ func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	}
 }
 
-// attemptStartDiffers returns the fields in which an attempt is not as a start
-// leaves it.
+// attemptStartDiffers returns the fields in which an attempt differs from one that has just
+// started.
 func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Kind != model.CallDo {
@@ -245,7 +250,8 @@ func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// attemptEndDiffers is attemptStartDiffers for an end.
+// attemptEndDiffers returns the fields in which an attempt differs from one that has just
+// succeeded.
 func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Status != model.AttemptOK {
@@ -257,8 +263,8 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt makes the fields in mask what attemptStartDiffers and
-// attemptEndDiffers compare them with.
+// setAttempt sets the fields in mask to the values with which attemptStartDiffers and
+// attemptEndDiffers compare.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {
 		a.Status = model.AttemptOK

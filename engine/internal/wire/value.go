@@ -6,14 +6,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Tags of values.
+// Tags of values. A tag comes before the bytes of a value.
 const (
 	valueNull   = 0
-	valuePlain  = 1 // document only
-	valueMarked = 2 // document, sensitive parts, secrets
-	valueSame   = 3 // number of an equal value earlier in the record
+	valuePlain  = 1 // a document follows
+	valueMarked = 2 // a document, its sensitive parts and its secrets follow
+	valueSame   = 3 // the number of an equal value earlier in the record follows
 	valueFirst  = 4 // equal to the first value in the record
-	valueOrigin = 4 // plus originKind, which is not 0: a value the run has
+	valueOrigin = 4 // 4 + an OriginKind that is not 0: a value that the run has
 )
 
 func (e *encoder) held(h model.Held) {
@@ -70,8 +70,8 @@ func (e *encoder) value(v dsl.Value) {
 	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
 }
 
-// same returns the number of an earlier value that has the same bytes as the one that was
-// just written from here to the end.
+// same returns the number of an earlier value that has the same bytes as the last value
+// written. That value begins at from and ends at the end of b.
 func (e *encoder) same(from int) (int, bool) {
 	text := e.b[from:]
 	if e.valued != nil {
@@ -138,7 +138,7 @@ func (d *decoder) valueOf(tag uint64) dsl.Value {
 	return dsl.Value{}
 }
 
-// earlier returns the k-th value that was read in full.
+// earlier returns the k-th value that was read in full, counted from 0.
 func (d *decoder) earlier(k uint64) dsl.Value {
 	if k >= uint64(len(d.values)) {
 		d.fail()

@@ -2,34 +2,34 @@ package status
 
 import "fmt"
 
-// RunID is a run's internal id: a positive, time-ordered number minted by the
-// engine that accepts the run.
+// RunID is the internal id of a run: a positive number that rises with time. The engine
+// that accepts the run chooses it.
 type RunID int64
 
-// RunState is the state of a run. Numbers are persisted; states below 10 are
-// not final.
+// RunState is the state of a run. The numbers are persisted. Numbers below 10 are states of
+// runs that have not ended.
 type RunState uint8
 
 // The states of a run.
 const (
 	RunInvalid            RunState = 0
-	RunQueued             RunState = 1 // accepted, nothing started
+	RunQueued             RunState = 1 // accepted; nothing has started
 	RunRunning            RunState = 2
-	RunWaiting            RunState = 3 // nothing to do until a signal, a timer or a child
+	RunWaiting            RunState = 3 // only a signal, a timer or a child can continue the run
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
-	RunParked             RunState = 6 // needs a human
-	RunCompensationFailed RunState = 7 // needs a human
+	RunParked             RunState = 6 // needs a person
+	RunCompensationFailed RunState = 7 // needs a person
 	RunSucceeded          RunState = 10
-	RunFailed             RunState = 11 // a failure with nothing to undo
-	RunCompensated        RunState = 12 // a failure and everything undone
+	RunFailed             RunState = 11 // a step failed, and there was nothing to undo
+	RunCompensated        RunState = 12 // a step failed, and everything was undone
 	RunCancelled          RunState = 13
 )
 
 // Final reports whether the run has ended.
 func (s RunState) Final() bool { return s >= RunSucceeded }
 
-// NeedsHuman reports whether only a person can move the run on.
+// NeedsHuman reports whether only a person can make the run continue.
 func (s RunState) NeedsHuman() bool { return s == RunParked || s == RunCompensationFailed }
 
 // String returns the state's name as users see it.
@@ -56,8 +56,7 @@ func ParseRunState(name string) (RunState, bool) {
 	return RunInvalid, false
 }
 
-// StepState is the state of a step or of one of its instances. Numbers are
-// persisted.
+// StepState is the state of a step or of one of its instances. The numbers are persisted.
 type StepState uint8
 
 // String returns the state's name as users see it.
@@ -73,14 +72,14 @@ const (
 	StepInvalid    StepState = 0
 	StepPending    StepState = 1
 	StepRunning    StepState = 2
-	StepHeld       StepState = 3 // ready, but no slot, an open circuit, a missing secret
+	StepHeld       StepState = 3 // could start, but has no slot, an open circuit or a missing secret
 	StepBackoff    StepState = 4
 	StepWaiting    StepState = 5
 	StepSucceeded  StepState = 6
 	StepSkipped    StepState = 7
 	StepCaught     StepState = 8
 	StepFailed     StepState = 9
-	StepCancelled  StepState = 10 // not started, or stopped before an attempt
+	StepCancelled  StepState = 10 // never started, or stopped before an attempt
 	StepUndoing    StepState = 11
 	StepUndone     StepState = 12
 	StepUndoFailed StepState = 13
@@ -92,13 +91,14 @@ var stepStates = map[StepState]string{
 	StepCancelled: "cancelled", StepUndoing: "undoing", StepUndone: "undone", StepUndoFailed: "undo_failed",
 }
 
-// Effect says what a step may have left behind. Undo looks at it only.
+// Effect says whether a step may have changed something in the remote service. The undo of
+// a run depends on effects only, not on step states.
 type Effect uint8
 
-// The effects.
+// Values of Effect.
 const (
 	EffectNone  Effect = 0
-	EffectMaybe Effect = 1 // an attempt was sent and did not end in a definite failure
+	EffectMaybe Effect = 1 // an attempt was sent, and it did not end in a definite failure
 	EffectDone  Effect = 2
 )
 

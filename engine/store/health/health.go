@@ -2,8 +2,8 @@ package health
 
 import "context"
 
-// An Examiner is a store that can tell what is wrong with itself, or soon will be. The
-// role is optional: without it `engine doctor` says nothing about the store.
+// An Examiner is a store that can check itself for problems, also for future ones. The role
+// is optional: without it `engine doctor` says nothing about the store.
 type Examiner interface {
 	Examine(ctx context.Context) ([]Finding, error)
 }
@@ -13,13 +13,13 @@ type Finding struct {
 	Name    string   // "sslmode", "pooler", …
 	Level   Severity // how bad it is
 	Message string   // what was found
-	Hint    string   // what to do; "" = nothing
+	Hint    string   // what to do; "" = there is nothing to do
 }
 
-// Severity says how bad a finding is.
+// A Severity says how serious a finding is.
 type Severity uint8
 
-// The severities.
+// Values of Severity.
 const (
 	OK Severity = iota
 	Warning

@@ -7,14 +7,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A definitions keeps definitions and settings.
+// A definitions holds definitions and settings.
 type definitions struct {
 	*state
 	settings map[string]string
 	defs     map[string]store.Definition
 }
 
-// PutDefinition stores a definition once by its digest.
+// PutDefinition stores a definition, once for each digest.
 func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -37,8 +37,7 @@ func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (ma
 	return ids, nil
 }
 
-// Definition returns the definition that holds the workflow. Returns
-// ErrNotFound.
+// Definition returns the definition that contains the workflow, or ErrNotFound.
 func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Definition{}, "", err
@@ -60,8 +59,8 @@ func (s *state) flowLocked(id store.WorkflowID) (flow, bool) {
 	return s.flows[id-1], true
 }
 
-// Pin remembers the value of a setting, unless one is remembered, and returns the one
-// that is. With value "" it only asks.
+// Pin sets a setting, unless it is set already, and returns its value. With value "" it
+// only reads.
 func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err

@@ -11,19 +11,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An alert is a recorded alert and whether it was pushed. The names of its run
-// are looked up when it is read.
+// An alert is a stored alert, and whether it was pushed. The names of its run are added
+// when it is read.
 type alert struct {
 	store.AlertRow
 	delivered bool
 }
 
-// An evidence keeps late answers, log lines, and which alerts were pushed.
+// An evidence holds late answers, log lines, and which alerts were pushed.
 type evidence struct {
 	*state
-	alertIDs  int64 // last number given
-	logLines  int64 // last number given
-	delivered int   // how many of the first alerts were pushed
+	alertIDs  int64 // the last id that was used for an alert
+	logLines  int64 // the last id that was used for a log line
+	delivered int   // number of alerts at the beginning of the list that were all pushed
 }
 
 func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
@@ -32,8 +32,8 @@ func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
 	s.alerts = append(s.alerts, alert{AlertRow: a})
 }
 
-// KeepLate keeps a late answer and its alert, once. Returns
-// ErrNotFound if there is no such run.
+// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
+// such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *evidence) LateReplies(ctx context.Context, id status.RunID) ([]store.La
 	return out, nil
 }
 
-// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
+// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit
 	return slices.Clone(r.logs[i:min(len(r.logs), i+limit)]), nil
 }
 
-// Undelivered returns up to limit alerts that were not pushed yet, oldest
-// first.
+// Undelivered returns up to limit alerts that were not pushed yet, oldest first.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -134,7 +133,7 @@ func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow
 	return rows, nil
 }
 
-// Delivered notes that alerts were pushed.
+// Delivered records that alerts were pushed.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked puts the names of its run into an alert.
+// namedLocked adds the names of its run to an alert.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key

@@ -8,13 +8,13 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A hands keeps which runs each engine has in hand.
+// A hands holds which runs each engine has in hand.
 type hands struct {
 	*state
-	deaths map[status.RunID]int // engines that died with the run in hand
+	deaths map[status.RunID]int // for each run, the number of engines that died with it in hand
 }
 
-// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+// Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
 func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns what is known against runs.
+// Suspects returns the suspicions about runs.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve forgets what is known against runs.
+// Absolve removes the suspicions about runs.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return nil
 }
 
-// blameLocked counts the death of a member against the open runs it had in hand.
+// blameLocked counts one more death for each open run that a dead member had in hand.
 func (s *hands) blameLocked(m *member) {
 	slices.Sort(m.hand)
 	for _, run := range slices.Compact(m.hand) {
@@ -71,7 +71,7 @@ func (s *hands) blameLocked(m *member) {
 }
 
 // shunnedLocked reports whether the run is at rest and MaxDeaths engines died with it in
-// hand. Then engines leave it alone until a person sends a verb.
+// hand. Then engines ignore it until a person sends a verb.
 func (s *hands) shunnedLocked(r *run) bool {
 	return s.deaths[r.head.Run] >= store.MaxDeaths && r.head.AtRest()
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An inboxRole keeps messages until their runs have answered them.
+// An inboxRole holds messages until their runs have answered them.
 type inboxRole struct {
 	*state
 	*hands
 	*hints
-	messages store.MessageID   // last number given
-	turns    storekit.Rotation // of the runs for which messages wait
+	messages store.MessageID   // the last id that was used for a message
+	turns    storekit.Rotation // gives each run with waiting messages its turn in a Tick
 }
 
-// Post puts a message into its run's inbox and hints at it. Returns
-// ErrNotFound if there is no such run.
+// Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
+// there is no such run.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	return m.ID, nil
 }
 
-// Messages returns up to limit messages of a run behind one of them, in order of
+// Messages returns up to limit messages of a run with an id greater than after, in order of
 // arrival.
 func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
@@ -77,7 +77,7 @@ func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.M
 	return nil
 }
 
-// consumeLocked removes messages of a run; those of others stay.
+// consumeLocked removes messages of a run. Messages of other runs with these ids stay.
 func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return
@@ -88,9 +88,9 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns up to limit runs for which messages wait and that are
-// the engine's, or nobody's, in turn: ended ones whose owner is gone are
-// nobody's too.
+// waitingLocked returns up to limit runs with waiting messages, in turn: runs of the engine
+// and runs without an owner. A run that has ended counts as without an owner if its owner
+// is gone.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)
@@ -112,14 +112,14 @@ func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	return runs
 }
 
-// A hints tells engines that something may be waiting for them.
+// A hints notifies engines that work may wait for them.
 type hints struct {
 	*state
 	wakes []chan struct{}
 }
 
-// Wakes returns a channel that receives a hint for every message, and for every
-// run that is submitted without an owner.
+// Wakes returns a channel that receives a hint for every message, and for every run that is
+// submitted without an owner.
 func (s *hints) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (s *hints) hintLocked() {
 	for _, c := range s.wakes {
 		select {
 		case c <- struct{}{}:
-		default: // one is waiting there already
+		default: // a hint is waiting already
 		}
 	}
 }

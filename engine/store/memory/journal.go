@@ -22,7 +22,7 @@ type Writer struct {
 
 var _ store.Writer = (*Writer)(nil)
 
-// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (w *Writer) mayCommitLocked() bool {
 	return m != nil && m.fence[w.n]
 }
 
-// begin takes a token for a batch.
+// begin returns a new token for a batch.
 func (w *Writer) begin(ctx context.Context) (int64, error) {
 	if err := w.s.lock(ctx); err != nil {
 		return 0, err
@@ -53,7 +53,7 @@ func (w *Writer) begin(ctx context.Context) (int64, error) {
 	return w.s.token, nil
 }
 
-// Commit lands a batch. Returns ErrFenced.
+// Commit commits a batch, or returns ErrFenced.
 func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(batch); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.
 	if err != nil {
 		return nil, err
 	}
-	for { // a lost reply: the same batch under the same token
+	for { // after a lost reply, send the same batch with the same token again
 		out, known, err := w.send(ctx, token, batch)
 		if known || err != nil {
 			return out, err
@@ -80,7 +80,8 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	}
 	out = make([]store.Outcome, len(batch))
 	if !w.mayCommitLocked() {
-		// Fenced while a reply was lost: what landed before still counts.
+		// The engine was fenced after a reply was lost: rows committed before that still
+		// count.
 		for i, t := range batch {
 			if w.s.mineLocked(token, t) {
 				out[i], known = landedNow(t), true
@@ -99,16 +100,16 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	return out, !w.s.lostLocked(true), nil
 }
 
-// A journal keeps the rows of runs.
+// A journal holds the rows of runs.
 type journal struct {
 	*state
 	*hints
 	*inboxRole
 	*evidence
-	token int64 // last commit token
+	token int64 // the last token of a commit
 
-	// lose, if set by a test, is asked before and after each batch lands; true
-	// stands for a request or a reply that was lost on the way.
+	// lose, if a test sets it, is called before and after each batch is committed. true
+	// means that the request or the reply is lost.
 	lose func(landed bool) bool
 }
 
@@ -119,8 +120,8 @@ func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
-// appendLocked lands one transition: its row, and what the run becomes.
-// Returns nil also if the row is there already under this token.
+// appendLocked commits one transition: its row, and the changes of the run's row. It also
+// returns nil if the journal has the row already, with this token.
 func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		return store.ErrExists
 	case r != nil && int(t.Seq) < len(r.rows):
 		return store.ErrStale
-	case r == nil && t.Seq > 0: // retention has removed it meanwhile
+	case r == nil && t.Seq > 0: // retention has removed the run meanwhile
 		return store.ErrStale
 	case t.Heard != nil && len(s.inbox[t.Run]) > int(*t.Heard):
 		return store.ErrStale
@@ -152,7 +153,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	return nil
 }
 
-// addRowLocked adds a row to a run, and changes what the run's own row says.
+// addRowLocked adds a row to a run, and changes the run's own row.
 func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},
@@ -185,7 +186,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	s.consumeLocked(t.Run, t.Consumed)
 }
 
-// landLocked lands one transition, if it can, and says what became of it.
+// landLocked commits one transition, if that is possible, and returns its outcome.
 func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	if t.Names != nil {
 		return s.submitLocked(token, t)
@@ -196,7 +197,7 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-// landedNow is the outcome of a transition that landed.
+// landedNow returns the outcome of a transition that was committed.
 func landedNow(t store.Transition) store.Outcome {
 	o := store.Outcome{Landed: true}
 	if t.Names != nil {
@@ -205,8 +206,8 @@ func landedNow(t store.Transition) store.Outcome {
 	return o
 }
 
-// submitLocked lands a run's first transition and its names, unless the name or
-// the key is an earlier run's.
+// submitLocked commits a run's first transition and its names. It commits nothing if the
+// name or the key belongs to an earlier run.
 func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if t.Seq != 0 {
 		return store.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}
@@ -214,7 +215,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
 		return store.Outcome{Err: err}
 	}
-	if s.mineLocked(token, t) { // an earlier sending landed
+	if s.mineLocked(token, t) { // an earlier try has committed it
 		return landedNow(t)
 	}
 	name, k := t.Names.Name, key{t.Names.Workflow, t.Names.Key}
@@ -244,7 +245,8 @@ func (s *journal) existsLocked(id status.RunID) store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
-// Load returns heads and all rows of runs, ascending; those that do not exist are missing.
+// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
+// missing from the result.
 func (s *journal) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -10,14 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A membership keeps who is alive, and who may make a pass.
+// A membership holds which engines are alive and when scans may be made.
 type membership struct {
 	*state
 	*hands
 	*hints
 	*inboxRole
-	engines store.EngineID       // last number given
-	passes  map[string]time.Time // not before
+	engines store.EngineID       // the last number that was used for a membership
+	passes  map[string]time.Time // for each scan, the time before which it may not be made
 }
 
 // Join registers a new membership.
@@ -36,7 +36,7 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 	return s.engines, nil
 }
 
-// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+// Tick renews the lease and returns the work for the engine, or ErrLapsed.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err
@@ -67,8 +67,8 @@ func (s *membership) dueLocked(owner store.EngineID, now time.Time, limit int) [
 	return due
 }
 
-// Fence declares a member whose lease is past dead. The mutex makes it wait
-// for batches in flight.
+// Fence declares a member dead if its lease has expired. Batches in flight end first,
+// because they hold the mutex.
 func (s *membership) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -92,11 +92,11 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 		m.hand = nil
 	}
 	s.buryLocked(id)
-	s.hintLocked() // its runs are free now
+	s.hintLocked() // its runs are free now, so engines get a hint
 	return nil
 }
 
-// buryLocked fences a member off and forgets it once it owns no open run.
+// buryLocked fences a member. It forgets the member once it owns no open run.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {
@@ -112,7 +112,7 @@ func (s *membership) buryLocked(id store.EngineID) {
 	}
 }
 
-// Pass reports whether the caller may make the named pass now.
+// Pass reports whether the caller may make the named scan now.
 func (s *membership) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

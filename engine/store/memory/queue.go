@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A queue holds the open runs of one owner, that of the earliest next check
-// first: a tick looks at what is due, not at what there is.
+// A queue holds the open runs of one owner, the run with the earliest next_check first. So
+// a tick reads only runs that are due, not all runs.
 type queue struct {
-	runs []*run // a heap; a run knows its place
+	runs []*run // a heap; each run knows its index
 }
 
-// before is the order in which runs fall due.
+// before reports whether a run is due before another one.
 func (r *run) before(other *run) bool {
 	return cmp.Or(r.head.NextCheck.Compare(other.head.NextCheck), cmp.Compare(r.head.Run, other.head.Run)) < 0
 }
@@ -43,14 +43,14 @@ func (q *queue) Pop() any {
 	return r
 }
 
-// due returns up to limit runs whose next check is not after a time, in order.
-// They stay in the queue.
+// due returns up to limit runs whose next_check has passed at the time at, in order. They
+// stay in the queue.
 func (q *queue) due(at time.Time, limit int) []*run {
 	if q == nil {
 		return nil
 	}
 	var out []*run
-	// Of a heap only what is below a run that is due can be due too.
+	// In a heap, a run can only be due if its parent is due.
 	next := &places{q: q}
 	next.look(0, at)
 	for len(out) < limit && next.Len() > 0 {
@@ -62,13 +62,13 @@ func (q *queue) due(at time.Time, limit int) []*run {
 	return out
 }
 
-// places is a heap of places in a queue, for walking it in order.
+// places is a heap of indexes in a queue, used to visit the queue in order.
 type places struct {
 	q  *queue
 	at []int
 }
 
-// look adds a place, if what stands there is due.
+// look adds index i if the run there is due.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
@@ -95,8 +95,8 @@ func (p *places) Pop() any {
 	return i
 }
 
-// queueLocked puts a run into the queue in which its head belongs now: its
-// owner's, or none if it has ended.
+// queueLocked puts a run into the right queue for its present head: the queue of its owner,
+// or none if the run has ended.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {
@@ -118,7 +118,7 @@ func (s *state) queueLocked(r *run) {
 	}
 }
 
-// unqueueLocked takes a run out of its queue.
+// unqueueLocked removes a run from its queue.
 func (s *state) unqueueLocked(r *run) {
 	heap.Remove(r.queue, r.place)
 	if r.queue.Len() == 0 {

@@ -69,7 +69,7 @@ func (s *finder) runRowLocked(r *run) store.RunRow {
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
 }
 
-// namedRunLocked returns the run with a public name, or internal id in decimal.
+// namedRunLocked returns the run with a public name, or with an internal id in decimal.
 func (s *finder) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
@@ -81,8 +81,9 @@ func (s *finder) namedRunLocked(name string) []store.RunRow {
 	return nil
 }
 
-// orphansLocked returns open runs of members declared dead, and those without an owner
-// if the filter asks for them, that are not at rest or have a message, ascending by id.
+// orphansLocked returns the open runs of dead members, ascending by id. If the filter asks
+// for them, it also returns runs without an owner. It leaves out runs at rest, unless a
+// message waits for them.
 func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	var runs []*run
 	for owner, q := range s.open {
@@ -99,8 +100,8 @@ func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// addressedLocked returns open runs of members declared dead for which messages wait,
-// those of the oldest messages first.
+// addressedLocked returns the open runs of dead members that have waiting messages. Runs
+// with the oldest messages come first.
 func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {
@@ -113,8 +114,8 @@ func (s *finder) addressedLocked() []*run {
 	return runs
 }
 
-// overdueLocked returns open runs of other live engines whose next check passed too long
-// ago, most overdue first.
+// overdueLocked returns the open runs of other live engines whose next_check passed too
+// long ago, most overdue first.
 func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	var runs []*run
 	past := s.now().Add(-f.Overdue).Add(-time.Nanosecond)
@@ -135,7 +136,7 @@ type views struct {
 	*evidence
 }
 
-// StepRows returns the view of a run's steps, by node number.
+// StepRows returns the steps of a run, by node number.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
-// Alerts lists alerts, newest first; run 0 means of all runs.
+// Alerts returns alerts, newest first. Run 0 means all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 type retention struct {
 	*state
 	*evidence
-	retained status.RunID // the last run that Retain has looked at
-	removed  status.RunID // the highest that it has removed
+	retained status.RunID // the last run that Retain has examined
+	removed  status.RunID // the highest id that it has removed
 }
 
 // Retained returns the highest id of a run that was removed.
@@ -26,7 +26,7 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return s.removed, nil
 }
 
-// Retain removes runs that finished before a time, whole.
+// Retain removes runs that finished before a time, completely.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err

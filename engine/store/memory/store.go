@@ -1,7 +1,6 @@
-// Package memory keeps runs in maps: the store of tests and simulations, and
-// the deliberately simple twin that says in a few lines what engine/store/sqlite and
-// engine/store/postgres must do. It obeys every rule of engine/store/storetest; it only
-// does not survive its process.
+// Package memory holds runs in maps. It is the store of tests and simulations. It is also a
+// deliberately simple model of what engine/store/sqlite and engine/store/postgres must do.
+// It obeys every rule of engine/store/storetest, but its data is lost with the process.
 package memory
 
 import (
@@ -15,9 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Options of a Store. Zero fields mean defaults.
+// Options of a Store. Zero fields mean their defaults.
 type Options struct {
-	// Now is store time; nil = time.Now.
+	// Now returns store time; nil = time.Now.
 	Now func() time.Time
 }
 
@@ -37,22 +36,22 @@ type Store struct {
 	*retention
 }
 
-// A state is what the parts share.
+// A state holds the data that the parts share.
 type state struct {
 	now func() time.Time
 
-	mu      sync.Mutex // protects everything below, and all fields of the parts
+	mu      sync.Mutex // protects all fields below, and all fields of the parts
 	closed  bool
 	members map[store.EngineID]*member
 	flows   []flow // by WorkflowID - 1
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
-	alerts  []alert // by AlertRow.ID
+	alerts  []alert // in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
-	open  map[store.EngineID]*queue // of owners that have an open run
-	order []status.RunID            // all runs, ascending
+	open  map[store.EngineID]*queue // the queue of each owner that has an open run
+	order []status.RunID            // ids of all runs, ascending
 }
 
 type flow struct {
@@ -67,21 +66,21 @@ type member struct {
 	joined  time.Time
 	lease   time.Time
 	dead    bool
-	fence   map[int]bool // writers that may commit
+	fence   map[int]bool // numbers of the writers that may commit
 	hand    []status.RunID
 }
 
 type run struct {
 	head  store.Head
-	key   key // zero = none
+	key   key // unique key; zero = none
 	rows  []row
-	nodes []store.NodeName // of instances
+	nodes []store.NodeName // the run's instances
 	late  []store.LateReply
 	logs  []store.LogLine
 
-	queue *queue // in which the run stands; nil = ended
+	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
-	place int // in the queue
+	place int // index in that queue
 }
 
 type row struct {
@@ -139,7 +138,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// lock takes the mutex for a call, unless ctx has ended or the store is closed.
+// lock takes the mutex for a call. It returns an error if ctx has ended or the store is
+// closed.
 func (s *state) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *state) lock(ctx context.Context) error {
 	return nil
 }
 
-// micro cuts a time to what every store keeps.
+// micro truncates a time to microseconds, which every store keeps.
 func micro(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -160,7 +160,8 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// addLocked adds a run. Ids rise, but not strictly from engine to engine.
+// addLocked adds a run. Ids of new runs rise, but runs of different engines may arrive out
+// of order.
 func (s *state) addLocked(r *run) {
 	s.runs[r.head.Run] = r
 	i := len(s.order)
@@ -170,7 +171,7 @@ func (s *state) addLocked(r *run) {
 	s.order = slices.Insert(s.order, i, r.head.Run)
 }
 
-// idsOf returns rows with the ids of up to limit runs, in the order given.
+// idsOf returns rows with the ids of up to limit runs, in the given order.
 func idsOf(runs []*run, limit int) []store.RunRow {
 	rows := make([]store.RunRow, min(len(runs), limit))
 	for i := range rows {

@@ -1,6 +1,6 @@
-// Package naming says what runs, unique keys and texts in a store may be called.
+// Package naming checks the names of runs, unique keys and texts in a store.
 //
-// In come names that people or agents give, out goes whether and how a store keeps them.
-// It also makes the ids of runs and the names that follow from ids. It does no I/O.
-// Every store keeps the same names, because every store asks this package.
+// In: names that people or agents give. Out: whether a store keeps them, and in which form.
+// The package also makes the ids of runs and the names that are made from ids. It does no
+// I/O. Every store uses this package, so all stores keep the same names.
 package naming

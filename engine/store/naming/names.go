@@ -15,14 +15,14 @@ const (
 	MaxDedupLen = 100  // characters of Message.Dedup, which is part of a unique index
 )
 
-// Names are the public names under which a run is submitted.
+// Names are the public names with which a run is submitted.
 type Names struct {
 	Name     string // public id, at most 100 characters; "" = RunName of the internal id
-	Workflow string // workflow name: the scope of Key
+	Workflow string // name of the workflow; Key is unique within the workflow
 	Key      string // unique key; "" = none
 }
 
-// Public returns the name of the run that is submitted under these names.
+// Public returns the name of the run that is submitted with these names.
 func (n Names) Public(run status.RunID) string {
 	if n.Name == "" {
 		return RunName(run)
@@ -30,13 +30,12 @@ func (n Names) Public(run status.RunID) string {
 	return n.Name
 }
 
-// Kept reports whether a store has to keep the names. Most runs have no key, and a name
-// that follows from their id.
+// Kept reports whether a store must keep the names. Most runs have no key, and a name that
+// is made from their id.
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
-// Validate reports why the names cannot be kept. A run's name has a narrow
-// grammar, [A-Za-z0-9][A-Za-z0-9._:/-]*, and is no RunName; a unique key is any
-// text.
+// Validate returns an error if the names cannot be kept. A run's name must match
+// [A-Za-z0-9][A-Za-z0-9._:/-]* and must not be a RunName. A unique key may be any text.
 func (n Names) Validate() error {
 	_, given := ParseRunName(n.Name)
 	switch {
@@ -56,8 +55,8 @@ func (n Names) Validate() error {
 	return nil
 }
 
-// validName reports whether a text can name a run: what can stand unquoted in
-// a shell, a URL and a log. Its length is checked apart.
+// validName reports whether a text can be the name of a run: it needs no quotes in a shell,
+// a URL or a log. The length is checked separately.
 func validName(s string) bool {
 	for i, c := range []byte(s) {
 		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -69,7 +68,8 @@ func validName(s string) bool {
 }
 
 // CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can
-// keep s as text. Views and alerts use it: otherwise a text of an agent could stop a commit.
+// keep s as text. Without it, a text of an agent in a view or alert could make a commit
+// fail.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

@@ -10,33 +10,35 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// runIDEpoch is the zero of the time in run ids.
+// runIDEpoch is the time from which run ids count.
 var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// runIDRandomBits is how many low bits of a run id are random. The bits above them
-// hold the time of submission in milliseconds, which lasts for 69 years.
+// runIDRandomBits is how many low bits of a run id are random. The bits above them contain
+// the time of submission in milliseconds; they last for 69 years.
 const runIDRandomBits = 22
 
-// FirstRunOf returns the lowest id that a run submitted at t can have: the ids
-// of all runs submitted before are lower.
+// FirstRunOf returns the lowest id that a run submitted at t can have. All runs submitted
+// before t have lower ids.
 func FirstRunOf(t time.Time) status.RunID {
 	return status.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
 }
 
-// TimeOfRun returns when a run with this id was submitted, to the millisecond.
+// TimeOfRun returns the time at which a run with this id was submitted, in whole
+// milliseconds.
 func TimeOfRun(id status.RunID) time.Time {
 	return runIDEpoch.Add(time.Duration(id>>runIDRandomBits) * time.Millisecond)
 }
 
-// A RunIDSource makes run ids: positive, rising, and ordered by time of submission
-// across engines. Its zero value is ready. It is safe for concurrent use.
+// A RunIDSource makes run ids. They are positive, rise, and are ordered by time of
+// submission, also across engines. The zero value is ready to use. It is safe for
+// concurrent use.
 type RunIDSource struct {
 	mu   sync.Mutex // protects following field
 	last status.RunID
 }
 
-// Next returns a new id for a run that is submitted at now. It is greater than all
-// ids that this source returned before, also if now is earlier than before.
+// Next returns a new id for a run that is submitted at now. The id is greater than all ids
+// that this source has returned before, even if now is earlier than before.
 func (s *RunIDSource) Next(now time.Time) (status.RunID, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// givenPrefix begins the names that engines give.
+// givenPrefix is the beginning of the names that engines give.
 const givenPrefix = "r-"
 
-// RunName is the name of a run that was submitted without one. It is derived
-// from the internal id, so that no store need keep it.
+// RunName returns the name of a run that was submitted without a name. It is made from the
+// internal id, so no store needs to keep it.
 func RunName(run status.RunID) string { return givenPrefix + strconv.FormatInt(int64(run), 36) }
 
-// ParseRunName returns the id of which a text is the RunName, if it is one.
+// ParseRunName returns the id from which a RunName was made. It reports false if the text
+// is not a RunName.
 func ParseRunName(name string) (status.RunID, bool) {
 	digits, given := strings.CutPrefix(name, givenPrefix)
 	if !given {
@@ -28,8 +29,8 @@ func ParseRunName(name string) (status.RunID, bool) {
 	return run, true
 }
 
-// ParseRunID returns the id in a text that is no name of a run: a RunName, or the internal
-// id in decimal.
+// ParseRunID returns the id in a text: in a RunName, or as a decimal number. It is used if
+// no run has the text as its name.
 func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true

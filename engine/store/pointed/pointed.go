@@ -13,9 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// Store returns the store with a place before and after every method that
-// changes it, where a fault may strike. Only builds with the tag failpoints
-// have them.
+// Store returns a store in which a fault can be injected before and after every method that
+// changes the store. Only builds with the tag failpoints do this.
 func Store(s store.Store) store.Store {
 	if _, ok := s.(*pointed); ok {
 		return s
@@ -23,10 +22,10 @@ func Store(s store.Store) store.Store {
 	return &pointed{store.Complete(s)}
 }
 
-// pointed passes everything on.
+// A pointed passes all calls to another store.
 type pointed struct{ store.Full }
 
-// Wakes passes the hints on, if the store gives any.
+// Wakes passes on the hints of the store, if it gives any.
 func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
 	if w, ok := s.Full.Store.(store.Waker); ok {
 		return w.Wakes(ctx)
@@ -34,7 +33,7 @@ func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// Examine passes the question on, if the store can be asked.
+// Examine calls Examine of the store, if it has the method.
 func (s *pointed) Examine(ctx context.Context) ([]health.Finding, error) {
 	if e, ok := s.Full.Store.(health.Examiner); ok {
 		return e.Examine(ctx)
@@ -42,7 +41,7 @@ func (s *pointed) Examine(ctx context.Context) ([]health.Finding, error) {
 	return nil, nil
 }
 
-// Retain passes the call on, if the store forgets anything.
+// Retain calls Retain of the store, if it has the method.
 func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	r, ok := s.Full.Store.(store.Retainer)
 	if !ok {
@@ -53,7 +52,7 @@ func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (stor
 	return r.Retain(ctx, before, limit)
 }
 
-// Retained passes the question on, if the store forgets anything.
+// Retained calls Retained of the store, if it has the method.
 func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	if r, ok := s.Full.Store.(store.Retainer); ok {
 		return r.Retained(ctx)

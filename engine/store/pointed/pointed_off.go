@@ -4,5 +4,5 @@ package pointed
 
 import "github.com/saga-engine/engine/engine/store"
 
-// Store returns the store as it is: this build has no places where faults strike.
+// Store returns the store unchanged: this build cannot inject faults.
 func Store(s store.Store) store.Store { return s }

@@ -45,8 +45,8 @@ func TestSubmissionAloneLandsOnce(t *testing.T) {
 }
 
 // I1 I3: a submission landed, its answer was lost, and its engine was declared
-// dead before it could ask: the submission counts. One that had not landed is
-// fenced off.
+// dead before it could ask: the submission counts. A submission that was not committed is
+// refused.
 func TestSubmissionAloneOfADeadEngine(t *testing.T) {
 	for name, landed := range map[string]bool{"it has landed": true, "it has not": false} {
 		t.Run(name, func(t *testing.T) {

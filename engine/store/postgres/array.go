@@ -17,9 +17,10 @@ const (
 	oidTimestamptz = 1184
 )
 
-// An array encodes a one-dimensional array in the wire's binary format: cheap,
-// where the text format doubles bytea and must be parsed by the server. It
-// needs binary_parameters=yes, which sends a []byte argument as it is.
+// An array encodes a one-dimensional array in the binary format of the protocol. The text
+// format would double the size of bytea, and the server would have to parse it. The
+// connection needs binary_parameters=yes, with which the driver sends a []byte argument
+// unchanged.
 type array struct {
 	buf []byte
 	n   int
@@ -27,17 +28,17 @@ type array struct {
 
 const arrayHeader = 20
 
-// reset begins an array of a type, keeping the buffer.
+// reset begins a new array with elements of a type. It reuses the buffer.
 func (a *array) reset(oid uint32) {
 	a.n = 0
 	a.buf = append(a.buf[:0], make([]byte, arrayHeader)...)
 	binary.BigEndian.PutUint32(a.buf[0:], 1) // dimensions
-	binary.BigEndian.PutUint32(a.buf[4:], 1) // may hold NULL
+	binary.BigEndian.PutUint32(a.buf[4:], 1) // the array may contain NULL
 	binary.BigEndian.PutUint32(a.buf[8:], oid)
 	binary.BigEndian.PutUint32(a.buf[16:], 1) // index of the first element
 }
 
-// bytes returns the encoded array, valid until the next reset.
+// bytes returns the encoded array. It is valid until the next reset.
 func (a *array) bytes() []byte {
 	binary.BigEndian.PutUint32(a.buf[12:], uint32(a.n))
 	if a.n == 0 { // an empty array has no dimension
@@ -82,10 +83,10 @@ func (a *array) text(v string) {
 	a.buf = append(a.buf, v...)
 }
 
-// infinity is the timestamp later than all others; it stands for store.Never.
+// infinity is the timestamp later than all others. It is stored for store.Never.
 const infinity = 1<<63 - 1
 
-// time appends a timestamptz: microseconds since 2000.
+// time appends a timestamptz, in microseconds since 2000.
 func (a *array) time(t time.Time) {
 	if t.Equal(store.Never) {
 		a.int8(infinity)

@@ -11,33 +11,35 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A batch is what one commit sends: transitions as columns.
+// A batch holds the transitions of one commit, as columns.
 type batch struct {
 	items   []store.Transition
 	creates bool
-	moves   bool // the row of a run that is there changes
-	names   bool // some of what begins does so under names
+	moves   bool // some transition changes the row of an existing run
+	names   bool // some new run has a name or a key
 	keys    bool
-	side    bool // instances or alerts; then the shape has names and keys too
-	heard   bool // a run is taken over only if nothing was said to it since
-	consume bool // messages too; then the shape has everything
+	side    bool // some transition has instances or alerts; then the shape also has names and keys
+	heard   bool // some takeover requires that no more messages have arrived
+	consume bool // some transition consumes messages; then the shape has everything
 
 	run, seq, at, owner, state, steps, data              array
-	newRun, newAt, newFlow, newState, newOwner, newCheck array // rows of runs that begin
-	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck  array // rows of runs that change
-	oldHeard                                             array // of them, if heard or consume
-	nameRun, name, nameKey                               array
-	keyFlow, key, keyRun                                 array
-	nodeRun, node, nodeStep, nodeName                    array
-	alertRun, alertN, kind, alertStep, code, message     array
-	consumedRun, consumed                                array
-	scratch                                              []byte
-	order                                                []*store.Transition // those with names
-	sent                                                 []any               // arguments
+	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
+	// Columns for the rows of existing runs that change.
+	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
+	// Another column for the rows of existing runs; used only if heard or consume is set.
+	oldHeard                                         array
+	nameRun, name, nameKey                           array
+	keyFlow, key, keyRun                             array
+	nodeRun, node, nodeStep, nodeName                array
+	alertRun, alertN, kind, alertStep, code, message array
+	consumedRun, consumed                            array
+	scratch                                          []byte
+	order                                            []*store.Transition // transitions with names
+	sent                                             []any               // arguments of the statement
 }
 
-// fill encodes items; a batch is filled again and again, and its arrays are
-// valid until then.
+// fill encodes items. A batch is filled many times, and its arrays are valid until the next
+// fill.
 func (b *batch) fill(items []store.Transition) {
 	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.heard, b.consume = items, false, false, false, false, false, false, false
 	b.order = b.order[:0]
@@ -61,8 +63,8 @@ func (b *batch) fill(items []store.Transition) {
 	clear(b.order)
 }
 
-// addNames encodes names and keys, each in the order in which all engines lock
-// them.
+// addNames encodes names and keys, in the order in which all engines lock them. This
+// prevents deadlocks.
 func (b *batch) addNames() {
 	slices.SortFunc(b.order, byName)
 	for _, t := range b.order {
@@ -87,7 +89,7 @@ func (b *batch) addNames() {
 	}
 }
 
-// moves reports whether a transition changes the row of a run that is there.
+// moves reports whether a transition changes the row of an existing run.
 func moves(t *store.Transition) bool {
 	return t.Seq > 0 && (t.State != status.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
 }
@@ -100,7 +102,7 @@ func byKey(a, b *store.Transition) int {
 	return cmp.Or(strings.Compare(a.Names.Workflow, b.Names.Workflow), strings.Compare(a.Names.Key, b.Names.Key), cmp.Compare(a.Run, b.Run))
 }
 
-// reset begins the arrays that the shape at hand sends.
+// reset begins the arrays that the present shape sends.
 func (b *batch) reset() {
 	for _, c := range []struct {
 		a   *array
@@ -173,7 +175,7 @@ func (b *batch) add(t *store.Transition) {
 	}
 }
 
-// addState appends the state that a transition gives its run, or NULL.
+// addState appends the new state of the run, or NULL.
 func addState(a *array, t *store.Transition) {
 	if t.State == status.RunInvalid {
 		a.null()
@@ -182,7 +184,7 @@ func addState(a *array, t *store.Transition) {
 	a.int2(int16(t.State))
 }
 
-// addOwner appends the owner that a transition gives its run, or NULL.
+// addOwner appends the new owner of the run, or NULL.
 func addOwner(a *array, t *store.Transition) {
 	if t.Owner == nil {
 		a.null()
@@ -191,7 +193,7 @@ func addOwner(a *array, t *store.Transition) {
 	a.int4(int32(*t.Owner))
 }
 
-// addCheck appends the bound that a transition sets, or NULL.
+// addCheck appends the new next_check of the run, or NULL.
 func addCheck(a *array, t *store.Transition) {
 	if t.NextCheck.IsZero() {
 		a.null()
@@ -200,13 +202,13 @@ func addCheck(a *array, t *store.Transition) {
 	a.time(t.NextCheck)
 }
 
-// statement is what sends the batch, with its arguments, which are valid until the
-// next call.
+// statement returns the statement for the batch and its arguments. The arguments are valid
+// until the next call.
 func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone bool) (string, []any) {
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
 
-// shape picks the statement for what the batch holds.
+// shape returns the statement that fits the contents of the batch.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:
@@ -237,12 +239,12 @@ func (b *batch) shape(ifNone bool) string {
 	return journalAppend
 }
 
-// whole reports whether the batch needs the shape that has everything.
+// whole reports whether the batch needs the statement that handles everything.
 func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }
 
-// args are the arguments of the shape, valid until the next call.
+// args returns the arguments of the shape. They are valid until the next call.
 func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
 	all := b.whole(ifNone)

@@ -14,10 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Commit lands a batch, submissions among it, in one statement. A submission
-// whose name, key or id is in dispute goes through a transaction of its own
-// afterwards. Returns ErrFenced; a submission that was still open when the
-// engine was fenced, after others have landed, has it as its outcome.
+// Commit commits a batch, including submissions, with one statement. A submission whose
+// name, key or id is in dispute gets a transaction of its own afterwards. Commit returns
+// ErrFenced if nothing is committed. If the engine is fenced after a part was committed,
+// the remaining submissions get ErrFenced as their outcome.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -58,22 +58,22 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	return c.finish()
 }
 
-// A commit is one batch on its way.
+// A commit is one batch that is being committed.
 type commit struct {
 	w     *Writer
 	token int64
 	items []store.Transition
 	out   []store.Outcome
-	doubt []int // of items: submissions that must be looked at one by one
-	split bool  // a part of it may have landed: from here on only an answer ends it
-	cast  bool  // a row was refused for what the server did not say clearly
+	doubt []int // indexes in items of submissions that get a transaction of their own
+	split bool  // a part of the batch may be committed: from now on only an answer ends the commit
+	cast  bool  // a row was refused for a reason that the server did not state clearly
 }
 
-// sortOut gives what cannot be kept its outcome, and sets submissions aside
-// that cannot share a statement with others: of a name or key that the batch
-// holds twice all but the first, and those of a workflow that is not known to
-// be there. It returns the rest; where is nil if that is everything, else the
-// place in items of each of it.
+// sortOut gives every invalid transition its outcome. It sets submissions aside that cannot
+// share a statement with others. If the batch has a name or key twice, these are all but
+// the first. Submissions of a workflow that is not known to be in the database are set
+// aside as well. It returns the remaining transitions. where holds the index in items of
+// each of them; nil if all remain.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -116,7 +116,7 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 	return send, where
 }
 
-// finish returns the outcomes, or ErrFenced if that is all there is to say.
+// finish returns the outcomes. It returns ErrFenced if no outcome says more.
 func (c *commit) finish() ([]store.Outcome, error) {
 	fenced, told := false, false
 	for i := range c.out {
@@ -144,20 +144,20 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	return c.out, nil
 }
 
-// giveUp is how often something is tried again before it counts.
+// giveUp is how many times an operation is repeated before its error counts.
 const giveUp = 5
 
 // A sending is a part of a batch that is sent until its outcome is known.
 type sending struct {
 	from, to int
-	open     bool // an earlier sending of the part may have landed
-	ifNone   bool // in the form that survives conflicts
+	open     bool // an earlier try may have committed the part
+	ifNone   bool // use the statement that tolerates conflicts
 	try      int
-	last     error // of the try before
+	last     error // error of the previous try
 }
 
-// land sends items[from:to] until their outcome is known. open says that an
-// earlier sending of them may have landed.
+// land sends items[from:to] until their outcome is known. open says that an earlier try may
+// have committed them.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
@@ -171,7 +171,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			s.open, s.ifNone = true, true // some landed, and who wrote the others could not be read
+			// Some transitions are committed. For the others, it is not known who wrote the row.
+			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
 			return result
@@ -181,8 +182,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed decides after an error whether the part is sent again. If not, it is done with
-// the given result.
+// failed decides after an error whether the part is sent again. If done is true it is not,
+// and result is the result of land.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -200,31 +201,32 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // once, and at once
+		s.ifNone, s.try = true, -1 // try the other statement at once
 	case v == taken && c.w.batch.names && s.try < giveUp:
-		// Another client was faster; what is in the way can be seen now.
+		// Another client was faster; the conflicting row is visible now.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected:
-		// One row alone cannot be told from a server that refuses everything: then
-		// no row is to blame, and all wait.
+		// If a single row fails, the reason may be that the server refuses all rows. Then
+		// the row is not to blame, and the commit waits.
 	case v == later, s.open, c.split:
-		// Nothing landed now, but it may later, or something did before: go on.
+		// Nothing is committed now, but that may change, or an earlier try committed it:
+		// try again.
 	default:
 		return true, wrap("commit", err)
 	}
 	return false, nil
 }
 
-// unconnected decides after a failure to connect, by which nothing was sent: it returns
-// why the caller gives up, or nil to try again. open says that something sent before may
-// have landed.
+// unconnected decides after a failure to connect, so that nothing was sent. It returns why
+// the caller gives up, or nil to try again. open says that an earlier try may have
+// committed the rows.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
-		// The last error says more than that connecting again failed.
+		// The last error says more than the failure to connect again.
 		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
 	case !open && (try >= giveUp || !temporary(err)):
 		return wrap(what, err)
@@ -232,7 +234,7 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted says what was going on when ctx ended.
+// interrupted returns the error if ctx has ended. It says which operation was in progress.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"
@@ -240,7 +242,7 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	return fmt.Errorf("%w (last: %w)", err, wrap(what, last))
 }
 
-// stuck tells people, from time to time, why something has not come to an end.
+// stuck logs from time to time why an operation has not ended yet.
 func (w *Writer) stuck(what string, try int, open bool, err error) {
 	if try <= 0 || try%giveUp != 0 {
 		return
@@ -252,12 +254,12 @@ func (w *Writer) stuck(what string, try int, open bool, err error) {
 	level := slog.LevelWarn
 	var nothing connectError
 	if errors.As(err, &nothing) || judge(err) == unknown {
-		level = slog.LevelDebug // the server is away: the engine tells that once
+		level = slog.LevelDebug // the server does not answer: the engine itself logs that once
 	}
 	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
-// any reports whether anything of the commit has landed so far.
+// any reports whether a part of the commit is committed so far.
 func (c *commit) any() bool {
 	for i := range c.out {
 		if c.out[i].Landed {
@@ -267,8 +269,8 @@ func (c *commit) any() bool {
 	return false
 }
 
-// bisect finds the transition that the server refuses. A submission that is in
-// the way of another is no such: it is looked at later.
+// bisect finds the transition that the server refuses. A submission that conflicts with
+// another one does not count: it gets a transaction of its own later.
 func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict, why error) error {
 	if to-from == 1 {
 		if v == taken && c.items[from].Names != nil {
@@ -276,9 +278,9 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			return nil
 		}
 		if open {
-			// The server refuses the row now, but it may have committed an earlier sending
-			// of it. This sending waited for the earlier one to end, so the table now
-			// shows the final outcome.
+			// The server refuses the row now, but an earlier try may have committed it.
+			// This try waited until the earlier one had ended, so the table now shows the
+			// final outcome.
 			mine, err := c.stands(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine
@@ -301,8 +303,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 	return c.land(ctx, mid, to, open)
 }
 
-// takes reports whether the server takes rows at all, other ones than that which
-// it refuses: it is asked with rows of its own that are rolled back.
+// takes reports whether the server accepts rows at all. It inserts other rows and rolls
+// them back.
 func (w *Writer) takes(ctx context.Context) bool {
 	if w.connect(ctx) != nil {
 		return false
@@ -323,7 +325,7 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. landed is nil if all landed.
+// send sends the batch once. landed is nil if all transitions are committed.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {
@@ -357,8 +359,8 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle turns an answer into outcomes. open says that an earlier sending of
-// the same batch may have landed.
+// settle turns an answer into outcomes. open says that an earlier try of the same batch may
+// have committed it.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
@@ -386,8 +388,8 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 		case there && t.Seq == 0:
 			c.out[i] = store.Outcome{Err: store.ErrExists}
 		default:
-			// Also where nothing is there because the engine was fenced meanwhile:
-			// the run is another's now.
+			// There may be no row because the engine was fenced meanwhile. Then another
+			// engine owns the run, so the outcome is the same.
 			c.out[i] = store.Outcome{Err: store.ErrStale}
 		}
 	}
@@ -397,8 +399,8 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 	return nil
 }
 
-// stands reports whether the batch's only transition, the i-th of the commit,
-// has landed; it asks until it knows or ctx ends.
+// stands reports whether the batch's only transition, with index i, is committed. It
+// repeats until it knows or ctx ends.
 func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
@@ -419,7 +421,8 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	}
 }
 
-// writers reads under which token the rows of the batch stand.
+// writers reads the tokens of the rows in the journal that have the numbers of the batch's
+// rows.
 func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 	w := c.w
 	writers := make(map[status.RunID]int64)

@@ -13,8 +13,8 @@ import (
 
 const (
 	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
-	// settingPin returns what stands there, its own or another's: DO NOTHING would
-	// not show a row that was written after the statement began.
+	// settingPin returns the stored value, its own or another caller's. DO NOTHING would
+	// not return a row that was written after the statement began.
 	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
@@ -30,11 +30,11 @@ SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (
 // A catalogue keeps definitions and settings.
 type catalogue struct {
 	*access
-	flows sync.Map // of WorkflowID that are known to be in the database
+	flows sync.Map // set of WorkflowIDs that are known to be in the database
 }
 
-// PutDefinition stores a definition once by its digest. The second
-// caller waits for the first, and reads what it wrote.
+// PutDefinition stores a definition, once for each digest. If two callers store it at the
+// same time, the second waits for the first and reads its rows.
 func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := s.workflowIDs(ctx, d.Digest)
 	if err != nil || len(ids) > 0 {
@@ -61,7 +61,7 @@ func (s *catalogue) putDefinition(ctx context.Context, d store.Definition) (err 
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err // it is there
+		return err // another caller has stored it
 	}
 	for _, w := range d.Workflows {
 		var id int64
@@ -99,17 +99,16 @@ func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]
 	return ids, nil
 }
 
-// known remembers that a workflow stands in the database; none ever goes.
+// known records that a workflow is in the database. Workflows are never removed.
 func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
-// knows reports whether a workflow is known to stand in the database.
+// knows reports whether a workflow is known to be in the database.
 func (s *catalogue) knows(id store.WorkflowID) bool {
 	_, ok := s.flows.Load(id)
 	return ok
 }
 
-// Definition returns the definition that holds the workflow. Returns
-// ErrNotFound.
+// Definition returns the definition that contains the workflow, or ErrNotFound.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d     store.Definition
@@ -133,7 +132,7 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	return d, name, nil
 }
 
-// steps returns the step names of each workflow of a definition.
+// steps returns the names of the steps of each workflow of a definition.
 func (s *catalogue) steps(ctx context.Context, digest string) (map[string][]string, error) {
 	rows, err := s.db.QueryContext(ctx, stepsByDigest, digest)
 	if err != nil {
@@ -156,8 +155,8 @@ func (s *catalogue) steps(ctx context.Context, digest string) (map[string][]stri
 
 func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// Pin remembers the value of a setting, unless one is remembered, and returns the one
-// that is. With value "" it only asks.
+// Pin sets a setting, unless it is set already, and returns its value. With value "" it
+// only reads.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	var pinned string
 	if value != "" {

@@ -16,16 +16,16 @@ import (
 	"github.com/lib/pq"
 )
 
-// A source is where a database is and how it is reached.
+// A source says where a database is and how to connect to it.
 type source struct {
 	cfg pq.Config
-	dsn string // the same as text, for the connection that listens
+	dsn string // the DSN as text, for the connection that listens
 }
 
-// errDSN does not quote what it could not parse: a password may stand in it.
+// errDSN does not quote the DSN, because the DSN may contain a password.
 var errDSN = errors.New(`postgres: the DSN is not a connection string: want postgres://USER@HOST/DATABASE (special characters of a password percent-encoded) or "host=… dbname=…"`)
 
-// parse reads a DSN and settles what it leaves open.
+// parse reads a DSN and adds defaults for missing settings.
 func parse(dsn string) (source, error) {
 	if strings.TrimSpace(dsn) == "" {
 		return source{}, errDSN
@@ -34,7 +34,7 @@ func parse(dsn string) (source, error) {
 	if err != nil {
 		return source{}, errDSN
 	}
-	more := make(map[string]string) // what the text leaves open
+	more := make(map[string]string) // settings that the DSN does not have
 	if cfg.SSLMode == "" {
 		cfg.SSLMode = pq.SSLModeVerifyFull
 		if local(cfg) {
@@ -53,7 +53,7 @@ func parse(dsn string) (source, error) {
 	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
 }
 
-// settled adds settings to a DSN that has none of them.
+// settled adds settings to a DSN that does not have them.
 func settled(dsn string, more map[string]string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		q := u.Query()
@@ -84,7 +84,7 @@ func local(cfg pq.Config) bool {
 	})
 }
 
-// String is the DSN without its password, as messages show it.
+// String returns the DSN without its password, for messages.
 func (s source) String() string {
 	u := url.URL{Scheme: "postgres", Host: s.cfg.Host, Path: "/" + s.cfg.Database}
 	if s.cfg.User != "" {
@@ -102,7 +102,7 @@ func (s source) String() string {
 	return u.String()
 }
 
-// connector makes connections. It does no I/O.
+// connector returns a connector. It does no I/O.
 func (s source) connector(d dialer) (*pq.Connector, error) {
 	c, err := pq.NewConnectorConfig(s.cfg)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s source) connector(d dialer) (*pq.Connector, error) {
 	return c, nil
 }
 
-// open returns a pool beside any store.
+// open returns a pool for use without a store.
 func (s source) open() (*sql.DB, error) {
 	c, err := s.connector(dialer{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (s source) open() (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// unreachable says what did not answer and what to look at.
+// unreachable returns an error that says what did not answer and what to check.
 func (s source) unreachable(err error) error {
 	hint := "is the server running, and may this machine reach it?"
 	switch state := sqlstate(err); {
@@ -137,18 +137,18 @@ func (s source) unreachable(err error) error {
 	return fmt.Errorf("postgres: connect to %s: %w: %s", s, err, hint)
 }
 
-// A dialer notices a peer that is gone within seconds, not the quarter of an
-// hour that TCP takes by default. got, if set, receives each connection.
+// A dialer makes connections that notice within seconds that the other side is gone. By
+// default TCP takes a quarter of an hour. got, if set, is called with each connection.
 type dialer struct {
 	got func(net.Conn)
 }
 
-// Dial connects within ten seconds.
+// Dial connects, within ten seconds.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialTimeout(network, address, 10*time.Second)
 }
 
-// DialTimeout connects within a time.
+// DialTimeout connects, within the timeout.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	return d.hand(d.net(timeout).Dial(network, address))
 }

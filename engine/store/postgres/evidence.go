@@ -26,8 +26,9 @@ WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
 SELECT EXISTS (SELECT FROM r)`
 	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome LIMIT $2`
 
-	// logKeep removes, of each run it adds to, what is older than the last
-	// lines: $7 of them, less the new ones, which this statement cannot see yet.
+	// logKeep keeps the last lines of each run that gets new lines. It removes older ones.
+	// $7 is the number of old lines that stay, which is the limit less the new lines,
+	// because the statement does not see those.
 	logKeep = `
 WITH v AS MATERIALIZED (
   SELECT v.* FROM unnest($1::int8[], $2::timestamptz[], $3::text[], $4::int4[], $5::text[], $6::text[])
@@ -43,14 +44,14 @@ SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level,
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
-// An evidence keeps late answers, log lines and which alerts were pushed.
+// An evidence keeps late answers, log lines, and which alerts were pushed.
 type evidence struct {
 	*access
 	*views
 }
 
-// KeepLate keeps a late answer and its alert, once. Returns
-// ErrNotFound if there is no such run.
+// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
+// such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}
 	a := l.Alert()
@@ -66,7 +67,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	return nil
 }
 
-// maxLate is how many late answers LateReplies returns.
+// maxLate is how many late answers LateReplies returns at most.
 const maxLate = 1000
 
 // LateReplies returns the first 1,000 late answers of a run, oldest first.
@@ -91,9 +92,9 @@ func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.L
 	return out, nil
 }
 
-// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run. It is
-// sent once: a lost answer may lose lines or show an error for kept ones, and
-// never doubles them.
+// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run. The
+// statement is sent only once. If the answer is lost, lines may be missing, or there may be
+// an error although they are kept; but no line is stored twice.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -117,7 +118,9 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 		level.text(naming.CleanText(l.Level))
 		message.text(naming.CleanText(l.Message))
 	}
-	tx, err := s.begin(ctx) // what runs in a transaction the pool does not silently send again
+	// Use a transaction: the pool may send a statement outside a transaction twice, and the
+	// lines would be stored twice.
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return wrap("keep logs", err)
 	}
@@ -130,7 +133,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	return nil
 }
 
-// newest returns the lines without those that would be removed at once, in order.
+// newest returns, in order, the lines without those that would be removed at once.
 func newest(lines []store.LogLine) []store.LogLine {
 	if len(lines) <= storekit.MaxLogLines {
 		return lines
@@ -173,13 +176,12 @@ func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limi
 
 const alertDelivered = `UPDATE engine.alert SET delivered_at = pg_catalog.clock_timestamp() WHERE id = ANY ($1::int8[]) AND delivered_at IS NULL`
 
-// Undelivered returns up to limit alerts that were not pushed yet, oldest
-// first.
+// Undelivered returns up to limit alerts that were not pushed yet, oldest first.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, "list alerts to push", alertUndelivered, limit)
 }
 
-// Delivered notes that alerts were pushed.
+// Delivered records that alerts were pushed.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if _, err := s.db.ExecContext(ctx, alertDelivered, pq.Int64Array(ids)); err != nil {
 		return wrap("note pushed alerts", err)

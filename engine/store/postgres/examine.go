@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// serverCondition is one row. Of other users' sessions a plain user sees no
-// ages: then they count as none.
+// serverCondition returns one row. A user without privileges does not see the age of other
+// users' transactions: then there seem to be none.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,
@@ -24,20 +24,20 @@ SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting(
        greatest((SELECT pg_catalog.max(pg_catalog.age(backend_xmin)) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid()),
                 (SELECT pg_catalog.max(pg_catalog.age(xmin)) FROM pg_catalog.pg_replication_slots), (SELECT pg_catalog.max(pg_catalog.age(transaction)) FROM pg_catalog.pg_prepared_xacts), 0)::int8`
 
-// A condition is what the server says of itself.
+// A condition holds what the server reports about itself.
 type condition struct {
 	version           string
 	number            int64
-	offset            time.Duration // of the server's clock to ours
+	offset            time.Duration // difference between the server's clock and the clock of this machine
 	standby, readOnly bool
 	sync              string
 	fsync, fullPages  bool
-	most, used        int64 // connections
+	most, used        int64 // numbers of connections: the limit, and those in use
 	oldest            time.Duration
 	xmin              int64
 }
 
-// Bounds beyond which a finding is a warning.
+// Limits above which a finding is a warning.
 const (
 	oldestServer   = 140000 // server_version_num
 	maxOffset      = time.Second
@@ -45,10 +45,10 @@ const (
 	maxXmin        = 10_000_000
 )
 
-// An examiner looks at what is wrong with the database.
+// An examiner checks the database for problems.
 type examiner struct{ *access }
 
-// Examine looks at what of the database is thin or wrong for engines.
+// Examine checks which properties of the database are weak or wrong for engines.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition
@@ -70,7 +70,7 @@ func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	return append(s.findings(have), c.findings()...), nil
 }
 
-// findings are those about how the store stands to its database.
+// findings returns the findings about the connection between the store and its database.
 func (s *examiner) findings(have int64) []health.Finding {
 	f := func(name string, bad health.Severity, hint, format string, args ...any) health.Finding {
 		return health.Finding{Name: name, Level: bad, Message: fmt.Sprintf(format, args...), Hint: hint}
@@ -109,7 +109,7 @@ func (s *examiner) findings(have int64) []health.Finding {
 	return out
 }
 
-// findings are those about the server itself.
+// findings returns the findings about the server itself.
 func (c condition) findings() []health.Finding {
 	var out []health.Finding
 	say := func(name string, bad bool, level health.Severity, hint, good, wrong string) {

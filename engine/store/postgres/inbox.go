@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// messagePost returns the id of the message that stands there with the same
-	// dedup, if one does: DO NOTHING would not show one that was written after the
-	// statement began.
+	// messagePost returns the id of an existing message with the same dedup, if there is
+	// one. DO NOTHING would not return one that was written after the statement began.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -25,7 +24,7 @@ FROM engine.run WHERE run_id = $1 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_catalog.pg_current_xact_id()::text`
 	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
-	// messageDiscard leaves the messages of an open run alone.
+	// messageDiscard removes no message of an open run.
 	messageDiscard = `
 DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
@@ -37,9 +36,9 @@ type inbox struct {
 	*waker
 }
 
-// Post puts a message into its run's inbox. Sent again after a lost answer it is
-// not put there twice: whether the first transaction committed is asked for.
-// Returns ErrNotFound if there is no such run.
+// Post puts a message into its run's inbox. If an answer is lost, Post asks whether the
+// first transaction was committed, so that no message is stored twice. It returns
+// ErrNotFound if there is no such run.
 func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -66,7 +65,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// Messages returns up to limit messages of a run behind one of them, in order of
+// Messages returns up to limit messages of a run with an id greater than after, in order of
 // arrival.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
@@ -101,14 +100,13 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 	return nil
 }
 
-// transactionStatus tells what became of a transaction: committed, aborted, in
-// progress, or NULL for one of long ago.
+// transactionStatus returns the status of a transaction: committed, aborted, in progress,
+// or NULL if the transaction is too old.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
-// once runs a transaction until it is known that it committed, exactly once, or
-// that it did not. write returns the transaction's id; an error of its own ends
-// the attempt with nothing written. After a COMMIT without an answer the server
-// is asked what became of the transaction.
+// once runs a transaction until it is known to be committed exactly once, or not at all.
+// write returns the transaction's id. An error of write ends the attempt without a change.
+// After a COMMIT without an answer, once asks the server for the status of the transaction.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {
@@ -141,8 +139,7 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 	}
 }
 
-// attempt runs the transaction once. xid is "" if nothing can have been
-// committed.
+// attempt runs the transaction once. xid is "" if it is certain that nothing was committed.
 func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -154,8 +151,8 @@ func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, err
 	return xid, tx.Commit()
 }
 
-// rolledBack ends a transaction that err has spoilt and returns err: that a
-// broken connection does not roll back well either adds nothing.
+// rolledBack rolls back a transaction after the error err, and returns err. It ignores the
+// error of a rollback on a broken connection, because that adds nothing.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
 		return errors.Join(err, e)
@@ -163,8 +160,8 @@ func rolledBack(tx *sql.Tx, err error) error {
 	return err
 }
 
-// settled reports whether a transaction committed, once that is settled: its
-// session may still be at work on it.
+// settled waits until a transaction has ended, because its session may still be working on
+// it. Then it reports whether the transaction was committed.
 func (s *inbox) settled(ctx context.Context, xid string) (bool, error) {
 	for try := 1; ; try++ {
 		var status string

@@ -12,18 +12,20 @@ import (
 type verdict int
 
 const (
-	unknown   verdict = iota + 1 // they may have landed
-	taken                        // nothing landed: a key of the batch is taken
-	refused                      // nothing landed: a row is impossible
-	suspected                    // nothing landed: a row may be to blame, or the server
-	later                        // nothing landed: the server as a whole cannot, for now
-	failed                       // nothing landed, and the same will not land
+	unknown   verdict = iota + 1 // they may be committed
+	taken                        // nothing is committed: a key of the batch is in use
+	refused                      // nothing is committed: a row is invalid
+	suspected                    // nothing is committed: the reason may be a row or the server
+	later                        // nothing is committed: the server does not work at present
+	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge sorts errors by SQLSTATE. What the server did not say is unknown.
+// judge returns the verdict for an error, by its SQLSTATE. An error that does not come from
+// the server is unknown.
 func judge(err error) verdict {
 	var e *pq.Error
-	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic { // a server that ends in the midst of a commit
+	// A server may end in the middle of a commit.
+	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic {
 		return unknown
 	}
 	state := string(e.Code)
@@ -43,7 +45,7 @@ func judge(err error) verdict {
 	return failed
 }
 
-// temporary reports whether a connection that failed is worth another attempt.
+// temporary reports whether it makes sense to try a failed connection again.
 func temporary(err error) bool {
 	var wrong *WrongServerError
 	v := judge(err)

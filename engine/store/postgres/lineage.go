@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// serverIdentity tells which server this is and how far its history goes, and
-	// settles the session.
+	// serverIdentity returns which server this is and the end of its log. It also makes the
+	// settings of the session.
 	serverIdentity = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
-	// serverIdentityPooled leaves the session as it is: it is another client's next,
-	// or may be, as long as no pooler was looked for.
+	// serverIdentityPooled does not change the settings of the session. Behind a pooler the
+	// session is given to another client, and at first it is not known whether there is a
+	// pooler.
 	serverIdentityPooled = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
-	// journalWriter tells under which token a row stands; 0 = retention has removed
-	// its run.
+	// journalWriter returns the token of a row; 0 = retention has removed the row's run.
 	journalWriter = `
 SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
 UNION ALL SELECT 0 FROM engine.setting
 WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
 )
 
-// An identity is what a server says of itself.
+// An identity holds what a server reports about itself.
 type identity struct {
 	standby  bool
 	system   int64 // number of the database cluster
-	line     int64 // timeline: rises with every promotion; 0 = a standby
-	at       int64 // where its log ends
-	replayed int64 // where it stopped to follow another; 0 = it never did since its start
-	back     bool  // its log ends before what was known, on the same timeline, when it was asked
+	line     int64 // timeline; it rises with every promotion; 0 = a standby
+	at       int64 // end of its log
+	replayed int64 // position at which it stopped to be a standby; 0 = it was none since its start
+	back     bool  // its log ends before the confirmed position of the same timeline
 }
 
 // A mark is a row that the store has confirmed.
@@ -55,18 +55,18 @@ type mark struct {
 	token int64
 }
 
-// A waitListage knows which server a store wrote to last, and up to where that
-// server's history was confirmed, to notice when history went backwards: a
-// standby that lagged was promoted, a backup restored, or the address leads to
-// the former primary again.
+// A lineage knows to which server a store wrote last, and up to which position the history
+// of that server was confirmed. With it the store notices a history that went backwards: a
+// standby that was behind became the primary, a backup was restored, or the address leads
+// to the former primary again.
 type lineage struct {
 	mu     sync.Mutex // protects following fields
-	off    error      // why the server does not tell; nil = it does
+	off    error      // why the server does not report its identity; nil = it does
 	system int64
-	line   int64 // the highest timeline seen
-	known  int64 // confirmed up to here, on that timeline
+	line   int64 // the highest timeline seen so far
+	known  int64 // position up to which that timeline is confirmed
 	marks  map[*Writer]mark
-	joined map[store.EngineID]int64 // the timeline on which each engine of this store joined
+	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError
 }
 
@@ -74,7 +74,7 @@ func newLineage() *lineage {
 	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
 }
 
-// err returns the loss that was found, if one was.
+// err returns the loss that was found, or nil.
 func (l *lineage) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,38 +84,39 @@ func (l *lineage) err() error {
 	return nil
 }
 
-// disable notes that the server does not tell.
+// disable records that the server does not report its identity.
 func (l *lineage) disable(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.off, l.line, l.known = why, 0, 0
 }
 
-// disabled returns why the server does not tell, or nil.
+// disabled returns why the server does not report its identity, or nil.
 func (l *lineage) disabled() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.off
 }
 
-// stale reports whether a connection made on a timeline leads to a server that
-// another has replaced.
+// stale reports whether a connection that was made on a timeline leads to a server that was
+// replaced.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return line < l.line
 }
 
-// reached returns the timeline and up to where it is confirmed. Ask for
-// this before you ask a server how far its log goes: other connections go on.
+// reached returns the timeline, and the position up to which it is confirmed. Call it
+// before you ask a server for the end of its log, because other connections continue to
+// commit.
 func (l *lineage) reached() (line, known int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.line, l.known
 }
 
-// confirm notes a row that has landed. It reports false if the server that said
-// so has been replaced: what it confirms counts nothing.
+// confirm records a committed row. It reports false if the server that confirmed the row
+// has been replaced: then the confirmation does not count.
 func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,14 +127,14 @@ func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	return true
 }
 
-// forget drops what a closed writer confirmed.
+// forget drops what a closed writer has confirmed.
 func (l *lineage) forget(w *Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.marks, w)
 }
 
-// join notes on which timeline an engine joined.
+// join records on which timeline an engine joined.
 func (l *lineage) join(id store.EngineID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +147,8 @@ func (l *lineage) leave(id store.EngineID) {
 	delete(l.joined, id)
 }
 
-// moved reports whether the server was replaced since an engine joined: what it
-// has in memory must be read anew.
+// moved reports whether the server was replaced after an engine joined. Then the engine
+// must read its runs again.
 func (l *lineage) moved(id store.EngineID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +156,8 @@ func (l *lineage) moved(id store.EngineID) bool {
 	return ok && line != l.line
 }
 
-// ticked notes what a tick that was committed said. It reports whether the
-// server is the one that is known.
+// ticked records the result of a committed tick. It reports whether the server is the known
+// one.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,9 +168,9 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares a server with what is known, and returns the timeline to
-// remember the connection by. present tells whether a row stands in the journal
-// there. Returns *postgres.WrongServerError, *store.LossError.
+// see compares a server with what is known, and returns the timeline of the connection.
+// present reports whether the server's journal has a row. see returns a
+// *postgres.WrongServerError or a *store.LossError if the server is not the right one.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -201,7 +202,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 	case l.system != 0 && id.system != l.system:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
 	case id.standby:
-		return l.line, nil // it takes no writes
+		return l.line, nil // it does not accept writes
 	case id.line < l.line:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
 	case id.line == l.line && id.back:
@@ -227,7 +228,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 // lsn formats a position in the log as the server does.
 func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
 
-// A wire is what the driver's connections can do.
+// A wire has the methods of the driver's connections that are needed here.
 type wire interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -240,14 +241,14 @@ type wire interface {
 	driver.Validator
 }
 
-// A checked connection leads to a server that was looked at.
+// A checked is a connection to a server that was checked.
 type checked struct {
 	wire
 	lineage *lineage
 	line    int64
 }
 
-// ResetSession gives up a connection to a server that has been replaced.
+// ResetSession drops a connection to a server that has been replaced.
 func (c *checked) ResetSession(ctx context.Context) error {
 	if c.lineage.stale(c.line) {
 		return driver.ErrBadConn
@@ -258,13 +259,14 @@ func (c *checked) ResetSession(ctx context.Context) error {
 // IsValid reports whether the connection may be used again.
 func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsValid() }
 
-// A connector makes connections that know their server.
+// A connector makes connections and checks their servers.
 type connector struct {
 	*pq.Connector
 	s *access
 }
 
-// Connect connects and looks at the server. Returns *postgres.WrongServerError.
+// Connect connects and checks the server. It returns a *postgres.WrongServerError if the
+// server is the wrong one.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -293,7 +295,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return out, nil
 }
 
-// unidentified settles the session of a server that does not say which one it is.
+// unidentified makes the settings of a session on a server that does not report its
+// identity.
 func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
 	if !c.s.keeps() {
 		return out, nil
@@ -304,7 +307,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	return out, nil
 }
 
-// identify asks a server which one it is.
+// identify asks a server for its identity.
 func (s *access) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
 	if !s.keeps() {
@@ -329,8 +332,8 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether a row stands in the journal under its token, or its run
-// was removed since.
+// stands reports whether the journal has a row with its token, or the row's run was
+// removed.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {
@@ -341,7 +344,7 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 
 var errNoRow = errors.New("postgres: no row")
 
-// first returns the first row of a query on a bare connection.
+// first returns the first row of a query on a connection without a pool.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {
@@ -355,8 +358,8 @@ func first(ctx context.Context, w wire, columns int, query string, args ...drive
 	return values, nil
 }
 
-// lookAgain compares the server that a session leads to with what is known: a
-// standby may have been promoted under it.
+// lookAgain checks the server of a session again, because a standby may have been promoted
+// meanwhile.
 func (s *access) lookAgain(ctx context.Context) (err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// lookBegin begins what people's questions are answered in: it can write and
-// lock nothing, and ends by itself. Behind a pooler another client gets the
-// session next, so nothing is set for longer than the transaction.
+// lookBegin begins a transaction that answers people's questions. It can neither write nor
+// lock, and it ends automatically after a time. All settings last only for the transaction,
+// because behind a pooler another client gets the session next.
 const lookBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
 SET LOCAL jit = off;
 ` + transactionPath
 
-// lookEnd bounds how long an answer is waited for at the end of a look.
+// lookEnd is how long the end of a look waits for an answer.
 const lookEnd = 5 * time.Second
 
-// A look is the rows of one read-only transaction, on a connection of the
-// readers' pool: however long people read, commits and ticks have connections
-// of their own. Close ends it.
+// A look holds the rows of one read-only transaction. The transaction uses a connection of
+// the readers' pool. So commits and ticks always have connections, however long people
+// read. Close ends the transaction.
 type look struct {
 	*sql.Rows
 	conn *sql.Conn
 }
 
-// look asks a question in a read-only transaction.
+// look runs a query in a read-only transaction.
 func (s *access) look(ctx context.Context, query string, args ...any) (*look, error) {
 	conn, err := s.reads.Conn(ctx)
 	if err != nil {
@@ -43,8 +43,7 @@ func (s *access) look(ctx context.Context, query string, args ...any) (*look, er
 	return l, nil
 }
 
-// lookOne scans the only row of an answer. Returns sql.ErrNoRows if there is
-// none.
+// lookOne scans the only row of a query. It returns sql.ErrNoRows if there is none.
 func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...any) error }) error, query string, args ...any) error {
 	l, err := s.look(ctx, query, args...)
 	if err != nil {
@@ -66,13 +65,13 @@ func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...a
 // Close ends the transaction and gives the connection back.
 func (l *look) Close() error { return errors.Join(l.Rows.Close(), l.end()) }
 
-// end ends the transaction. A connection on which that fails is given up: its
-// transaction ends with it.
+// end ends the transaction. If that fails, the connection is closed, and the transaction
+// ends with it.
 func (l *look) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookEnd)
 	defer cancel()
 	if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-		// Raw returns the very error that tells the pool to close the connection.
+		// This error makes the pool close the connection.
 		_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	if err := l.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {

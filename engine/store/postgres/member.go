@@ -21,12 +21,12 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// A members keeps who is alive, and who may make a pass.
+// A members keeps which engines are alive and when scans may be made.
 type members struct {
 	*access
 	*waker
 	minima minima
-	turns  storekit.Rotation // of the runs for which messages wait
+	turns  storekit.Rotation // gives each run with waiting messages its turn in a Tick
 }
 
 // Join registers a new membership.
@@ -43,12 +43,14 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 	return id, nil
 }
 
-// memberTick compares next_check with a scalar subquery: clock_timestamp()
-// itself changes from row to row and could not bound an index scan, which would
-// then walk every open run of the owner. Messages wait for runs of this engine
-// or of nobody; an ended run whose owner is gone is nobody's too. Inboxes hold
-// what was said and not answered yet; they are read behind the page that was
-// shown before. $5 spares most scans the entries of runs that have ended (lows).
+// memberTick compares next_check with a scalar subquery. clock_timestamp() itself changes
+// from row to row and cannot limit an index scan: the scan would read every open run of the
+// owner.
+//
+// Inbox contains runs of this engine and runs without an owner. A run that has ended counts
+// as without an owner if its owner is gone. The inbox table has only messages that are not
+// answered yet. They are read from the end of the last page on. $5 makes most scans skip
+// the index entries of runs that have ended (see minima).
 const (
 	memberTick = `
 WITH me AS (
@@ -69,16 +71,16 @@ UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
-	// memberTickLine tells besides on which timeline the lease was renewed, and a
-	// position that is durable once the renewal is.
+	// memberTickLine also returns the timeline on which the lease was renewed, and a log
+	// position that is durable once the renewal is durable.
 	memberTickLine = memberTick + `
 UNION ALL SELECT 'line', ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
 UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
 )
 
-// Tick renews the lease and returns what needs attention. Returns ErrLapsed,
-// also after the server was replaced by another that has all that was
-// confirmed; *store.LossError if it has not, *postgres.WrongServerError.
+// Tick renews the lease and returns the work for the engine. It returns ErrLapsed also if
+// the server was replaced by one that has all confirmed data. If the new server has lost
+// data it returns a *store.LossError. It may return a *postgres.WrongServerError.
 func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lineage.err(); err != nil {
 		return store.Tick{}, err
@@ -102,14 +104,15 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		return store.Tick{}, err
 	}
 	if s.lineage.moved(id) {
-		// Fenced now, its runs need not wait until the lease has passed.
+		// The engine is fenced now, so its runs are free before the lease expires.
 		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
 	return t, nil
 }
 
-// tick runs the tick's statement. line is 0 if it did not tell.
+// tick runs the statement of a tick. line is 0 if the statement does not return the
+// timeline.
 func (s *members) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -154,8 +157,9 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 }
 
 const (
-	// memberBury waits, at the fence rows, for the member's batches in flight;
-	// afterwards none can commit. What it had in hand counts one death more.
+	// memberBury waits, at the fence rows, for the member's batches in flight. Afterwards
+	// none of its batches can be committed. Each run that it had in hand gets one more
+	// death.
 	memberBury = `
 WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
 h AS (DELETE FROM engine.hand h USING d WHERE h.engine = d.engine RETURNING h.runs),
@@ -165,13 +169,13 @@ s AS (INSERT INTO engine.suspect AS s (run_id, deaths)
 DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
 	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
 	memberLeave = `UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() WHERE engine = $1 AND lease_until > pg_catalog.clock_timestamp()`
-	// memberForget is a statement of its own: it must see what the batches it
-	// waited for have committed.
+	// memberForget is a separate statement, because it must see the commits that memberBury
+	// has waited for.
 	memberForget = `DELETE FROM engine.member m WHERE engine = $1 AND dead AND NOT EXISTS (SELECT FROM engine.run WHERE owner = $1 AND state < 10)`
 	memberCount  = `SELECT pg_catalog.count(*) FROM engine.member WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp()`
 )
 
-// Fence declares a member whose lease is past dead.
+// Fence declares a member dead if its lease has expired.
 func (s *members) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if _, err := s.db.ExecContext(ctx, memberBury, int64(id)); err != nil {
 		return false, wrap("fence", err)
@@ -202,7 +206,8 @@ func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}
-	// Its runs are free now: other engines need not wait for their next scan.
+	// Its runs are free now. Other engines get a hint, so that they need not wait for their
+	// next scan.
 	if s.notifyNow() {
 		s.notifyLate(ctx)
 	}

@@ -21,12 +21,12 @@ var migrations embed.FS
 const (
 	versionTable = "engine.schema_version"
 
-	// migrateLock is the key of the advisory lock that lets one migration run at
-	// a time; an arbitrary number of ours.
+	// migrateLock is the key of the advisory lock that allows only one migration at a time.
+	// The number has no meaning.
 	migrateLock = 7237102917305
 
-	// schemaVersion is the version this binary was written for: the number of
-	// its last migration. A test compares them.
+	// schemaVersion is the version of the schema for which this binary was written. It is
+	// the number of the last migration; a test compares them.
 	schemaVersion = 9
 )
 
@@ -38,18 +38,17 @@ const (
 	schemaVersions  = `SELECT coalesce(pg_catalog.max(version_id), 0) FROM engine.schema_version WHERE is_applied`
 )
 
-// Migrate brings the schema up to this binary's version and returns the
-// versions before and after. Each migration is one transaction; an advisory
-// lock keeps several callers apart. It does nothing and returns an error if another
-// role owns the schema or something in it. Returns *store.SchemaError if the schema
-// is newer.
+// Migrate migrates the schema to this binary's version, and returns the versions before and
+// after. Each migration is one transaction, and an advisory lock allows only one caller at
+// a time. If another role owns the schema or an object in it, Migrate does nothing and
+// returns an error. It returns a *store.SchemaError if the schema is newer.
 func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	src, db, err := connect(ctx, dsn)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// The lock is a transaction's: behind a pooler a session's would stay behind
+	// The lock belongs to a transaction. Behind a pooler, a lock of the session would stay
 	// with a session that another client gets next.
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -82,10 +81,10 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	return from, to, err
 }
 
-// ownSchema makes the schema, unless it is there, and sees to it that nothing in it
-// is another role's. It reads nothing from the schema before: a view of another role
-// could stand in for a table. CREATE SCHEMA needs a privilege for the database, which
-// the owner of a schema that is there can do without.
+// ownSchema creates the schema if it does not exist, and checks that no other role owns an
+// object in it. Before that it reads nothing from the schema, because a view of another
+// role could have the name of a table. CREATE SCHEMA needs a privilege on the database. The
+// owner of an existing schema may not have it.
 func ownSchema(ctx context.Context, db *sql.DB) error {
 	var there bool
 	if err := db.QueryRowContext(ctx, schemaThere).Scan(&there); err != nil {
@@ -131,8 +130,8 @@ func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
 	return src, db, nil
 }
 
-// provider returns what applies the migrations. Each is one transaction that looks
-// in pg_catalog alone: see session.go.
+// provider returns the runner of the migrations. Each migration is one transaction whose
+// search path is pg_catalog only: see session.go.
 func provider(db *sql.DB) (*goose.Provider, error) {
 	store, err := database.NewStore(database.DialectPostgres, versionTable)
 	if err != nil {
@@ -161,8 +160,8 @@ func provider(db *sql.DB) (*goose.Provider, error) {
 	return p, nil
 }
 
-// apply runs a migration. Its text goes to the server as a whole, which runs the
-// statements in order: the file's marks for goose are comments to it.
+// apply runs a migration. The server gets the whole file and runs its statements in order.
+// The marks for goose in the file are comments for the server.
 func apply(file, text string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, transactionPath); err != nil {
@@ -175,7 +174,7 @@ func apply(file, text string) func(context.Context, *sql.Tx) error {
 	}
 }
 
-// version returns the schema's version; 0 = no schema.
+// version returns the version of the schema; 0 = there is no schema.
 func version(ctx context.Context, db *sql.DB) (int64, error) {
 	var v int64
 	err := db.QueryRowContext(ctx, schemaVersions).Scan(&v)
@@ -188,7 +187,7 @@ func version(ctx context.Context, db *sql.DB) (int64, error) {
 	return v, nil
 }
 
-// checkSchema reports a server that does not answer or a schema of another
+// checkSchema returns an error if the server does not answer or the schema has another
 // version.
 func checkSchema(ctx context.Context, db *sql.DB, src source) error {
 	if err := db.PingContext(ctx); err != nil {

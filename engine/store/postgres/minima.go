@@ -8,33 +8,33 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// The entries of runs that have ended stay in run_active until vacuum removes
-// them, or for as long as any session holds a snapshot open. A scan of all bounds
-// that have passed visits every one of them: 500,000 take it 30 to 250 ms of the
-// server's time, five times a second. So a scan begins a minute before the
-// newest one, or at what that one found, or at the earliest bound committed
-// since: only the owner's writers commit bounds of its runs. Every tenth scan
-// begins at the first bound all the same.
+// The index run_active keeps the entries of ended runs until vacuum removes them, and
+// longer while any session holds a snapshot. A scan of all past next_check values visits
+// every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
+// times a second. So a scan does not begin at the first entry. It begins at the earliest of
+// three times: a minute before the last scan, the earliest run which that scan found, and
+// the earliest next_check committed since. This is safe because only the owner's writers
+// commit next_check values of its runs. Every tenth scan still begins at the first entry.
 const (
 	lowTrail = time.Minute
 	lowSkips = 10
 )
 
-// minima are where the scans of a store's engines begin.
+// A minima holds where the scans of the store's engines begin.
 type minima struct {
 	mu sync.Mutex // protects following field
 	of map[store.EngineID]low
 }
 
-// A low is where the next scan of one engine begins.
+// A low says where the next scan of one engine begins.
 type low struct {
-	at      time.Time // zero = at the first bound
-	lowered time.Time // the earliest bound committed since the last scan began; zero = none was
-	scans   int       // since the last one that began at the first bound
+	at      time.Time // zero = at the first entry
+	lowered time.Time // earliest next_check committed since the last scan began; zero = none
+	scans   int       // number of scans since the last one that began at the first entry
 }
 
-// next returns where an engine's next scan begins; not valid = at the first
-// bound.
+// next returns where an engine's next scan begins. If the result is not valid, the scan
+// begins at the first entry.
 func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +50,8 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	return sql.NullTime{Time: m.at, Valid: true}
 }
 
-// lower notes the bounds that an engine's writer has sent. What lands while a
-// scan is under way counts for the next one.
+// lower records the next_check values that an engine's writer has sent. Values that are
+// committed during a scan count for the next scan.
 func (l *minima) lower(id store.EngineID, items []store.Transition) {
 	var first time.Time
 	for i := range items {
@@ -78,8 +78,8 @@ func (l *minima) set(id store.EngineID, m low) {
 	l.of[id] = m
 }
 
-// scanned notes that an engine's scan has been committed, and what it found, the
-// earliest first.
+// scanned records that an engine's scan was committed, and the runs it found, earliest
+// first.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,10 +96,10 @@ func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, du
 	l.set(id, m)
 }
 
-// below is the last moment before t that the server knows.
+// below returns the last moment before t with the precision of the server, a microsecond.
 func below(t time.Time) time.Time { return t.Truncate(time.Microsecond).Add(-time.Microsecond) }
 
-// forget drops what is known of an engine that is no more.
+// forget drops the data about an engine that has ended.
 func (l *minima) forget(id store.EngineID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

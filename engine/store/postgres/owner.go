@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// schemaStrange lists what a migration would use and another role owns: the schema
-// engine, what is in it, and the functions of triggers on its tables. Trusted are
-// the present role, the roles that it was made a member of, and superusers where it
-// is one itself. Being a superuser does not make it a member here: a schema that
-// another role has prepared for a superuser to find is the case to refuse. A
-// trigger's function may belong to any superuser: the server brings some along.
+// schemaStrange lists objects that a migration would use and another role owns: the schema
+// engine, the objects in it, and the functions of triggers on its tables. Trusted roles are
+// the present role, the roles it is a member of, and superusers if it is one itself. A
+// superuser does not count as a member of every role here, because a schema that another
+// role has prepared for a superuser must be refused. The function of a trigger may belong
+// to any superuser, because the server itself has some.
 const schemaStrange = `
 WITH RECURSIVE me AS (
   SELECT oid, rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user
@@ -45,21 +45,21 @@ FROM things s LEFT JOIN pg_catalog.pg_roles o ON o.oid = s.owner
 WHERE s.owner NOT IN (SELECT oid FROM trusted) AND NOT (coalesce(o.rolsuper, false) AND (s.rank = 5 OR (SELECT rolsuper FROM me)))
 ORDER BY s.rank, s.name`
 
-// shownStrange is how many of these an error names.
+// shownStrange is the largest number of such objects that an error names.
 const shownStrange = 5
 
-// A strange object is one that another role owns.
+// A strange is an object that another role owns.
 type strange struct {
 	rank        int
 	kind, name  string
 	owner, self string // the role that owns it, and the role of this session
-	remedy      string // the statement that hands it over
+	remedy      string // the statement that changes its owner
 }
 
-// ownedByUs returns an error if another role owns the schema or something in it
-// that a migration would use. With such an object the other role could run
-// statements with the rights of the role that migrates: in a view in the place of a
-// table, in a function, in a trigger.
+// ownedByUs returns an error if another role owns the schema or an object in it that a
+// migration would use. Through such an object the other role could run statements with the
+// rights of the role that migrates: through a view with the name of a table, a function, or
+// a trigger.
 func ownedByUs(ctx context.Context, db *sql.DB) error {
 	rows, err := db.QueryContext(ctx, schemaStrange)
 	if err != nil {
@@ -83,10 +83,10 @@ func ownedByUs(ctx context.Context, db *sql.DB) error {
 	return &foreignError{found}
 }
 
-// A foreignError says that other roles own what a migration would use.
+// A foreignError says that other roles own objects that a migration would use.
 type foreignError struct{ found []strange }
 
-// Error names the objects, their owners and the two ways out.
+// Error names the objects, their owners and the two possible solutions.
 func (e *foreignError) Error() string {
 	var b strings.Builder
 	b.WriteString("postgres: nothing was migrated, because ")

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// passTake gives the permission to one caller in a period: of several at once
-	// the others wait for the row and then find that it is too early.
+	// passTake gives the permission to one caller in a period. If several callers ask at
+	// the same time, the others wait for the row and then see that it is too early.
 	passTake = `
 INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second')
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= pg_catalog.clock_timestamp()`
-	// runOverdue looks at each live member's most overdue runs: as many scans of
-	// run_active as there are members.
+	// runOverdue reads the most overdue runs of each live member. It makes one scan of
+	// run_active for each member.
 	runOverdue = `
 SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   SELECT r.run_id, r.next_check FROM engine.run r
@@ -22,12 +22,12 @@ SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   ORDER BY r.next_check, r.run_id LIMIT $3) o
 WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	// memberList shows a member that was declared dead as one without a lease.
+	// memberList returns a dead member as a member without a lease.
 	memberList = `SELECT engine, address, joined_at, lease_until, least(extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8, CASE WHEN dead THEN 0 END) FROM engine.member ORDER BY engine`
 )
 
-// Pass reports whether the caller may make the named pass now. An answer that
-// is lost costs a period.
+// Pass reports whether the caller may make the named scan now. If the answer is lost, no
+// engine makes the scan in that period.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	res, err := s.db.ExecContext(ctx, passTake, name, period.Seconds())
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	for rows.Next() {
 		var (
 			m    store.Member
-			left float64 // seconds
+			left float64 // in seconds
 		)
 		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil, &left); err != nil {
 			return nil, wrap("list engines", err)

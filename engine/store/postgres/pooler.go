@@ -8,8 +8,8 @@ import (
 
 const backendPID = `SELECT pg_catalog.pg_backend_pid()`
 
-// poolerBegin begins a transaction with what a writer's session has otherwise:
-// behind a pooler the session is another one in every transaction.
+// poolerBegin begins a transaction with the settings of a writer's session. Behind a pooler
+// each transaction has another session, so the session itself keeps no settings.
 const poolerBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
@@ -17,16 +17,16 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 ` + transactionSettings
 
-// poolerTurns is how often the two sessions are asked: others may take a backend
-// from the pooler and give it back meanwhile.
+// poolerTurns is how many times the two sessions are asked. Several times are needed,
+// because other clients may take a backend from the pooler and give it back meanwhile.
 const poolerTurns = 24
 
-// detectPooler reports whether a pooler in transaction mode stands before the
-// server: then what a session was told is not known to the next transaction, and
-// prepared statements, session locks and LISTEN do not work. Two sessions that
-// are open at once have one backend, or one session has two. The order of asking
-// finds a pooler that hands out its backends in turn, too. Where there is none, the
-// two sessions are settled: they were made before that was known.
+// detectPooler reports whether there is a pooler in transaction mode in front of the
+// server. Then settings of a session are lost after a transaction, and prepared statements,
+// session locks and LISTEN do not work. detectPooler opens two sessions. There is a pooler
+// if both have the same backend, or if one of them has two. The order of the questions also
+// detects a pooler that uses its backends in turn. If there is no pooler, detectPooler
+// makes the settings of the two sessions, which were opened before that was known.
 func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	var conns [2]*sql.Conn
 	for i := range conns {
@@ -37,7 +37,9 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	}
 	var pids [2]int64
 	for turn := range poolerTurns {
-		i := turn % 3 % 2 // 0 1 0, again and again: with pauses of one and of none
+		// The order is 0 1 0 0 1 0 …, so that session 0 is asked both directly after itself
+		// and after the other session.
+		i := turn % 3 % 2
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {
 			return false, err
@@ -50,16 +52,16 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	return false, settle(ctx, conns[:])
 }
 
-// noteLost switches to what works behind a pooler if an error shows one: a
-// prepared statement that this session made is not known to it, or one that it
-// did not make is.
+// noteLost records that there is a pooler if an error shows it: the server does not know a
+// prepared statement that this session has made, or it knows one that this session has not
+// made.
 func (s *access) noteLost(err error) {
 	if state := sqlstate(err); state == "26000" || state == "42P05" {
 		s.behindPooler()
 	}
 }
 
-// behindPooler remembers that a pooler was found and says so, once.
+// behindPooler records that there is a pooler, and logs it once.
 func (s *access) behindPooler() {
 	if s.pooled.CompareAndSwap(false, true) {
 		s.log.Warn("the database is reached through a pooler in transaction mode: no wake-ups and no prepared statements, so engines look for work by themselves and commits cost more",

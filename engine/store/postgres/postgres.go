@@ -1,14 +1,14 @@
-// Package postgres keeps runs in PostgreSQL: an insert-only journal, a narrow
-// run row that is a fold of it, group commits of one statement each, and a
-// fence row per writer that stops a dead engine. It obeys every rule of
+// Package postgres keeps runs in PostgreSQL. It has an insert-only journal, a narrow row
+// for each run that is computed from the journal, group commits with one statement each,
+// and a fence row for each writer that stops a dead engine. It obeys every rule of
 // engine/store/storetest.
 //
-// Everything stands in the schema engine, which Migrate makes. The views
-// engine.runs and engine.steps are for people.
+// All tables are in the schema engine, which Migrate creates. The views engine.runs and
+// engine.steps are for people.
 //
-// A DSN without an sslmode gets verify-full, or, where every host is a unix
-// socket or a loopback address, disable; a weaker mode must be named. The
-// environment variable PGSSLMODE counts as naming it.
+// A DSN without an sslmode gets verify-full, or disable if every host is a unix socket or a
+// loopback address. A weaker mode must be set explicitly. The environment variable
+// PGSSLMODE counts as setting it.
 package postgres
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Options of a Store. Zero fields mean defaults.
+// Options of a Store. Zero fields mean their defaults.
 type Options struct {
-	// MaxConns is how many connections may be open in addition to those of writers; 0 =
-	// 8. Half of them, one at least, answer people's questions; the others, one at
-	// least, do the engine's work.
+	// MaxConns is how many connections may be open in addition to those of writers; 0 = 8.
+	// Half of them, but at least one, answer people's questions. The others, but at least
+	// one, do the engine's work.
 	MaxConns int
-	Logger   *slog.Logger // nil = nowhere
+	Logger   *slog.Logger // nil = nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -54,9 +54,9 @@ func (o Options) validate() error {
 	return nil
 }
 
-// A Store is a store.Store in a PostgreSQL database. It is safe for
-// concurrent use; its writers are not. It is made of one part for each role, and all of
-// them share the access to the database.
+// A Store is a store.Store in a PostgreSQL database. It is safe for concurrent use, but its
+// writers are not. It has one part for each role; all parts share the access to the
+// database.
 type Store struct {
 	*access
 	*catalogue
@@ -69,17 +69,17 @@ type Store struct {
 	*retention
 	*waker
 	*examiner
-	tokens atomic.Uint32 // last commit number; with the engine's number it is a token
+	tokens atomic.Uint32 // number of the last commit; together with the engine's number it is a token
 }
 
-// An access is how the database is reached: pools of connections, what is known of a
-// pooler in between, and of the server's history.
+// An access is the connection to the database: its pools, whether there is a pooler, and
+// the history of the server.
 type access struct {
 	source  source
-	db      *sql.DB // everything but commits and people's questions
-	reads   *sql.DB // people's questions: see look
+	db      *sql.DB // pool for everything but commits and people's questions
+	reads   *sql.DB // pool for people's questions: see look
 	log     *slog.Logger
-	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
+	pooled  atomic.Bool // there is a pooler in transaction mode between the engine and the server
 	direct  atomic.Bool // no pooler was found when the store was opened
 	lineage *lineage
 }
@@ -95,8 +95,8 @@ var _ interface {
 	store.Retainer
 } = (*Store)(nil)
 
-// Open connects to a migrated database. Returns *store.SchemaError if its
-// schema does not fit this binary.
+// Open connects to a migrated database. It returns a *store.SchemaError if the schema does
+// not fit this binary.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -135,11 +135,10 @@ func newStore(a *access) *Store {
 	}
 }
 
-// readsIdle is how long a connection for people's questions is kept when nobody
-// asks.
+// readsIdle is how long an unused connection for people's questions is kept.
 const readsIdle = time.Minute
 
-// examineServer checks what Open promises, and how the server is reached.
+// examineServer checks the promises of Open, and how the server is reached.
 func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxIdleConns(max(2, o.MaxConns))
 	if err := checkSchema(ctx, s.db, s.source); err != nil {
@@ -159,19 +158,20 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxOpenConns(work)
 	s.db.SetMaxIdleConns(work)
 	s.reads.SetMaxOpenConns(reads)
-	s.reads.SetMaxIdleConns(reads) // else several who ask at once would connect anew for each question
+	// Otherwise several people who ask at the same time would open a new connection for
+	// each question.
+	s.reads.SetMaxIdleConns(reads)
 	s.reads.SetConnMaxIdleTime(readsIdle)
 	return nil
 }
 
-// Close closes the connections of everything but the writers, which are
-// closed by their own Close.
+// Close closes all connections except those of the writers. A writer has its own Close.
 func (s *Store) Close() error {
 	s.bell.close()
 	return errors.Join(s.reads.Close(), s.db.Close())
 }
 
-// sqlstate returns the SQLSTATE of a server's error, or "".
+// sqlstate returns the SQLSTATE of an error of the server, or "".
 func sqlstate(err error) string {
 	var e *pq.Error
 	if errors.As(err, &e) {
@@ -180,14 +180,13 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// unmigrated reports an error that says that a schema or table is not there.
+// unmigrated reports whether an error says that a schema or table does not exist.
 func unmigrated(err error) bool {
 	state := sqlstate(err)
 	return state == "3F000" || state == "42P01"
 }
 
-// wrap says what went wrong while doing what, and where the server's words do
-// not, what that means.
+// wrap adds the operation to an error. If the server's text is not clear, wrap explains it.
 func wrap(what string, err error) error {
 	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
 		err = storekit.Damaged(err)
@@ -198,15 +197,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// meaning explains conditions of a database that no statement can help; "" =
-// the error says enough.
+// meaning explains errors that no statement can avoid; "" = the error is clear.
 func meaning(err error) string {
 	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
 	switch sqlstate(err) {
 	case "25006":
 		return readOnly
 	case "0A000":
-		if strings.Contains(err.Error(), "during recovery") { // BEGIN READ WRITE on a standby
+		if strings.Contains(err.Error(), "during recovery") { // error of BEGIN READ WRITE on a standby
 			return readOnly
 		}
 	case "53100":

@@ -19,16 +19,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// runLoad is one statement, so that head and rows belong together: the head
-// stands in every row.
+// runLoad is one statement, so that the head and the rows are from the same moment. Each
+// result row contains the head.
 const runLoad = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
        EXISTS (SELECT FROM engine.inbox WHERE run_id = $1), j.seq, j.at, j.data
 FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 
-// Load returns heads and all rows of runs, ascending; those that do not exist are
-// missing. One run is read without preparing a statement, which costs a round trip.
+// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
+// missing from the result. For one run no statement is prepared, because that would need
+// another round trip.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:
@@ -67,10 +68,10 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 	return []store.Loaded{out}, nil
 }
 
-// runLoadMany is one statement, so that heads and rows belong together. A head
-// is packed into data, under seq -1, and with it whether messages wait: columns
-// of its own would cost every row. Neither half is sorted; that is cheaper done
-// here.
+// runLoadMany is one statement, so that heads and rows are from the same moment. A head is
+// packed into the column data of a row with seq -1, together with whether messages wait.
+// Separate columns would make every row larger. The statement does not sort; sorting here
+// is cheaper.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
        pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
@@ -79,10 +80,10 @@ SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
 FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
 UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
-// loadMany reads many runs with one statement, which is prepared so that numbers and
-// data come in binary.
+// loadMany reads many runs with one statement. It prepares the statement, so that numbers
+// and data arrive in binary form.
 func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded, error) {
-	if s.pooled.Load() { // a prepared statement may be unknown to the next session
+	if s.pooled.Load() { // the next session may not know a prepared statement
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
 			return nil, wrap("load runs", err)
@@ -112,7 +113,7 @@ func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// foundRuns reads what runLoadMany finds and closes it.
+// foundRuns reads the result of runLoadMany and closes it.
 func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
 	found := make(map[status.RunID]*store.Loaded)
@@ -149,7 +150,7 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	out := make([]store.Loaded, 0, len(found))
 	for run, l := range found {
 		if l.Head.Run == 0 {
-			continue // retention has removed it, and its partition is still there
+			continue // retention has removed the run, but its partition still exists
 		}
 		if len(l.Rows) == 0 {
 			return nil, fmt.Errorf("run %d has no journal", run)
@@ -163,8 +164,8 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	return out, nil
 }
 
-// moment decodes a timestamptz in the wire's binary format: microseconds since
-// 2000. Infinity is store.Never, and minus infinity no time.
+// moment decodes a timestamptz in the binary format of the protocol: microseconds since
+// 2000. Infinity is store.Never, and minus infinity is no time.
 func moment(b []byte) (time.Time, error) {
 	if len(b) != 8 {
 		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
@@ -179,7 +180,7 @@ func moment(b []byte) (time.Time, error) {
 	}
 }
 
-// unpackHead decodes the head that runLoadMany packs, and whether messages wait.
+// unpackHead decodes a head that runLoadMany has packed, and whether messages wait.
 func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
 	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
 	if len(b) < fixed {
@@ -229,8 +230,8 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// rowList shows nothing of a run that retention has removed, while its partition
-// is still there.
+// rowList returns nothing for a run that retention has removed while its partition still
+// exists.
 const rowList = `
 SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
@@ -257,7 +258,7 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return out, nil
 }
 
-// The columns of a listed run, and what they come from.
+// The columns of a run in a list, and the tables that they come from.
 const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
@@ -269,13 +270,13 @@ LEFT JOIN engine.member m ON m.engine = r.owner`
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 AND r.run_id < $6 ORDER BY r.run_id DESC LIMIT $5`
-	// runListOpen looks at open runs only, of which there are few beside those
-	// that have ended; the joins touch what is shown.
+	// runListOpen reads only open runs, because there are few of them compared with ended
+	// runs. The joins read only the runs that are returned.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
   WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
-	// runListByKey begins at the few runs of the key.
+	// runListByKey starts with the runs that have the key, because there are few of them.
 	runListByKey = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
@@ -283,8 +284,8 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 )
 
-// Runs returns the runs that a filter selects. Each kind of filter has statements of its
-// own, so that an index serves each.
+// Runs returns the runs that a filter selects. Each kind of filter has its own statement,
+// so that an index serves it.
 func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -348,8 +349,7 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return out, nil
 }
 
-// isText reports whether the server takes s as text; what it does not take it
-// cannot hold.
+// isText reports whether the server accepts s as text. If not, no row can contain it.
 func isText(s string) bool { return naming.CleanText(s) == s }
 
 func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
@@ -365,7 +365,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	return r, nil
 }
 
-// named returns the run with a public name, or internal id in decimal.
+// named returns the run with a public name, or with an internal id in decimal.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
@@ -391,9 +391,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 // A views shows steps and alerts.
 type views struct{ *access }
 
-// stepSource lists a run's nodes and then its changes, in one statement so that
-// they belong together. The view engine.steps shows the same to people; decoding
-// it in SQL costs more.
+// stepSource lists a run's nodes and then its changes. It is one statement, so that they
+// are from the same moment. The view engine.steps shows the same to people, but decoding
+// the changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
@@ -401,7 +401,7 @@ UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.ru
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
 ORDER BY what, ord`
 
-// StepRows returns the view of a run's steps, by node number.
+// StepRows returns the steps of a run, by node number.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {
@@ -439,8 +439,8 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, owner, changes), nil
 }
 
-// The columns of a listed alert, and what they come from. The limit stands
-// inside: the joins touch only what is shown.
+// The columns of an alert in a list, and the tables that they come from. The limit is
+// inside the query, so that the joins read only the alerts that are returned.
 const (
 	alertColumns = `
 SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), coalesce(x.key, ''), a.at, a.kind, a.step, a.code, a.message
@@ -451,11 +451,11 @@ FROM `
 
 	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
 	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
-	// alertUndelivered has the oldest first.
+	// alertUndelivered returns the oldest alerts first.
 	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
 )
 
-// Alerts lists alerts, newest first; run 0 means of all runs.
+// Alerts returns alerts, newest first. Run 0 means all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))

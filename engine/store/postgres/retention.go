@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// retainNote tells, before the first of them goes, up to which id runs may be
-	// gone: a row that is missing below it was not lost.
+	// retainNote records the highest id up to which runs may be removed, before the first
+	// of them is removed. A row that is missing below that id was not lost.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
 	retainTold = `SELECT coalesce(pg_catalog.max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
-	// retainWindow finds where the next runs end.
+	// retainWindow returns where the next window of runs ends.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock waits for nobody: a run that is worked on stays for now.
+	// retainLock never waits: a run that is locked stays for now.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
-	// retainRemove is a statement of its own: it must see what was said to the
-	// runs before they were locked; a client that says something now waits and
-	// then finds no run. The row of a key that a client claims just now is left to that
-	// client: a key whose run is gone is free.
+	// retainRemove is a separate statement, because it must see messages that were posted
+	// before the runs were locked. A client that posts one later waits, and then finds no
+	// run. If a client is claiming the key of a removed run, the row of the key is left to
+	// the client. A key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
@@ -47,9 +47,9 @@ WITH gone AS (
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
 )
 
-// What is kept beside a run goes after it, a little at a time: a run may have
-// tens of thousands of these rows. No two statements remove the same rows, and
-// what was left behind by one that broke off is found by the next walk.
+// Other rows of a run are removed after the run, a part at a time, because a run may have
+// tens of thousands of them. No two statements remove the same rows. Rows that an
+// interrupted statement has left are found by the next walk.
 const (
 	retainSteps = `
 DELETE FROM engine.run_step WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_step x
@@ -65,18 +65,18 @@ DELETE FROM engine.log WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.log x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
-// retainRows bounds the rows that one statement removes.
+// retainRows is how many rows one statement removes at most.
 const retainRows = 1000
 
-// A retention removes old runs. It knows where its walk over them has got to, which only
-// saves work: a store that knows nothing begins at the first run.
+// A retention removes old runs. It remembers how far it has come, only to save work: a new
+// store begins at the first run.
 type retention struct {
 	*access
 
-	mu     sync.Mutex // protects following fields, and lets one walk at a time
+	mu     sync.Mutex // protects following fields, and allows only one walk at a time
 	after  status.RunID
-	noted  status.RunID // the highest id that was noted
-	walked bool         // a walk has been to its end: what others left behind is swept up
+	noted  status.RunID // the highest id that was recorded by retainNote
+	walked bool         // a walk has reached the end, so that rows which others have left are removed
 }
 
 // Retained returns the highest id up to which runs may have been removed.
@@ -88,9 +88,9 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return status.RunID(last), nil
 }
 
-// Retain removes runs that finished before a time: their rows, names and keys at
-// once and together, what is kept beside them right after, and their journal
-// with its partition, once no more than a few runs of that partition are left.
+// Retain removes runs that finished before a time. Their rows, names and keys are removed
+// at once and together; other rows about them follow right after. Their journal is removed
+// with its partition, once only a few runs of that partition are left.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, err
 }
 
-// forget removes the runs of a window that ended before a time, with their names
-// and keys.
+// forget removes the runs of a window that ended before a time, with their names and keys.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes steps, alerts, late answers and logs of runs of a window that are gone.
+// sweep removes the steps, alerts, late answers and logs of removed runs in a window.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {

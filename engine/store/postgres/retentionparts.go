@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// What changes partitions stands in the schema, as functions: names of tables
-// are made there, from numbers. Migration 00003 says what each of them does.
+// Functions in the schema change the partitions. They make the names of the tables from
+// numbers. Migration 00003 explains each function.
 const (
 	partList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
 	partAlone    = `SELECT engine.journal_alone()`
@@ -40,38 +40,39 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
 	partAgain = `ROLLBACK TO SAVEPOINT change`
 )
 
-// Bounds of what is moved so that its partition can go. More than that holds the
-// partition back, until there is less.
+// Limits for the rows that are moved to another partition so that their partition can be
+// dropped. A partition with more rows stays until it has fewer.
 const (
 	maxMovedRuns  = 1000
 	maxMovedRows  = 100_000
 	maxMovedBytes = 256 << 20
 )
 
-// Bounds of partitions and of the work on them.
+// Limits for partitions and for the work on them.
 const (
-	// partsPerAge is how many partitions there are for one age: what has ended
-	// stays up to a partition's width longer than it must.
+	// partsPerAge is the number of partitions in one retention age. A run may stay longer
+	// than its age by the width of a partition.
 	partsPerAge = 8
-	// leastWidth is the shortest time a partition covers.
+	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour
-	// smallTail is how large a tail may be to be read while commits wait.
+	// smallTail is the largest size, in bytes, of a last partition that may be read while
+	// commits wait.
 	smallTail = 8 << 20
-	// firstWidth is how far ahead a tail is cut that is not small. Until it is,
-	// no run may begin beyond the cut: there is time to try that again and again.
+	// firstWidth is how far in the future a large last partition is cut. Until it is cut,
+	// no run may begin beyond the cut. This leaves time to repeat a failed cut many times.
 	firstWidth = 7 * 24 * time.Hour
-	// lockTries is how often the lock that commits need is asked for, 100 ms each
-	// time, a second apart.
+	// lockTries is how many times the lock that commits need is requested. Each try waits
+	// up to 100 ms; the tries are a second apart.
 	lockTries = 5
 )
 
-// restName begins the names of partitions that hold only what was moved there.
+// restName is the beginning of the names of partitions that contain only moved rows.
 const restName = "journal_rest_"
 
 // A part is a partition of the journal.
 type part struct {
 	name   string
-	lo, hi status.RunID // from lo, below hi
+	lo, hi status.RunID // runs with lo <= id < hi
 	bytes  int64
 }
 
@@ -98,9 +99,9 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 	return parts, now, nil
 }
 
-// tend drops the partitions that end by a run, if few of their runs are left, and
-// sees that there is one ahead of the runs to come. Where another session does
-// so, that is as good.
+// tend drops the partitions below end that have only few runs left. It also makes sure that
+// there is a partition for future runs. If another session does this at the same time, that
+// is enough.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
@@ -132,7 +133,7 @@ func (s *retention) dropPartitions(ctx context.Context, before time.Time, end st
 	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
 }
 
-// onlyRest reports whether partitions hold nothing that could go.
+// onlyRest reports whether all partitions contain only moved rows.
 func onlyRest(parts []part) bool {
 	for _, p := range parts {
 		if !strings.HasPrefix(p.name, restName) {
@@ -142,7 +143,7 @@ func onlyRest(parts []part) bool {
 	return true
 }
 
-// fewLeft reports whether what is left of the runs below a bound can be moved.
+// fewLeft reports whether the remaining runs below an id are few enough to be moved.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
@@ -155,8 +156,7 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
 }
 
-// dropBelow drops the partitions below a bound after what is left of their runs
-// has been moved.
+// dropBelow moves the rows of the remaining runs below an id and then drops the partitions.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
@@ -171,7 +171,7 @@ func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped 
 	return dropped, nil
 }
 
-// cutTail gives the runs to come a partition of their own, before they come.
+// cutTail creates a partition for future runs in advance.
 func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
@@ -192,7 +192,7 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 				return err
 			}
 		} else {
-			at = limited // another session has begun
+			at = limited // another session has begun to cut
 		}
 		if err := s.trustTail(ctx); err != nil {
 			return err
@@ -211,8 +211,8 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 	return nil
 }
 
-// cutAt is where a tail ends from now on: a whole number of widths since the zero
-// of run ids, beyond every run that is there and some time ahead.
+// cutAt returns the id at which the last partition will end. It is a whole number of widths
+// after the zero of run ids, above every existing run, and some time in the future.
 func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {
@@ -227,8 +227,8 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
-// limitTail adds a constraint to the last partition: it holds only runs below at. The
-// constraint is not checked for the rows that are there (NOT VALID).
+// limitTail adds a constraint to the last partition: it may contain only runs below at. The
+// constraint is not checked for existing rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
@@ -240,7 +240,7 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail validates the constraint of limitTail for all rows. If a row breaks it, the
+// trustTail validates the constraint of limitTail for all rows. If a row violates it, the
 // constraint is dropped.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
@@ -248,7 +248,7 @@ func (s *retention) trustTail(ctx context.Context) error {
 		return nil
 	}
 	if judge(err) == unknown || ctx.Err() != nil {
-		return wrap("prove the last partition's limit", err) // the next pass goes on from here
+		return wrap("prove the last partition's limit", err) // the next call continues from here
 	}
 	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partFree)
@@ -257,13 +257,13 @@ func (s *retention) trustTail(ctx context.Context) error {
 	return wrap("prove the last partition's limit", errors.Join(err, free))
 }
 
-// errOthers says that another session changes partitions; it needs no help.
+// errOthers says that another session is changing partitions, so this one has nothing to
+// do.
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
-// change runs a transaction that is the only one to change partitions. prepare
-// takes its time; last takes the lock that commits need, and is tried again if
-// others do not let go of it within 100 ms, so that commits are not kept
-// waiting for long.
+// change runs a transaction that changes partitions. Only one such transaction runs at a
+// time. prepare may take long. last takes the lock that commits need. If it does not get
+// the lock within 100 ms it is tried again later, so that commits do not wait for long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -5,46 +5,44 @@ import (
 	"database/sql"
 )
 
-// Statements name a schema for every table and function, pg_catalog included. The
-// search path matters all the same: operators and the bodies of functions are looked
-// up in it. With the server's default, another role that may create objects in a
-// schema of the path, such as public, could have its code run by an engine or by
-// db migrate. So every session and every transaction looks in pg_catalog alone.
-// pg_temp is named because the server would search it first otherwise.
+// Every statement names the schema of each table and function, including pg_catalog. The
+// search path is still important, because operators and the bodies of functions are looked
+// up in it. With the server's default, another role that may create objects in a schema of
+// the path, such as public, could make an engine or db migrate run its code. So every
+// session and every transaction searches only pg_catalog. pg_temp is named because the
+// server would search it first otherwise.
 const (
-	// sessionSettings is an expression that settles what a session keeps. A session
-	// of a server that confirms commits before they are durable waits for its
-	// commits; a stricter setting is the database's own choice. Indexes are scanned
-	// one by one: only such a scan marks the entries of ended runs, so that the next
-	// scan does not visit their rows again.
+	// sessionSettings is an expression that makes the settings of a session. If the server
+	// confirms commits before they are durable, the session waits for durability; a
+	// stricter setting of the database is kept. Bitmap scans are disabled, because only
+	// plain index scans mark the entries of ended runs, so that the next scan skips them.
 	sessionSettings = `pg_catalog.concat(
          CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END,
          pg_catalog.set_config('enable_bitmapscan', 'off', false),
          pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false))`
 	sessionSettle = `SELECT ` + sessionSettings
 
-	// transactionDurable does for one transaction what sessionSettings does for the
-	// commits of a session.
+	// transactionDurable does for one transaction what sessionSettings does for the commits
+	// of a session.
 	transactionDurable = `SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')`
 
-	// transactionPath and transactionSettings are for transactions of sessions that
-	// keep no settings, because a pooler gives the session to another client
-	// afterwards.
+	// transactionPath and transactionSettings are for transactions of sessions without
+	// settings, because a pooler gives the session to another client afterwards.
 	transactionPath     = `SET LOCAL search_path = pg_catalog, pg_temp`
 	transactionSettings = transactionPath + `; ` + transactionDurable
 )
 
-// keeps reports whether sessions may be settled: no pooler gives them to other
+// keeps reports whether sessions may have settings, because no pooler gives them to other
 // clients.
 func (s *access) keeps() bool { return s.direct.Load() && !s.pooled.Load() }
 
-// settleBare settles a session before the pool has it.
+// settleBare makes the settings of a session before the pool gets it.
 func settleBare(ctx context.Context, w wire) error {
 	_, err := first(ctx, w, 1, sessionSettle)
 	return err
 }
 
-// settle settles sessions that the pool has already.
+// settle makes the settings of sessions that the pool has already.
 func settle(ctx context.Context, conns []*sql.Conn) error {
 	for _, c := range conns {
 		if _, err := c.ExecContext(ctx, sessionSettle); err != nil {

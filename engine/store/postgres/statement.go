@@ -1,12 +1,13 @@
 package postgres
 
-// writerSession prepares a connection for commits. The generic plan assumes
-// ten rows per array: a nested loop on the primary key. A custom plan would see
-// a long array against a table it believes small, and scan all of it. The last
-// statement makes the server's memory allocator (glibc's) ready for batches: once
-// it has taken a large piece back it keeps up to twice as much at hand, instead of
-// returning what each statement used to the kernel and asking for it again, which
-// is a sixteenth of a commit's CPU.
+// writerSession prepares a connection for commits. The generic plan assumes ten elements
+// for each array, and so uses a nested loop on the primary key. A custom plan would see a
+// long array and a table that it believes to be small, and would scan the whole table.
+//
+// The last statement prepares the server's memory allocator (glibc) for batches. After it
+// has freed one large block, it keeps up to twice as much memory. Otherwise each statement
+// would return its memory to the kernel and request it again, which takes a sixteenth of a
+// commit's CPU time.
 const writerSession = `
 SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -15,19 +16,18 @@ SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
 SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 `
 
-// A plan is kept for as long as the server's statistics are, and may have been made
-// while a table held one row. Then reading that table as a whole is as cheap as finding
-// a row by its key, and remains the plan while the table grows. So the statements below
-// leave the server no such choice. A join that finds rows by key says
-// "= ANY (ARRAY[key])", for which the server can only look into the index. NOT EXISTS has
-// OFFSET 0, so that the server does not make a join of it. TestPlansOfSmallTables holds
-// the plans to it.
+// The server keeps a plan as long as its statistics are unchanged. A plan may have been
+// made while a table had one row. Then reading the whole table is as cheap as finding a row
+// by its key, and the plan stays while the table grows. So the statements below leave the
+// server no such choice. A join that finds rows by key uses "= ANY (ARRAY[key])", for which
+// the server can only use the index. NOT EXISTS has OFFSET 0, so that the server does not
+// turn it into a join. TestPlansOfSmallTables checks the plans.
 
-// The commit statement, in pieces. Arrays are sorted: journal rows by run, names
-// by name, keys by workflow and key. The long ones are taken apart in select
-// lists: the server would first write out what functions in FROM return. The
-// order of locks everywhere is fence, names, keys, journal rows by run, run rows;
-// the counts make each piece wait for the one before it.
+// The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
+// keys by workflow and key. Long arrays are expanded in select lists, because the server
+// would first store the results of functions in FROM. Locks are always taken in this order:
+// fence, names, keys, journal rows by run, run rows. The counts make each part wait for the
+// part before it.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -45,16 +45,16 @@ WITH own AS MATERIALIZED (
 	commitOnConflict = `
   ON CONFLICT (run_id, seq) DO NOTHING`
 
-	// commitNamed fails where a name or an id is taken: nothing lands.
+	// commitNamed fails if a name or an id is in use: then nothing is committed.
 	commitNamed = `, named AS (
   INSERT INTO engine.run_name (run_id, name, key)
   SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
   RETURNING run_id
 )`
-	// commitKeyed takes a key that is free, or that a run held which has freed it
-	// (storekit.HoldsKey). A key that is held becomes NULL, which the table forbids:
-	// nothing lands. A holder that this statement does not see yet counts as one
-	// that holds.
+	// commitKeyed takes a key that is free, or whose run does not hold it any more
+	// (storekit.HoldsKey). A key that is in use becomes NULL, which the table forbids: then
+	// nothing is committed. A run that this statement does not see yet counts as holding
+	// its key.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
   SELECT k.workflow, k.key, k.run_id
@@ -69,9 +69,9 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// What begins a run under names lands apart from the rest where conflicts are
-	// survived: fresh are those in whose way nothing stands that can be seen. What
-	// cannot be seen yet fails the statement, and can be seen by the next.
+	// In the form that tolerates conflicts, new runs with names are handled separately.
+	// fresh holds the submissions without a visible conflict. A conflict that is not
+	// visible yet makes the statement fail; the next statement sees it.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
@@ -93,10 +93,9 @@ WITH own AS MATERIALIZED (
   FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
-	// Rows of runs: those that begin, and those that are there and change. They
-	// come as arrays of their own, so that a row of the journal that leaves its run
-	// as it is carries nothing of it. Where conflicts are survived only what has
-	// landed counts.
+	// Rows of runs: new rows and changed rows. They have arrays of their own, so that a
+	// journal row which does not change its run needs no such values. In the form that
+	// tolerates conflicts, only committed journal rows count.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -112,9 +111,9 @@ WITH own AS MATERIALIZED (
 	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
-	// A row that makes an engine the owner changes its run only if no more messages
-	// wait for it than the engine has read: those posted since are decided first.
-	// Where there are more nothing lands, as where a run is gone.
+	// A row that makes an engine the owner changes its run only if no more messages wait
+	// for the run than the engine has read. Later messages must be decided first. If there
+	// are more messages nothing is committed, like for a removed run.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -146,9 +145,9 @@ WITH own AS MATERIALIZED (
   USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
-	// All has landed, or nothing. A transition of a run whose row is gone is an error
-	// that says so (runGone): retention has removed the run meanwhile, and a row of
-	// the journal would be all there is of it.
+	// Either all or nothing is committed. If the row of a run is missing, the statement
+	// fails with the text runGone: retention has removed the run meanwhile, and the journal
+	// must not keep a row without a run.
 	commitAnswer = `
 SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
 	commitAnswerAlone = `
@@ -163,15 +162,15 @@ SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unne
 FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
-// runGone is no number, which the server complains about with these words. They
-// come with a text that it does not know beforehand, or it would complain while it
-// plans.
+// runGone is not a number. Casting it to a number makes the server fail with an error that
+// contains this text. It is combined with a text that the server knows only at run time;
+// otherwise the server would already fail when it makes the plan.
 const runGone = "this run is gone"
 
-// The shapes that are prepared, picked by what a batch holds: no transition
-// should pay for branches that are empty. The normal form has no ON CONFLICT,
-// which costs more than it is worth while nothing conflicts: a conflict is
-// SQLSTATE 23505 and nothing has landed. What is rare shares one shape.
+// The shapes of the statement are prepared. The contents of a batch determine the shape, so
+// that no transition pays for empty parts. The normal form has no ON CONFLICT, because that
+// is costly and conflicts are rare. A conflict is SQLSTATE 23505, and then nothing is
+// committed. All rare combinations share one shape.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
@@ -190,8 +189,7 @@ const (
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
-// The statements of a submission that is made alone, in a transaction; in the
-// same order.
+// The statements of a single submission in a transaction, in the same order.
 const (
 	runNameClaim = `
 WITH own AS MATERIALIZED (
@@ -200,8 +198,8 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
-	// submissionsMet finds, for submissions, the run that has the name or else holds
-	// the key.
+	// submissionsMet returns, for submissions, the run that has the name; if there is none,
+	// the run that holds the key.
 	submissionsMet = `
 SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)
@@ -217,8 +215,8 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
 
-	// What a commit does, with a run that there never is (trialID): always rolled
-	// back.
+	// The statements of a commit, for a run that never exists (trialID). They are always
+	// rolled back.
 	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
 	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`
 	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// meet answers doubtful submissions whose name or key belongs to another run
-// that can be seen, all with one question. What is left is looked at one by one.
-// So is everything if the question fails: then they ask by themselves.
+// meet answers doubtful submissions whose name or key belongs to another visible run. It
+// uses one query for all. The remaining submissions are handled one by one, and so are all
+// of them if the query fails.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
 	if len(c.doubt) == 0 || w.connect(ctx) != nil {
@@ -59,7 +59,8 @@ func (c *commit) meet(ctx context.Context) {
 	}
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
-		if s, ok := met[i]; ok && s.Run != c.items[i].Run { // its own id may be its own earlier sending
+		// If the run has its own id, it may be an earlier try of the same submission.
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
 		}
@@ -68,9 +69,9 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone settles a submission of which a statement could not say what is in its
-// way, in a transaction of its own. An error means that ctx ended, that history
-// was lost, or that nothing of the whole commit has landed.
+// alone handles a submission in a transaction of its own, after a statement could not say
+// what it conflicts with. An error means that ctx has ended, that history was lost, or that
+// nothing of the whole commit is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
 	open := false
@@ -118,11 +119,11 @@ func (c *commit) alone(ctx context.Context, i int) error {
 	}
 }
 
-// errRefused says that a submission cannot be kept for what it contains.
+// errRefused says that the contents of a submission are not acceptable.
 var errRefused = errors.New("postgres: submission refused")
 
-// A submission is one run on its way in. The journal's row carries its token:
-// sent again after a lost answer it finds itself, and the transaction with it.
+// A submission is one run that is being submitted. The row of the journal contains its
+// token. So after a lost answer, a second try finds the row of the first.
 type submission struct {
 	w     *Writer
 	t     store.Transition
@@ -152,8 +153,8 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 	return err
 }
 
-// write does what the transaction does and reports whether to keep it. The
-// order of locks is that of the commit statement: fence, name, key, journal.
+// write runs the statements of the transaction, and reports whether to commit. Locks are
+// taken in the same order as in the commit statement: fence, name, key, journal.
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	var open, named, known bool
@@ -178,7 +179,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 		}
 	}
 	t := s.t
-	t.Names = nil // they are written
+	t.Names = nil // the names are written already
 	w.batch.fill([]store.Transition{t})
 	var (
 		own, landed int64
@@ -187,7 +188,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
 		return false, err
 	}
-	if landed == 0 { // the id is that of a run without names, maybe of this one
+	if landed == 0 { // a run without names has the id; it may be this one
 		token, err := s.writer(ctx)
 		if err == nil && token != s.token {
 			err = store.ErrExists
@@ -200,8 +201,8 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	return true, nil
 }
 
-// found settles a name or an id that is taken: by this very submission, by the
-// run that has the name, or by another run.
+// found handles a name or an id that is in use: by an earlier try of this submission, by
+// the run that has the name, or by another run.
 func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	token, err := s.writer(ctx)
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	return err
 }
 
-// writer reads under which token the run's first row stands; 0 = none.
+// writer returns the token of the run's first row; 0 = there is none.
 func (s *submission) writer(ctx context.Context) (int64, error) {
 	var run, token int64
 	s.w.batch.fill([]store.Transition{s.t})
@@ -231,9 +232,9 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey takes the key, unless a run holds it. The upsert locks the key's
-// row; only a statement after it sees what the one before us committed. A run
-// that is not there any more holds nothing.
+// claimKey takes the key, unless a run holds it. The upsert locks the row of the key. Only
+// the next statement sees what an earlier transaction has committed. A run that does not
+// exist any more holds no key.
 func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n := s.t.Names
 	var holder int64
@@ -259,9 +260,9 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	return false, err
 }
 
-// afterFence settles a submission that was sent, whose answer was lost, and
-// whose engine was fenced before it could ask again: fencing waited for it, so
-// what is there now is final. Returns fenced if it did not land.
+// afterFence handles a submission whose answer was lost and whose engine was fenced before
+// it could ask again. Fencing waited for the submission, so the present rows are final. It
+// returns fenced if the submission is not committed.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {

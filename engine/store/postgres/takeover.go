@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// orphanList is materialized so that it begins at the open runs of the dead,
-	// by run_active: in the order of run_id it would walk all that have ended.
-	// Left out are runs at rest: parked or compensation_failed, checked never,
-	// and without a message, or with too many deaths (store.MaxDeaths).
+	// orphanList is materialized, so that it starts with the open runs of dead members, by
+	// run_active. In the order of run_id it would read all ended runs. Left out are runs at
+	// rest (parked or compensation_failed, and next_check is Never) that have no message,
+	// or that have too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
@@ -22,7 +22,7 @@ WITH o AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = r.run_id AND x.deaths >= 3))
 )
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
-	// orphanCheck tells which runs of a list are orphans still.
+	// orphanCheck returns which runs of a list still are orphans.
 	orphanCheck = `
 SELECT run_id FROM pg_catalog.unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
 WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $2::bool))
@@ -31,19 +31,19 @@ WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE d
 ORDER BY run_id`
 )
 
-// orphanScan is how many orphans are listed at once. No index has the open runs
-// of the dead by run id, and one would cost every run; so each list costs a walk
-// over all of them, and pages are cut from it.
+// orphanScan is how many orphans are listed at once. No index has the open runs of dead
+// members by run id, and one would make every run more expensive. So each list reads all of
+// them, and the pages are taken from the list.
 const orphanScan = 1 << 16
 
-// A walk is the rest of a list of orphans whose first pages were handed out.
+// A walk holds the rest of a list of orphans whose first pages were returned already.
 type walk struct {
 	mu    sync.Mutex // protects following fields
 	after status.RunID
 	rest  []status.RunID
 }
 
-// take returns up to limit runs of the list, if it goes on after the given run.
+// take returns up to limit runs of the list, if the list continues after the given run.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	return page
 }
 
-// keep remembers what is left of a list after its first page.
+// keep stores the rest of a list after its first page.
 func (w *walk) keep(page, list []status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,13 +73,13 @@ func (w *walk) put(page, list []status.RunID) {
 type runs struct {
 	*access
 	orphans   walk
-	abandoned walk // leaves out runs that have no owner
+	abandoned walk // without runs that have no owner
 }
 
-// orphaned returns open runs of members declared dead, and those without an owner if
-// unowned is set, that are not at rest or have a message. A caller that asks page after
-// page, each after the last run of the one before, pays for one walk in many pages. A run
-// that became an orphan since that walk began may show only in the next walk.
+// orphaned returns open runs of dead members. With unowned it also returns runs without an
+// owner. It leaves out runs at rest, unless they have a message. If a caller asks for page
+// after page, each after the last run of the previous page, many pages need only one list.
+// A run that became an orphan after the list was made may be missing until the next list.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {
@@ -88,7 +88,7 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 	return s.walked(ctx, w, after, limit, unowned)
 }
 
-// walked returns a page of a walk over orphans, those of nobody included or not.
+// walked returns a page of a walk.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
 	for len(out) < limit {
@@ -96,7 +96,8 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		if len(page) == 0 {
 			break
 		}
-		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned) // others may have been faster
+		// Other engines may have been faster.
+		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 	return out, nil
 }
 
-// inboxAddressed begins at the messages, of which there are few.
+// inboxAddressed starts with the messages, because there are few of them.
 const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
 CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10
@@ -125,7 +126,7 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename makes a list go on after another run than the last of its page.
+// rename makes a list continue after another run than the last of its page.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +144,7 @@ func runArray(ids []status.RunID) pq.Int64Array {
 	return out
 }
 
-// runIDs returns what a query of run ids finds.
+// runIDs returns the run ids that a query returns.
 func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -9,37 +9,39 @@ import (
 )
 
 const (
-	// wakeNotify is never part of a commit of transitions: NOTIFY takes a lock of
+	// wakeNotify is never part of a commit of transitions, because NOTIFY takes a lock on
 	// the whole database while its transaction commits.
 	wakeNotify = `NOTIFY engine_wake`
 	wakeListen = `LISTEN engine_wake`
 
-	wakePause = 100 * time.Millisecond // between two NOTIFYs of one store
-	wakeProbe = 5 * time.Second        // for an answer to a probe of the listening connection
-	wakeEvery = 5 * time.Minute        // between two probes: engines look by themselves too, and an idle one asks little
+	wakePause = 100 * time.Millisecond // shortest pause between two NOTIFYs of one store
+	wakeProbe = 5 * time.Second        // how long an answer to a probe of the listening connection may take
+	// Time between two probes; it is long, because engines also scan regularly, and an idle
+	// engine should send few queries.
+	wakeEvery = 5 * time.Minute
 )
 
-// A bell coalesces notifications: the first goes at once, with what it speaks
-// of; others within a pause are told together after it.
+// A bell merges notifications. The first is sent at once, with the transaction that it
+// belongs to. Later ones are merged and sent after a pause.
 type bell struct {
 	mu     sync.Mutex // protects following fields
-	next   time.Time  // not before
+	next   time.Time  // time before which no notification is sent
 	late   *time.Timer
 	closed bool
 
 	once sync.Once
 	ctx  context.Context // ends with the bell
 	end  context.CancelFunc
-	work sync.WaitGroup // notifications on their way
+	work sync.WaitGroup // notifications in progress
 }
 
-// open makes the bell's context, at its first use.
+// open creates the bell's context at the first use.
 func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside has fn run in a goroutine that close waits for. It does nothing once the
-// bell is closed.
+// beside runs fn in a goroutine that close waits for. It does nothing once the bell is
+// closed.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -49,8 +51,8 @@ func (b *bell) beside(fn func(context.Context)) {
 	}
 }
 
-// ring reports whether to notify now. If not, after is called once the pause is
-// over, unless the bell is closed by then.
+// ring reports whether to notify now. If not, after is called at the end of the pause,
+// unless the bell is closed by then.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,8 +72,8 @@ func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	return true
 }
 
-// close ends what is on its way, and returns when it has ended: nothing is asked of
-// the database afterwards.
+// close ends the notifications in progress and waits for their end. Afterwards the bell
+// sends nothing to the database.
 func (b *bell) close() {
 	b.open()
 	b.mu.Lock()
@@ -84,21 +86,21 @@ func (b *bell) close() {
 	b.work.Wait()
 }
 
-// A waker hints to engines that something may be waiting for them.
+// A waker notifies engines that work may wait for them.
 type waker struct {
 	*access
 	bell       bell
-	probe      time.Duration // within which the connection that listens must answer
-	probeEvery time.Duration // between two probes of it
+	probe      time.Duration // how long the listening connection may take to answer
+	probeEvery time.Duration // time between two probes of it
 }
 
-// notifyNow reports whether the transaction at hand is to notify.
+// notifyNow reports whether the present transaction should notify.
 func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate tells what was not told in the transactions that it speaks of. It
-// is a hint, which may be lost.
+// notifyLate sends a notification for earlier transactions that did not. It is a hint,
+// which may be lost.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -107,10 +109,10 @@ func (s *waker) notifyLate(ctx context.Context) {
 	}
 }
 
-// Wakes returns a channel that receives a hint when a message was posted or a
-// run without an owner submitted, and whenever hints may have been missed. Behind a
-// pooler in transaction mode there are none. The connection is probed, so that
-// one that died without a word is made again.
+// Wakes returns a channel that receives a hint when a message was posted, when a run
+// without an owner was submitted, and when hints may have been missed. Behind a pooler in
+// transaction mode there are no hints. The connection is probed, so that a connection that
+// broke without an error is opened again.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
@@ -134,8 +136,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// listen passes hints on until the connection breaks or ctx ends. It reports
-// whether it listened at all.
+// listen passes hints on until the connection breaks or ctx ends. It reports whether it
+// listened at all.
 func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
 	type dialled struct {
 		conn *pq.ListenerConn
@@ -143,7 +145,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 	told := make(chan *pq.Notification, 32)
 	dial := make(chan dialled, 1)
-	go func() { // it cannot be interrupted, only left behind
+	go func() { // the call cannot be interrupted, so it may run longer than listen
 		c, err := pq.NewListenerConn(s.source.dsn, told)
 		dial <- dialled{c, err}
 	}()
@@ -166,7 +168,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	if err := ask(ctx, c, wakeListen, s.probe); err != nil {
 		return false, err
 	}
-	hint(hints) // something may have been said before
+	hint(hints) // there may have been changes before listening began
 	probe := time.NewTicker(s.probeEvery)
 	defer probe.Stop()
 	for {
@@ -187,13 +189,13 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 }
 
-// ask runs a statement on a listening connection, and hangs up if there is no
-// answer in time: a peer may be gone without a word.
+// ask runs a statement on a listening connection. If there is no answer in time it closes
+// the connection, because the other side may be gone without an error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		// Closing twice is an error that nobody needs.
+		// The error of closing twice is ignored.
 		_ = c.Close()
 	})
 	defer stop()
@@ -203,7 +205,7 @@ func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Du
 
 // hangUp closes a listening connection and lets its reader end.
 func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
-	// It may be closed or broken already.
+	// The connection may be closed or broken already.
 	_ = c.Close()
 	go func() {
 		for range told { // until the reader has ended
@@ -214,6 +216,6 @@ func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 func hint(hints chan<- struct{}) {
 	select {
 	case hints <- struct{}{}:
-	default: // one is waiting there already
+	default: // a hint is waiting already
 	}
 }

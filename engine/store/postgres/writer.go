@@ -14,30 +14,30 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// answerLimit is how long a writer waits for an answer before it cuts the
-// connection and sends again: longer than the server's statement_timeout, so
-// that it strikes only where the network has died.
+// answerLimit is how long a writer waits for an answer before it cuts the connection and
+// sends again. It is longer than the server's statement_timeout, so it matters only if the
+// network has failed.
 const answerLimit = 15 * time.Second
 
-// A Writer commits through a connection of its own, for one fence row.
+// A Writer commits for one fence row, through its own connection.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
 	n      int
 
 	db    *sql.DB
-	conn  *sql.Conn // nil = to be opened
+	conn  *sql.Conn // nil = the connection must be opened
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // of conn, to cut it
+	raw   atomic.Pointer[net.Conn] // socket of conn, so that it can be cut
 	line  int64                    // timeline of the server that conn leads to
 	batch batch
-	names map[string]bool    // of the batch at hand
-	keys  map[[2]string]bool // of the batch at hand: workflow, key
+	names map[string]bool    // names in the present batch
+	keys  map[[2]string]bool // keys in the present batch, each with its workflow
 }
 
 var _ store.Writer = (*Writer)(nil)
 
-// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
 	if err := w.connect(ctx); err != nil {
@@ -67,7 +67,7 @@ func (w *Writer) hangUp() error {
 	var err error
 	if w.conn != nil {
 		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
-			err = nil // the driver found it broken before
+			err = nil // the driver has already found it broken
 		}
 	}
 	if w.db != nil {
@@ -77,18 +77,18 @@ func (w *Writer) hangUp() error {
 	return err
 }
 
-// A connectError says that nothing was sent, for want of a connection.
+// A connectError says that there is no connection, so that nothing was sent.
 type connectError struct{ error }
 
 // Unwrap returns the cause.
 func (e connectError) Unwrap() error { return e.error }
 
-// connect opens the connection, unless there is one to the present server.
-// Returns *store.LossError, else a connectError.
+// connect opens the connection, unless there is one to the present server. It returns a
+// *store.LossError or a connectError.
 func (w *Writer) connect(ctx context.Context) error {
 	if w.conn != nil && w.s.lineage.stale(w.line) {
 		w.cut()
-		// It leads to a server that was replaced: how it closes does not matter.
+		// The server was replaced, so the error of closing does not matter.
 		_ = w.hangUp()
 	}
 	if w.conn == nil {
@@ -128,28 +128,26 @@ func (w *Writer) dial(ctx context.Context) error {
 	return nil
 }
 
-// cut closes the socket under the connection. A caller that waits for an answer gets
-// an error, and what was sent has an unknown outcome.
+// cut closes the socket of the connection. A caller that waits for an answer gets an error,
+// and the outcome of its statement is unknown.
 func (w *Writer) cut() {
 	if c := w.raw.Swap(nil); c != nil {
-		// A second close of a socket that the driver has closed is an error
-		// nobody needs.
+		// The error of closing a closed socket is ignored.
 		_ = (*c).Close()
 	}
 }
 
-// answered calls fn, which waits for the server, and cuts the connection when
-// ctx ends or the answer takes too long. fn gets a context that cannot be
-// cancelled: the driver would spend a goroutine per call on one that can, and a
-// second connection to cancel with.
+// answered calls fn, which waits for the server. It cuts the connection when ctx ends or
+// the answer takes too long. The context of fn cannot be cancelled: otherwise the driver
+// would use a goroutine for each call, and a second connection for cancelling.
 func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) error) error {
 	defer context.AfterFunc(ctx, w.cut)()
 	defer time.AfterFunc(answerLimit, w.cut).Stop()
 	return fn(context.WithoutCancel(ctx))
 }
 
-// queryRow runs one of the big statements and scans its row. It is prepared
-// once, unless a pooler gives every transaction another session.
+// queryRow runs one of the large statements and scans its row. The statement is prepared
+// once, unless there is a pooler that gives every transaction another session.
 func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...any) error {
 	if w.s.pooled.Load() {
 		return w.conn.QueryRowContext(ctx, query, args...).Scan(to...)
@@ -165,8 +163,8 @@ func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...a
 	return stmt.QueryRowContext(ctx, args...).Scan(to...)
 }
 
-// transact runs fn in a transaction of the connection; fn says whether to keep
-// what it did. After an error of COMMIT itself the outcome may be open.
+// transact runs fn in a transaction of the connection. fn says whether to commit. After an
+// error of COMMIT itself the outcome may be open.
 func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (keep bool, err error)) error {
 	begin := "BEGIN"
 	if w.s.pooled.Load() {
@@ -186,12 +184,12 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 	return err
 }
 
-// token mints a commit's token: the engine's number and a number of ours.
+// token returns a new token for a commit. It consists of the engine's number and a counter.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
 
-// backoff waits before the n-th further try, or until ctx ends.
+// backoff waits before the n-th repetition, or until ctx ends.
 func backoff(ctx context.Context, n int) error {
 	t := time.NewTimer(min(10*time.Millisecond<<min(n, 10), time.Second))
 	defer t.Stop()
@@ -203,12 +201,12 @@ func backoff(ctx context.Context, n int) error {
 	}
 }
 
-// errReplaced says that the server that answered had been replaced by then: what
-// it confirmed counts nothing.
+// errReplaced says that the server that answered had been replaced before: its confirmation
+// does not count.
 var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
 
-// confirm notes what has landed: one row is as good as all, since a history is
-// kept up to some point. landed is nil if all landed.
+// confirm records a committed row. One row is enough, because a history is complete up to
+// some point. landed is nil if all rows are committed.
 func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {
@@ -222,15 +220,14 @@ func (w *Writer) confirm(token int64, items []store.Transition, landed map[statu
 	return nil
 }
 
-// drop gives up a connection that an error has broken, or that leads to a server
-// which takes no writes: the next one may lead elsewhere.
+// drop closes a connection that an error has broken, or that leads to a server which does
+// not accept writes: the next connection may lead to another server.
 func (w *Writer) drop(err error) {
 	w.s.noteLost(err)
 	var e *pq.Error
 	if !errors.As(err, &e) || e.Fatal() || judge(err) == unknown || e.Code == "25006" || e.Code == "26000" || e.Code == "42P05" {
 		w.cut()
-		// The cause is err; that the broken connection does not close well adds
-		// nothing.
+		// The error of closing a broken connection is ignored, because err is the cause.
 		_ = w.hangUp()
 	}
 }

@@ -7,29 +7,28 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// SQLite writes the WAL back into the file within the commit that has made it
-// long enough, and a caller that waits for that commit waits for that too. This store
-// does it beside the commits, in two parts: most of it while they go on, and
-// between two of them the little that came meanwhile. Only then the WAL begins
-// anew; without the second part it would grow for as long as commits keep
-// coming.
+// SQLite normally writes a long WAL back into the file as part of a commit, and the caller
+// of that commit has to wait. This store does it next to the commits, in two parts. The
+// first part writes most of the WAL back while commits continue. The second part runs
+// between two commits and writes the small rest. Only then can the WAL start again from its
+// beginning. Without the second part the WAL would grow while there are commits.
 const (
-	// checkpointBytes is how much is committed between two checkpoints, as far as
-	// that can be told: SQLite does not say how long the WAL is.
+	// checkpointBytes is how many bytes are committed between two checkpoints. This is an
+	// estimate, because SQLite does not report the length of the WAL.
 	checkpointBytes = 16 << 20
-	// autoCheckpoint has SQLite make a checkpoint in a commit if the WAL has grown to
-	// 16,000 pages, because no other checkpoint was made in time.
+	// autoCheckpoint makes SQLite itself run a checkpoint in a commit if the WAL has grown
+	// to 16,000 pages because no other checkpoint was made in time.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
-	// What a commit and each of its rows write, beside their data.
+	// Estimated bytes that a commit and each of its rows write, in addition to their data.
 	commitBytes = 12 << 10
 	rowBytes    = 512
 
 	walBack = `PRAGMA wal_checkpoint(PASSIVE)`
 )
 
-// wrote notes that a batch was committed, and begins a checkpoint if one is
-// due; s.mu is held.
+// wrote records that a batch was committed, and starts a checkpoint if one is due. The
+// caller holds s.mu.
 func (s *file) wrote(items []store.Transition) {
 	s.written += commitBytes + rowBytes*len(items)
 	for i := range items {
@@ -46,9 +45,8 @@ func (s *file) wrote(items []store.Transition) {
 	}()
 }
 
-// checkpoint writes the WAL back. That it failed need not be told: nothing is
-// lost by it, the WAL is longer, and the next commit or checkpoint meets what is
-// wrong with the file.
+// checkpoint writes the WAL back. It does not report errors: no data is lost, the WAL only
+// grows longer, and the next commit or checkpoint reports what is wrong with the file.
 func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {
@@ -60,6 +58,6 @@ func (s *file) checkpoint() {
 		return
 	}
 	if err := (&tx{s: s}).each(walBack, nil, skip); err != nil {
-		s.written = checkpointBytes // again after the next commit
+		s.written = checkpointBytes // try again after the next commit
 	}
 }

@@ -21,7 +21,7 @@ SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_
 // A catalogue keeps definitions and settings.
 type catalogue struct{ *file }
 
-// PutDefinition stores a definition once by its digest.
+// PutDefinition stores a definition, once for each digest.
 func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))
 	err := s.writeUnowned(ctx, "store definition", func(tx *tx) error {
@@ -54,7 +54,7 @@ func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[
 	return ids, nil
 }
 
-// blob keeps an empty definition from being NULL.
+// blob replaces nil by an empty slice, because nil would be stored as NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -81,8 +81,7 @@ func (s *catalogue) putWorkflows(x *tx, d store.Definition) error {
 	return nil
 }
 
-// Definition returns the definition that holds the workflow. Returns
-// ErrNotFound.
+// Definition returns the definition that contains the workflow, or ErrNotFound.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d    store.Definition
@@ -100,7 +99,7 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	err = s.query(ctx, "read definition", workflowSteps, []any{d.Digest}, func(r row) error {
 		var (
 			flow string
-			step *string // NULL = a workflow without steps
+			step *string // NULL = the workflow has no steps
 		)
 		if err := r.Scan(&flow, &step); err != nil {
 			return err
@@ -120,8 +119,8 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	return d, name, nil
 }
 
-// Pin remembers the value of a setting, unless one is remembered, and returns the one
-// that is. With value "" it only asks.
+// Pin sets a setting, unless it is set already, and returns its value. With value "" it
+// only reads.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
 		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {

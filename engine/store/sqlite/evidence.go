@@ -19,14 +19,14 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
-// An evidence keeps late answers, log lines and which alerts were pushed.
+// An evidence keeps late answers, log lines, and which alerts were pushed.
 type evidence struct {
 	*file
 	*views
 }
 
-// KeepLate keeps a late answer and its alert, once. Returns
-// ErrNotFound if there is no such run.
+// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
+// such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if l.At.IsZero() {
 		l.At = now()
@@ -67,7 +67,7 @@ func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.L
 	return out, err
 }
 
-// KeepLogs keeps lines that agents logged, the last MaxLogLines of a run.
+// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 	return err
 }
 
-// Alerts lists alerts, newest first; run 0 means of all runs.
+// Alerts returns alerts, newest first. Run 0 means all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))
@@ -134,8 +134,7 @@ func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store
 	return s.alerts(ctx, alertList, limit)
 }
 
-// Undelivered returns up to limit alerts that were not pushed yet, oldest
-// first.
+// Undelivered returns up to limit alerts that were not pushed yet, oldest first.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, alertUndelivered, limit)
 }
@@ -146,7 +145,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 		var (
 			a       store.AlertRow
 			run, at int64
-			name    *string // NULL = the one that follows from the id
+			name    *string // NULL = the name that is made from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = status.RunID(run), fromMicros(at)
@@ -159,7 +158,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 	return out, err
 }
 
-// Delivered notes that alerts were pushed.
+// Delivered records that alerts were pushed.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 const (
 	handDrop = `DELETE FROM hand WHERE engine = ?1`
 	handAdd  = `INSERT OR IGNORE INTO hand (engine, run_id) VALUES (?1, ?2)`
-	// handBlame counts the death of an engine against the open runs it had in hand.
+	// handBlame counts one more death for each open run that a dead engine had in hand.
 	handBlame = `
 INSERT INTO suspect (run_id, deaths) SELECT h.run_id, 1 FROM hand h JOIN run r USING (run_id) WHERE h.engine = ?1 AND r.state < 10
 ON CONFLICT (run_id) DO UPDATE SET deaths = deaths + 1`
@@ -23,7 +23,7 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 // A hands keeps which runs each engine has in hand.
 type hands struct{ *file }
 
-// Hold replaces the list of runs that an engine has in hand. Returns ErrFenced.
+// Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
 func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool
@@ -45,7 +45,7 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	})
 }
 
-// Suspects returns what is known against runs.
+// Suspects returns the suspicions about runs.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
@@ -66,8 +66,8 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve forgets what is known against runs. A store that was opened Beside does
-// it too.
+// Absolve removes the suspicions about runs. It also works in a store that was opened with
+// Beside.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {

@@ -17,8 +17,9 @@ const (
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
-	// inboxRuns begins at the messages, of which there are few, behind the page
-	// that was shown before. Ended runs whose owner is gone are nobody's.
+	// inboxRuns starts with the messages, because there are few of them, and continues
+	// after the last page. A run that has ended counts as without an owner if its owner is
+	// gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
 WHERE i.run_id > ?4
@@ -39,8 +40,8 @@ type inbox struct {
 	*waker
 }
 
-// Post puts a message into its run's inbox. A store that was opened Beside does
-// it too. Returns ErrNotFound if there is no such run.
+// Post puts a message into its run's inbox. It also works in a store that was opened with
+// Beside. It returns ErrNotFound if there is no such run.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -81,7 +82,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// Messages returns up to limit messages of a run behind one of them, in order of
+// Messages returns up to limit messages of a run with an id greater than after, in order of
 // arrival.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
@@ -109,7 +110,7 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 	})
 }
 
-// consume removes messages of a run; those of others stay.
+// consume removes messages of a run. Messages of other runs with these ids stay.
 func (x *tx) consume(run status.RunID, ids []store.MessageID) error {
 	for _, id := range ids {
 		if _, err := x.exec(inboxDrop, int64(id), int64(run)); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A lock keeps a state file for one process. The operating system releases it
-// when the process ends, however it ends; the file beside the state file stays, and
-// means nothing without the lock.
+// A lock reserves a state file for one process. The operating system releases the lock when
+// the process ends in any way. The lock file stays on the disk, but without the lock it has
+// no meaning.
 type lock struct {
 	f *os.File
 }
@@ -22,8 +22,8 @@ type lock struct {
 // errHeld says that another process has the lock.
 var errHeld = errors.New("another process has the lock")
 
-// takeLock locks path for this process. shown is how messages name it. Returns
-// *sqlite.LockedError if another process has it.
+// takeLock locks path for this process. shown is the name of the file in messages. It
+// returns a *sqlite.LockedError if another process has the lock.
 func takeLock(path, shown string) (*lock, error) {
 	f, err := openLock(path+".lock", shown+".lock")
 	switch {
@@ -38,8 +38,8 @@ func takeLock(path, shown string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// sign writes who holds the lock, for the message to the process that comes second.
-// Of the command line it says no more than the command: the rest may hold secrets.
+// sign writes into the lock file which process has the lock, for the message to a second
+// process. It writes only the name of the command, because arguments may contain secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// openLock opens the lock file and locks it for this process. The kernel
-// releases the lock when the process ends, however it ends. Returns errHeld and
-// the open file if another process has it.
+// openLock opens the lock file and locks it for this process. The kernel releases the lock
+// when the process ends in any way. If another process has the lock, openLock returns
+// errHeld and the open file.
 func openLock(name, shown string) (*os.File, error) {
-	// A device may do something when it is opened, so the file is looked at before
-	// and, as it may have been replaced since, after.
+	// Opening a device file may have an effect, so the file is checked before it is opened.
+	// It is checked again afterwards, because it may have been replaced in between.
 	if info, err := os.Lstat(name); err == nil {
 		if err := checkInfo(info, shown, true); err != nil {
 			return nil, fmt.Errorf("lock: %w", err)

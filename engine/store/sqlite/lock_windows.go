@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// sharingViolation is ERROR_SHARING_VIOLATION: another process has the file open
-// and does not let others write it.
+// sharingViolation is ERROR_SHARING_VIOLATION: another process has the file open and does
+// not allow others to write it.
 const sharingViolation = syscall.Errno(32)
 
-// openLock opens the lock file so that no other process can open it for writing
-// until this one ends, however it ends. Returns errHeld and the file, open for
-// reading, if another process has it.
+// openLock opens the lock file so that no other process can open it for writing until this
+// process ends. If another process has it open, openLock returns errHeld and the file, open
+// for reading.
 func openLock(name, shown string) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil {
 		if err := checkInfo(info, shown, true); err != nil {

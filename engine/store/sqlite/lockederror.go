@@ -2,13 +2,13 @@ package sqlite
 
 import "fmt"
 
-// A LockedError says that another process holds an embedded store.
+// A LockedError says that another process has an embedded store open.
 type LockedError struct {
 	Path   string
-	Holder string // what is known of the holder, for people
+	Holder string // what is known about that process, for people
 }
 
-// Error names the file and its holder.
+// Error names the file and the process.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, e.Holder)
 }

@@ -22,21 +22,22 @@ const (
 	memberAlive = `SELECT EXISTS (SELECT 1 FROM member WHERE engine = ?1 AND NOT dead)`
 	fenceDrop   = `DELETE FROM fence WHERE engine = ?1`
 	memberLeave = `UPDATE member SET lease_until = ?2 WHERE engine = ?1 AND lease_until > ?2`
-	// memberForget drops a dead member once it owns no open run.
+	// memberForget removes a dead member that owns no open run any more.
 	memberForget = `DELETE FROM member WHERE engine = ?1 AND dead AND NOT EXISTS (SELECT 1 FROM run WHERE owner = ?1 AND state < 10)`
 	memberCount  = `SELECT count(*) FROM member WHERE NOT dead AND lease_until > ?1`
 	memberList   = `SELECT engine, address, joined_at, lease_until, dead FROM member ORDER BY engine`
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
-	// runOverdue begins at the few members, and at the due runs of each.
+	// runOverdue starts with the members, because there are few of them, and reads only the
+	// due runs of each.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
-	// orphanList seeks a page of each dead member's open runs: a takeover of many
-	// runs goes in pages, and none of them may walk them all. Left out are runs at
-	// rest: parked or compensation_failed, checked never and without a message, or
-	// with too many deaths (store.MaxDeaths).
+	// orphanList reads one page of the open runs of each dead member. A takeover of many
+	// runs goes page by page, so no page may read all runs. Left out are runs at rest
+	// (parked or compensation_failed, and next_check is Never) that have no message, or
+	// that have too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
@@ -48,10 +49,10 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
-// A members keeps who is alive, and who may make a pass.
+// A members keeps which engines are alive and when scans may be made.
 type members struct {
 	*file
-	turns storekit.Rotation // of the runs for which messages wait
+	turns storekit.Rotation // gives each run with waiting messages its turn in a Tick
 }
 
 // Join registers a new membership.
@@ -77,7 +78,7 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 	return id, err
 }
 
-// Tick renews the lease and returns what needs attention. Returns ErrLapsed.
+// Tick renews the lease and returns the work for the engine, or ErrLapsed.
 func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
 	err = s.writeUnowned(ctx, "tick", func(tx *tx) error {
 		t = store.Tick{Now: now()}
@@ -141,8 +142,8 @@ func eachRow(rows *sql.Rows, fn func(row) error) error {
 	return rows.Err()
 }
 
-// Fence declares a member whose lease is past dead. No batch can be in flight
-// beside it: transactions take turns.
+// Fence declares a member dead if its lease has expired. No batch can be in flight at the
+// same time, because only one transaction runs at a time.
 func (s *members) Fence(ctx context.Context, id store.EngineID) (dead bool, err error) {
 	err = s.write(ctx, "fence", func(tx *tx) error {
 		dead, err = s.bury(tx, id)
@@ -181,7 +182,7 @@ func (s *members) bury(x *tx, id store.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Pass reports whether the caller may make the named pass now.
+// Pass reports whether the caller may make the named scan now.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {
 		at := now()

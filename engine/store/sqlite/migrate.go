@@ -21,11 +21,11 @@ var migrations embed.FS
 const (
 	versionTable = "schema_version"
 
-	// schemaVersion is the version this binary was written for: the number of
-	// its last migration. A test compares them.
+	// schemaVersion is the version of the schema for which this binary was written. It is
+	// the number of the last migration; a test compares them.
 	schemaVersion = 6
 
-	// applicationID marks a file as ours; it stands in the first migration.
+	// applicationID marks a file as a file of this program. The first migration sets it.
 	applicationID = 0x53414741
 )
 
@@ -36,8 +36,8 @@ const (
 	schemaVersions = `SELECT coalesce(max(version_id), 0) FROM schema_version WHERE is_applied`
 )
 
-// version returns the schema's version; 0 = an empty file. It refuses a
-// database of another program.
+// version returns the version of the schema; 0 = the file is empty. It refuses a database
+// of another program.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	var objects, owner, has int64
 	if err := db.QueryRowContext(ctx, schemaObjects).Scan(&objects); err != nil || objects == 0 {
@@ -55,15 +55,14 @@ func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	if err := db.QueryRowContext(ctx, schemaVersions).Scan(&v); err != nil {
 		return 0, err
 	}
-	// A first migration that was killed leaves its table of versions and nothing
-	// else.
+	// If the first migration was killed, only its table of versions exists.
 	if v > 0 && owner != applicationID {
 		return 0, errForeign
 	}
 	return v, nil
 }
 
-// checkVersion reports a schema that this binary cannot read.
+// checkVersion returns an error if this binary cannot read the schema.
 func checkVersion(ctx context.Context, db *sql.DB) error {
 	have, err := version(ctx, db)
 	if err != nil || have == schemaVersion {
@@ -72,13 +71,13 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	return mismatch(have)
 }
 
-// migrationWait is for how long a reader waits for a schema that is too old. Two
-// commands may start at the same moment: one makes the file and brings it up to
-// date, the other one must not refuse what is half done. A test makes it longer.
+// migrationWait is how long a reader waits for a schema that is too old. If two commands
+// start at the same moment, one creates the file and migrates it. The other must not refuse
+// the unfinished schema. A test makes this time longer.
 var migrationWait = 2 * time.Second
 
-// awaitVersion reports a schema that this binary cannot read, and gives another
-// process a moment to bring an old one up to date.
+// awaitVersion returns an error if this binary cannot read the schema. It gives another
+// process some time to migrate an old schema.
 func awaitVersion(ctx context.Context, db *sql.DB) error {
 	for ends := time.Now().Add(migrationWait); ; {
 		err := checkVersion(ctx, db)
@@ -102,8 +101,8 @@ func mismatch(have int64) error {
 	return &store.SchemaError{Store: "sqlite", Have: have, Want: schemaVersion, Hint: hint}
 }
 
-// migrate brings a schema that is not newer up to date, one transaction a
-// migration. The process holds the file's lock.
+// migrate migrates an old schema, with one transaction for each migration. The process
+// holds the file's lock.
 func migrate(ctx context.Context, db *sql.DB) error {
 	if have, err := version(ctx, db); err != nil || have == schemaVersion {
 		return err

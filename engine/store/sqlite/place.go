@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 )
 
-// SQLite follows symbolic links, and opens what it finds under the names that it
-// makes from the file's: a link or a file that another user left there would let
-// that user read the state, change it, or have another file overwritten. So the
-// place is looked at before it is used.
+// SQLite follows symbolic links. It also opens existing files whose names it makes from the
+// name of the state file. Another user could create such a link or file in order to read or
+// change the state, or to make this user overwrite another file. So the directory and the
+// files are checked before they are used.
 
-// besides are the ends of the names of SQLite's own files.
+// besides are the endings of the names of SQLite's own files.
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
-// checkPlace refuses a place for the state that others could have prepared. A
-// reader takes files of any owner: to look at another user's state is allowed.
-// shown is how messages name the file.
+// checkPlace returns an error if other users could have prepared the place of the state. A
+// reader accepts files of any owner, because reading another user's state is allowed. shown
+// is the name of the file in messages.
 func checkPlace(path, shown string, write bool) error {
 	if write {
 		if err := checkDirectory(filepath.Dir(path), filepath.Dir(shown)); err != nil {
@@ -40,7 +40,7 @@ func checkPlace(path, shown string, write bool) error {
 	return nil
 }
 
-// checkDirectory refuses a directory in which others can replace files.
+// checkDirectory returns an error if other users can replace files in a directory.
 func checkDirectory(dir, shown string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -53,8 +53,8 @@ func checkDirectory(dir, shown string) error {
 	return checkOwner(info, "the directory "+shown)
 }
 
-// checkInfo refuses what is not a regular file, and for writing a file of another
-// user. info is that of the file, not of what a link leads to.
+// checkInfo returns an error if a file is not regular or, for writing, belongs to another
+// user. info must describe the file itself, not the target of a link.
 func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -69,7 +69,8 @@ func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	return nil
 }
 
-// checkOwner refuses what belongs to a user who is neither this one nor root.
+// checkOwner returns an error if a file belongs to a user who is neither this user nor
+// root.
 func checkOwner(info fs.FileInfo, shown string) error {
 	if uid, other := foreign(info); other {
 		return fmt.Errorf("%w: %s belongs to user %d: run the command as that user, or change the owner", errOwner, shown, uid)

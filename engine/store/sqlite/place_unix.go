@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// careful keeps an open from following a link and from waiting for the other end
-// of a pipe.
+// careful are flags with which an open follows no link and does not wait for the other end
+// of a named pipe.
 const careful = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// othersWrite says who else can write a directory; "" = only its owner. The
-// group of the user's own name, which many systems give each user, has no other
-// members.
+// othersWrite returns who else can write to a directory; "" = only its owner. On many
+// systems each user has a group of the same name. That group has no other members, so it
+// does not count.
 func othersWrite(info fs.FileInfo) string {
 	mode := info.Mode().Perm()
 	stat, ok := info.Sys().(*syscall.Stat_t)
@@ -28,7 +28,7 @@ func othersWrite(info fs.FileInfo) string {
 	return ""
 }
 
-// foreign returns the owner, and whether it is neither this user nor root.
+// foreign returns the owner of a file, and whether the owner is neither this user nor root.
 func foreign(info fs.FileInfo) (uid int, other bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -2,12 +2,12 @@ package sqlite
 
 import "io/fs"
 
-// careful has no meaning here: names of pipes are not names of files.
+// careful is empty: on Windows the name of a pipe is not the name of a file.
 const careful = 0
 
-// othersWrite knows nothing: access lists say who may write, not modes. A
-// directory below the user's profile is the user's own.
+// othersWrite always returns "": on Windows access lists, not modes, say who may write. A
+// directory below the user's profile belongs to the user alone.
 func othersWrite(fs.FileInfo) string { return "" }
 
-// foreign knows nothing, as othersWrite.
+// foreign always returns false, for the same reason.
 func foreign(fs.FileInfo) (uid int, other bool) { return 0, false }

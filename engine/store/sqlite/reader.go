@@ -17,14 +17,15 @@ import (
 // A runs finds and reads runs.
 type runs struct{ *file }
 
-// runLoad is one statement, so that head and rows belong together: the head
-// stands in every row.
+// runLoad is one statement, so that the head and the rows are from the same moment. Each
+// result row contains the head.
 const runLoad = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
   EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1), j.seq, j.at, j.data
 FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
 
-// Load returns heads and all rows of runs, ascending; those that do not exist are missing.
+// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
+// missing from the result.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if len(ids) == 1 {
 		return s.loadOne(ctx, ids[0])
@@ -54,8 +55,9 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 	return []store.Loaded{out}, nil
 }
 
-// Of many runs heads and rows are read apart, in one transaction. Neither is
-// sorted by SQLite, which would copy all of it: they are asked for in order.
+// For many runs, heads and rows are read by two statements in one transaction. The
+// statements ask for the ids in order, so that SQLite need not sort, which would copy all
+// data.
 const (
 	headMany = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id,
@@ -63,11 +65,11 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n ON n.run_id = r.run_id`
 	rowMany = `SELECT j.run_id, j.seq, j.at, j.data FROM json_each(?1) e CROSS JOIN journal j ON j.run_id = e.value`
 
-	// chunkRuns is how many runs one statement asks for.
+	// chunkRuns is how many runs one statement reads.
 	chunkRuns = 500
 )
 
-// loadMany reads many runs, a chunk at a time.
+// loadMany reads many runs, in chunks.
 func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loaded, error) {
 	runs = slices.Clone(runs)
 	slices.Sort(runs)
@@ -81,17 +83,17 @@ func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loade
 	return out, nil
 }
 
-// loadChunk appends what is stored of runs, which are sorted, to out.
+// loadChunk appends the given runs to out. The ids must be sorted.
 func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := s.read.BeginTx(ctx, nil) // both statements see the same
+	tx, err := s.read.BeginTx(ctx, nil) // one transaction, so that both statements see the same data
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() // it has only read
+	defer tx.Rollback() // the transaction has only read
 	each := func(query string, fn func(row) error) error {
 		rows, err := tx.QueryContext(ctx, query, string(ids))
 		if err != nil {
@@ -99,7 +101,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 		}
 		return eachRow(rows, fn)
 	}
-	at := make(map[int64]int, len(runs)) // where in out a run stands
+	at := make(map[int64]int, len(runs)) // index in out of each run
 	first := len(out)
 	err = each(headMany, func(r row) error {
 		var (
@@ -133,7 +135,8 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range out[first:] { // in order already, by how SQLite walks its index
+	// The runs are in order already, because SQLite reads its index in order.
+	for _, l := range out[first:] {
 		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	return out, nil
@@ -186,7 +189,7 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return rows, err
 }
 
-// The columns of a listed run, and what they come from.
+// The columns of a run in a list, and the tables that they come from.
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
@@ -195,7 +198,7 @@ FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_i
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
   AND r.created_at >= ?5 AND r.run_id < ?7 ORDER BY r.run_id DESC LIMIT ?6`
-	// runListByKey begins at the few runs of the key.
+	// runListByKey starts with the runs that have the key, because there are few of them.
 	runListByKey = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
   AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
@@ -203,8 +206,8 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 )
 
-// Runs returns the runs that a filter selects. Each kind of filter has statements of its
-// own, so that an index serves each.
+// Runs returns the runs that a filter selects. Each kind of filter has its own statement,
+// so that an index serves it.
 func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return s.listed(ctx, f)
 }
 
-// runIDs returns rows of which only the id is set.
+// runIDs returns rows in which only the id is set.
 func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	var rows []store.RunRow
 	err := s.query(ctx, what, query, args, func(r row) error {
@@ -272,7 +275,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 	return out, err
 }
 
-// named returns the run with a public name, or internal id in decimal.
+// named returns the run with a public name, or with an internal id in decimal.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
@@ -287,9 +290,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 // A views shows steps and alerts.
 type views struct{ *file }
 
-// stepSource lists a run's nodes and then its changes, in one statement so that
-// they belong together. The view steps shows the same to people; decoding it in
-// SQL costs more.
+// stepSource lists a run's nodes and then its changes. It is one statement, so that they
+// are from the same moment. The view steps shows the same to people, but decoding the
+// changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
@@ -298,7 +301,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND s
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
 ORDER BY what, ord`
 
-// StepRows returns the view of a run's steps, by node number.
+// StepRows returns the steps of a run, by node number.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	var (
 		nodes   []store.NodeName

@@ -13,30 +13,31 @@ import (
 // A retention removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex   // protects retained: one call at a time
-	retained status.RunID // the last run that Retain has looked at
-	removed  atomic.Int64 // the highest that it has removed
+	retainMu sync.Mutex   // protects retained; only one call runs at a time
+	retained status.RunID // the last run that Retain has examined
+	removed  atomic.Int64 // the highest id that it has removed
 }
 
-// Retained returns the highest id of a run that was removed. The caller
-// has held the file since it accepted the run, so no other process can have removed it.
+// Retained returns the highest id of a run that was removed. The caller has held the file
+// since it accepted the run, so no other process can have removed it.
 func (s *retention) Retained(context.Context) (status.RunID, error) {
 	return status.RunID(s.removed.Load()), nil
 }
 
 const (
-	// retainRuns lists runs in the order of their numbers, which is that of their
-	// beginnings.
+	// retainRuns lists runs in the order of their ids, which is the order of their
+	// creation.
 	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
-	// retainStays asks for a run that was undone since it was listed, or is spoken to.
+	// retainStays reports whether a run must stay because it was undone after it was
+	// listed, or has a message.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finished_at < ?2)
   OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
-	// retainKey comes before retainName and retainRun. Where a key was submitted
-	// for another workflow than the run's its row stays, and means nothing: the
-	// run it names is not there.
+	// retainKey must run before retainName and retainRun. If a key was submitted for
+	// another workflow than the run's, its row stays. That does no harm, because the run it
+	// names does not exist.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)`
@@ -45,7 +46,7 @@ DELETE FROM context WHERE run_id = ?1
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )
 
-// What is kept of a run, and goes by a few rows at a time: the biggest are of
+// Tables whose rows of a run are removed a few rows at a time. The largest rows have
 // MaxRowBytes.
 var goneRows = []string{
 	`DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run_id = ?1 LIMIT 32)`,
@@ -57,19 +58,19 @@ var goneRows = []string{
 }
 
 const (
-	// retainTurn is for how long retention keeps the writers waiting at a time,
-	// beside its commit.
+	// retainTurn is the longest time for which retention blocks the writers at once, in
+	// addition to its commit.
 	retainTurn = 5 * time.Millisecond
-	// retainPage is how many runs are listed, or go, at a time.
+	// retainPage is how many runs are listed or removed at once.
 	retainPage = 64
 )
 
-// Retain removes runs that finished before a time. The space they leave is used
-// again; the file does not become smaller.
+// Retain removes runs that finished before a time. The space is used again, but the file
+// does not become smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
-	// What an earlier call that ended in the midst of it has left.
+	// Remove the rest that an interrupted call has left.
 	if stats.Rows, err = s.sweep(ctx); err != nil {
 		return stats, err
 	}
@@ -98,15 +99,15 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, nil
 }
 
-// A retainedPage is a page of runs created before a time.
+// A retainedPage is a page of runs that were created before a time.
 type retainedPage struct {
-	runs   []status.RunID // that may go
-	looked int            // how many of them were created before the time
+	runs   []status.RunID // the runs that may be removed
+	looked int            // number of examined runs that were created before the time
 	last   status.RunID
 }
 
-// finished returns the next page of runs created before a time, and whether it
-// is the last.
+// finished returns the next page of runs that were created before a time, and whether it is
+// the last page.
 func (s *retention) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
 	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(before)}, func(r row) error {
@@ -127,12 +128,12 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 		}
 		return nil
 	})
-	// Of two engines' clocks one may be behind: only if the last of the page is
-	// too young, those that follow are.
+	// The clock of one engine may be behind. Only if the last run of the page is too young,
+	// all later runs are too young as well.
 	return p, n < limit || end, err
 }
 
-// remove makes runs be gone, whole, a few at a time.
+// remove removes runs completely, a few at a time.
 func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0
@@ -158,14 +159,14 @@ func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time
 	return gone, nil
 }
 
-// removeRun makes one run be gone, unless it stays.
+// removeRun removes one run, unless it must stay.
 func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
-	// The names are found by way of the run, and the run may stay after all.
+	// The run is checked first: its names are found through its row, which is removed last.
 	var stays bool
 	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
 		return false, err
 	}
-	s.removed.Store(max(s.removed.Load(), run)) // one transaction at a time
+	s.removed.Store(max(s.removed.Load(), run)) // no race: only one transaction runs at a time
 	for _, query := range []string{retainKey, retainName, retainRun, retainGone} {
 		if _, err := x.exec(query, run); err != nil {
 			return false, err
@@ -174,8 +175,7 @@ func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
 	return true, nil
 }
 
-// sweep removes what is left of runs that are gone, and returns how many rows
-// that was.
+// sweep removes the remaining rows of removed runs. It returns the number of rows.
 func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	for {
 		var runs []int64
@@ -202,8 +202,8 @@ func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	}
 }
 
-// sweepRuns removes rows of runs for the length of a turn. It returns how many
-// there were, and how many runs are done with.
+// sweepRuns removes rows of removed runs for the time retainTurn. It returns the number of
+// rows, and the number of runs that have no rows left.
 func (s *retention) sweepRuns(x *tx, runs []int64) (rows, done int, err error) {
 	start := time.Now()
 	for _, run := range runs {

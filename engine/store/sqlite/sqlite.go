@@ -1,11 +1,11 @@
-// Package sqlite keeps runs in one file, in the process itself: the default for
-// one machine. It obeys every rule of engine/store/storetest. Commits are as durable
-// as the disk is (WAL, synchronous=FULL); one process at a time holds it and
-// runs engines in it, others may read beside it, post messages to its runs and
-// leave it runs to do (Options.Beside).
+// Package sqlite keeps runs in one file, inside the engine's process. It is the default for
+// one machine. It obeys every rule of engine/store/storetest. Commits are as durable as the
+// disk (WAL, synchronous=FULL). Only one process at a time can open the file for running
+// engines. Other processes may read it, post messages to its runs, and submit runs without
+// an owner (Options.Beside).
 //
-// The views runs and steps are for people, and for any sqlite3: they need
-// nothing of this program.
+// The views runs and steps are for people. Any sqlite3 program can read them without this
+// program.
 package sqlite
 
 import (
@@ -29,23 +29,22 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Options of a Store. Zero fields mean defaults.
+// Options of a Store. Zero fields mean their defaults.
 type Options struct {
-	// ReadOnly opens the file while another process may write it. Methods that
-	// write fail.
+	// ReadOnly opens the file even while another process writes it. Methods that write
+	// fail.
 	ReadOnly bool
-	// Beside opens the file while another process may hold it, as ReadOnly does,
-	// and lets this one say something: Post puts a message into an inbox, and a
-	// run without an owner may be submitted (PutDefinition, Pin, Join, Tick,
-	// OpenWriter, Commit, Leave). Each does so by a short transaction on a connection of its
-	// own, also if no process holds the file. Such a store never takes the file,
-	// never brings its schema up to date and fences nobody off; what only a
-	// run's owner does fails.
+	// Beside opens the file even while another process has it open, like ReadOnly, but
+	// allows some writes. Post puts a message into an inbox. A run without an owner can be
+	// submitted (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Each of these
+	// is a short transaction on its own connection; it works also if no process has the
+	// file open. Such a store never locks the file, never migrates its schema and fences no
+	// engine. Methods that only a run's owner needs fail.
 	Beside bool
 }
 
-// A Store is a store.Store in one file. It is safe for concurrent use; its
-// writers are not. It is made of one part for each role, and all of them share the file.
+// A Store is a store.Store in one file. It is safe for concurrent use, but its writers are
+// not. It has one part for each role; all parts share the file.
 type Store struct {
 	*file
 	*catalogue
@@ -59,28 +58,29 @@ type Store struct {
 	*waker
 }
 
-// A file is the opened database: its lock, connections that read, and the one that writes.
+// A file is the opened database: its lock, the connections that read, and the connection
+// that writes.
 type file struct {
 	path string
-	lock *lock   // nil = another process may hold the file
-	read *sql.DB // sees what is committed, waits for nobody
+	lock *lock   // nil = another process may have the lock
+	read *sql.DB // sees committed data, and never waits for writers
 
-	mu     sync.Mutex // protects following fields: one transaction at a time
-	db     *sql.DB    // of one connection; nil = read only
+	mu     sync.Mutex // protects following fields; only one transaction runs at a time
+	db     *sql.DB    // pool with one connection; nil = read only
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	tokens uint32
-	beside string                    // the file, if it was opened Beside; else ""
-	flows  map[store.WorkflowID]bool // workflows that are known to be in the file
+	beside string                    // path of the file if it was opened with Beside; otherwise ""
+	flows  map[store.WorkflowID]bool // workflows that are known to exist in the file
 
-	stepRows []byte // reused by each transition
-	written  int    // bytes since the last checkpoint, about
-	closing  bool   // no checkpoint begins any more
+	stepRows []byte // memory that all transitions reuse
+	written  int    // estimated bytes written since the last checkpoint
+	closing  bool   // no new checkpoint may start
 
-	checkpoints sync.WaitGroup // those that go on
+	checkpoints sync.WaitGroup // checkpoints in progress
 
-	// commit ends a transaction that does what. A test replaces it to lose an
-	// answer.
+	// commit ends a transaction. what says what the transaction does. A test replaces
+	// commit in order to lose an answer.
 	commit func(x *tx, what string) error
 }
 
@@ -94,13 +94,12 @@ var _ interface {
 	store.Retainer
 } = (*Store)(nil)
 
-// Open opens the file at path. For writing it makes the file (mode 0600) and
-// its directory (0700) where they are missing, brings the schema up to date, and
-// takes the file for this process: every engine that was in it before is dead,
-// whatever its lease says. Returns *sqlite.LockedError if another process has
-// it, *store.SchemaError if its schema is newer, or older and ReadOnly or
-// Beside is set,
-// and an error that wraps fs.ErrNotExist if there is none to read.
+// Open opens the file at path. For writing it creates the file (mode 0600) and its
+// directory (0700) if they are missing, migrates the schema, and locks the file for this
+// process. The lock proves that every engine that used the file before is dead, whatever
+// its lease says. Open returns a *sqlite.LockedError if another process has the lock. It
+// returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
+// Beside is set. The error wraps fs.ErrNotExist if there is no file to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -137,7 +136,7 @@ func newStore(f *file) *Store {
 	}
 }
 
-// prepareFile makes the file and its directory, so that they have our modes.
+// prepareFile creates the file and its directory, so that they have the right modes.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -165,8 +164,8 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	if s.lock, err = takeLock(path, s.path); err != nil {
 		return err
 	}
-	// Looked at before anything is changed: opening in WAL mode would mark even a
-	// file that is not ours.
+	// The file is checked before anything is changed, because opening in WAL mode would
+	// change even a file of another program.
 	if err := s.openPool(path, "rw"); err != nil {
 		return err
 	}
@@ -184,12 +183,12 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	// The lock proves that every engine that was in this file has ended.
+	// The lock proves that every engine that used this file has ended.
 	_, err = s.conn.ExecContext(ctx, memberLapse, micros(time.Now()))
 	return err
 }
 
-// openWriter opens a pool of one connection that writes durably.
+// openWriter opens a pool with one connection that writes durably.
 func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", autoCheckpoint, "foreign_keys(1)")
 	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
@@ -198,11 +197,10 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	return err
 }
 
-// openRead opens a file that another process may be writing. Where the file or
-// its directory cannot be written, SQLite cannot share the WAL's index: then
-// the file is read without it, if nobody has left a WAL, or as it stands on a
-// disk that does not change. On a full disk it is read likewise, or with the
-// index in memory.
+// openRead opens a file that another process may be writing. If the file or its directory
+// is not writable, SQLite cannot share the index of the WAL. Then openRead reads without
+// the WAL, if the WAL is empty or the disk is read-only. On a full disk it does the same,
+// or keeps the index in memory.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -229,27 +227,28 @@ func (s *file) openRead(ctx context.Context, path string) error {
 }
 
 const (
-	// asItStands reads without locks and without the WAL: what stands in the WAL
-	// would be overlooked.
+	// asItStands reads without locks and without the WAL. Data that is only in the WAL
+	// would be missed.
 	asItStands = "ro&immutable=1"
-	// alone keeps the WAL's index in memory, where a full disk has no room for it,
-	// and the file for this process for as long as it reads.
+	// alone keeps the index of the WAL in memory if a full disk has no space for it. Then
+	// no other process can use the file while this one reads.
 	alone = "rw&vfs=unix-excl"
 )
 
-// walWaits reports whether the WAL holds something.
+// walWaits reports whether the WAL contains data.
 func walWaits(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return err == nil && info.Size() > 0
 }
 
-// noRoom reports that the disk has no room for the WAL's index.
+// noRoom reports whether an error says that the disk has no space for the index of the WAL.
 func noRoom(err error) bool {
 	var e *driver.Error
 	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
 }
 
-// cannotOpen reports that SQLite could not open the file in this mode.
+// cannotOpen reports whether an error says that SQLite could not open the file in this
+// mode.
 func cannotOpen(err error) bool {
 	if noRoom(err) {
 		return true
@@ -261,7 +260,7 @@ func cannotOpen(err error) bool {
 	return false
 }
 
-// readers is how many read at once, and one that writes the WAL back.
+// readers is the number of connections: four that read, and one that writes the WAL back.
 const readers = 4 + 1
 
 func (s *file) openPool(path, mode string) (err error) {
@@ -301,12 +300,12 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// disconnect ends the writing connection; s.mu is held. The pool is kept where
-// the file is ours, so that later calls find it closed.
+// disconnect closes the writing connection. The caller holds s.mu. If this process has the
+// lock, the closed pool is kept, so that later calls return an error.
 func (s *file) disconnect() error {
 	var errs []error
-	// An open statement would keep the connection from closing, and the WAL from
-	// being written back.
+	// An open statement would prevent the connection from closing and the WAL from being
+	// written back.
 	for _, st := range s.stmts {
 		errs = append(errs, st.Close())
 	}
@@ -323,7 +322,7 @@ func (s *file) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// code returns the primary result code of SQLite's error, or 0.
+// code returns the primary result code of an SQLite error, or 0.
 func code(err error) int {
 	var e *driver.Error
 	if errors.As(err, &e) {
@@ -332,8 +331,7 @@ func code(err error) int {
 	return 0
 }
 
-// explain wraps an error with what was being done to which file, and says what
-// to do about it.
+// explain wraps an error with the operation and the file, and says what to do.
 func (s *file) explain(what string, err error) error {
 	var (
 		locked *LockedError
@@ -369,10 +367,10 @@ func (s *file) explain(what string, err error) error {
 	return fmt.Errorf("sqlite: %s %s: %w", what, s.path, err)
 }
 
-// micros is how times are stored.
+// micros returns a time as it is stored, in microseconds since 1970.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
 
-// isText reports whether s is text that the file can hold.
+// isText reports whether the file can store s as text.
 func isText(s string) bool { return naming.CleanText(s) == s }

@@ -9,22 +9,22 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A tx is the one writing transaction. Its statements are prepared once for each
-// connection. It ends with file.transact, and is for one goroutine.
+// A tx is the only writing transaction. Its statements are prepared once for each
+// connection. file.transact ends it. Only one goroutine may use it.
 type tx struct {
 	s *file
 }
 
-// A row is one row of a result, or the reason why there is none.
+// A row is one row of a result, or an error.
 type row interface{ Scan(dest ...any) error }
 
-// A noRow is the reason why there is no row.
+// A noRow is an error in place of a row.
 type noRow struct{ err error }
 
-// Scan returns the reason.
+// Scan returns the error.
 func (r noRow) Scan(...any) error { return r.err }
 
-// stmt returns a prepared statement; file.mu is held.
+// stmt returns a prepared statement. The caller holds file.mu.
 func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	if st, ok := x.s.stmts[query]; ok {
 		return st, nil
@@ -36,8 +36,8 @@ func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	return st, err
 }
 
-// A statement of a transaction takes no context: it takes milliseconds, and a context
-// that can end costs a goroutine for each.
+// The statements of a transaction get no context. They take only milliseconds, and a
+// context that can end needs a goroutine for each statement.
 
 func (x *tx) exec(query string, args ...any) (sql.Result, error) {
 	st, err := x.stmt(query)
@@ -47,7 +47,7 @@ func (x *tx) exec(query string, args ...any) (sql.Result, error) {
 	return st.ExecContext(context.Background(), args...)
 }
 
-// changed executes a statement and returns how many rows it changed.
+// changed executes a statement and returns the number of rows it changed.
 func (x *tx) changed(query string, args ...any) (int64, error) {
 	res, err := x.exec(query, args...)
 	if err != nil {
@@ -56,8 +56,7 @@ func (x *tx) changed(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// row returns the first row of a query. Scanning it returns sql.ErrNoRows if
-// there is none.
+// row returns the first row of a query. If there is none, Scan returns sql.ErrNoRows.
 func (x *tx) row(query string, args ...any) row {
 	st, err := x.stmt(query)
 	if err != nil {
@@ -85,8 +84,8 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned is write for a caller that need not own the file: a store that was opened
-// Beside makes a connection for it, and ends it.
+// writeUnowned is write for a caller that need not have the lock. In a store that was
+// opened with Beside, it opens a connection for the call and closes it afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error
 }
 
 const (
-	turnWait  = 10 * time.Second     // how long a turn at writing is waited for
-	turnPause = 2 * time.Millisecond // between two looks
+	turnWait  = 10 * time.Second     // longest wait for the write lock
+	turnPause = 2 * time.Millisecond // pause between two tries
 )
 
 const (
@@ -115,9 +114,9 @@ const (
 	noWaiting  = `PRAGMA busy_timeout = 0`
 )
 
-// begin waits for the file's one turn at writing. Beside a busy holder SQLite's
-// own waiting comes too rarely to meet the moments between two commits; it
-// looks every 100 ms.
+// begin takes SQLite's write lock. If another process is busy writing, SQLite's own waiting
+// tries only every 100 ms. It would rarely find the short moments between two commits. So
+// begin tries more often.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {
@@ -138,9 +137,9 @@ func (x *tx) begin(ctx context.Context) error {
 	}
 }
 
-// write runs fn in a transaction, alone. ctx counts until it begins: from then
-// on it is a matter of milliseconds, and an interrupted commit would leave its
-// outcome in doubt.
+// write runs fn in a transaction; only one runs at a time. ctx is used only until the
+// transaction begins. After that it takes only milliseconds, and an interrupted commit
+// would have an unknown outcome.
 func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *file) writeLocked(ctx context.Context, what string, fn func(*tx) error)
 	return s.transact(ctx, what, fn)
 }
 
-// transact runs fn in a transaction of the connection; s.mu is held.
+// transact runs fn in a transaction on the connection. The caller holds s.mu.
 func (s *file) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	err := s.inTransaction(ctx, what, fn)
 	if code(err) == 0 {
@@ -180,22 +179,22 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 		}
 		err = &unanswered{err}
 	}
-	// After some errors SQLite has rolled back on its own and reports that there is no
-	// transaction. That is what is wanted.
+	// After some errors SQLite has already rolled back. Then it reports that there is no
+	// transaction, which is the wanted result.
 	if _, e := x.exec(txRollback); e != nil && code(e) != sqlite3.SQLITE_ERROR {
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-// unanswered is the error of a transaction whose end was asked for: that it did
-// not happen is not certain.
+// An unanswered is an error of the end of a transaction. The transaction may be committed
+// or not.
 type unanswered struct{ err error }
 
-// Error says what went wrong.
+// Error returns the text of the error.
 func (u *unanswered) Error() string { return u.err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the error.
 func (u *unanswered) Unwrap() error { return u.err }
 
 func execCommit(x *tx, _ string) error {
@@ -203,10 +202,10 @@ func execCommit(x *tx, _ string) error {
 	return err
 }
 
-// now is store time: the machine's.
+// now returns store time, which is the machine's time.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// query reads while the writer may write, and calls fn for each row.
+// query reads, while the writer may write, and calls fn for each row.
 func (s *file) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// A waker hints to engines that something may be waiting for them.
+// A waker notifies engines that work may wait for them.
 type waker struct {
 	*file
 	wakeMu sync.Mutex // protects wakes
 	wakes  []chan struct{}
 }
 
-// wakePoll is how often a listener looks for what other processes wrote.
+// wakePoll is how often a listener checks for writes of other processes.
 const wakePoll = 100 * time.Millisecond
 
-// dataVersion changes for a connection when another one has committed, and
-// never by its own commits.
+// dataVersion changes for a connection when another connection has committed. Commits of
+// the connection itself do not change it.
 const dataVersion = `PRAGMA data_version`
 
-// Wakes returns a channel that receives a hint for every message and every run
-// of nobody: at once for what this process wrote, within about 100 ms for what
-// another did. The file is looked at only while an engine listens. A store that
-// is not the file's writer gives no hints.
+// Wakes returns a channel that receives a hint for every message and every run without an
+// owner. For writes of this process the hint is sent at once, for writes of another process
+// within about 100 ms. The file is checked only while an engine listens. A store that does
+// not have the lock gives no hints.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
 	s.wakeMu.Unlock()
-	last := s.version() // what others write from now on is news
+	last := s.version() // writes of others after this moment give a hint
 	go func() {
 		s.watch(ctx, last)
 		s.wakeMu.Lock()
@@ -51,7 +51,7 @@ func (s *waker) watch(ctx context.Context, last int64) {
 			return
 		case <-tick.C:
 		}
-		// Not seen is only a hint lost: the listener also looks on its own.
+		// A missed change only means a lost hint: the listener also scans regularly.
 		if v := s.version(); v != last && v != 0 {
 			if last != 0 {
 				s.hint()
@@ -61,8 +61,7 @@ func (s *waker) watch(ctx context.Context, last int64) {
 	}
 }
 
-// version returns what the writing connection sees of others' commits; 0 =
-// cannot tell.
+// version returns a number that changes with commits of other processes; 0 = not known.
 func (s *waker) version() (v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,14 +74,14 @@ func (s *waker) version() (v int64) {
 	return v
 }
 
-// hint tells all who listen.
+// hint sends a hint to all listeners.
 func (s *waker) hint() {
 	s.wakeMu.Lock()
 	defer s.wakeMu.Unlock()
 	for _, c := range s.wakes {
 		select {
 		case c <- struct{}{}:
-		default: // one is waiting there already
+		default: // a hint is waiting already
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits for one fence row. All writers share the file's one writing
-// connection, and take turns.
+// A Writer commits for one fence row. All writers share the one writing connection of the
+// file, one at a time.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -27,7 +27,7 @@ var _ store.Writer = (*Writer)(nil)
 
 const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
 
-// OpenWriter opens the n-th writer of an engine. Returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w := &Writer{s, id, n}
 	err := s.writeUnowned(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
@@ -37,7 +37,7 @@ func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store
 	return w, nil
 }
 
-// Close does nothing: the connection is the store's.
+// Close does nothing, because the connection belongs to the store.
 func (w *Writer) Close() error { return nil }
 
 func (w *Writer) mayCommit(tx *tx) error {
@@ -49,7 +49,7 @@ func (w *Writer) mayCommit(tx *tx) error {
 	return err
 }
 
-// token mints a commit's token: the engine's number and a number of ours.
+// token returns a new token for a commit. It consists of the engine's number and a counter.
 func (w *Writer) token() int64 {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -57,13 +57,13 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens)
 }
 
-// How long the store waits before it asks again what became of a commit.
+// Pauses before the store tries again to find out the outcome of a commit.
 const (
 	askPause     = 10 * time.Millisecond
 	askPauseMost = time.Second
 )
 
-// Commit lands a batch. Returns ErrFenced. A store that was opened Beside lands
+// Commit commits a batch, or returns ErrFenced. A store that was opened with Beside commits
 // only submissions of runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
@@ -90,13 +90,15 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 		case err == nil || errors.Is(err, store.ErrFenced) || ctx.Err() != nil:
 			return settled(out, err)
 		case errors.As(err, &bad):
-			// The transaction is rolled back; the others go again without it.
+			// The transaction was rolled back. The other transitions are sent again without
+			// this one.
 			out[bad.item].Err = bad
 			continue
 		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
-			return nil, err // the outcome is open if an earlier sending lost its answer (decision 0018)
+			// The outcome is open if the answer to an earlier try was lost (decision 0018)
+			return nil, err
 		}
-		// Whether it landed is in doubt: the same batch, under the same token.
+		// The outcome is not known: send the same batch with the same token again.
 		if doubt {
 			timer := time.NewTimer(pause)
 			select {
@@ -110,7 +112,8 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	}
 }
 
-// mayLand reports what a store that does not hold its file cannot land.
+// mayLand returns an error if a store without the lock cannot commit a transition of the
+// batch.
 func (s *Store) mayLand(items []store.Transition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +131,7 @@ func (s *Store) mayLand(items []store.Transition) error {
 	return nil
 }
 
-// validate reports why the transition cannot be kept in any store.
+// validate returns an error if no store can keep the transition.
 func validate(t *store.Transition) error {
 	err := t.Validate()
 	if err != nil || t.Names == nil {
@@ -147,10 +150,11 @@ func settled(out []store.Outcome, err error) ([]store.Outcome, error) {
 	return out, nil
 }
 
-// full reports an error by which SQLite says that a commit did not happen.
+// full reports whether an error means that a commit did not happen because the disk is
+// full.
 func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
-// hopeless reports an error that sending again cannot mend.
+// hopeless reports whether an error will not go away if the batch is sent again.
 func hopeless(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -159,19 +163,19 @@ func hopeless(err error) bool {
 	return errors.Is(err, errReadOnly) || errors.Is(err, sql.ErrConnDone)
 }
 
-// A refusal says that the file's constraints forbid a transition.
+// A refusal says that the constraints of the file forbid a transition.
 type refusal struct {
 	item int
 	err  error
 }
 
-// Error says what is forbidden.
+// Error returns SQLite's text.
 func (r *refusal) Error() string { return r.err.Error() }
 
 // Unwrap returns SQLite's error.
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuses reports an error that is about the row, not about the file.
+// refuses reports whether an error is caused by the row, not by the file.
 func refuses(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
@@ -180,8 +184,8 @@ func refuses(err error) bool {
 	return false
 }
 
-// once sends the batch once, but for what was refused before. doubt says that
-// an earlier sending may have landed.
+// once sends the batch once, without transitions that were refused before. doubt says that
+// an earlier try may have committed it.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
@@ -221,12 +225,12 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // that was boxed
+	last  int64 // the number that was boxed last
 	boxed any
 }
 
-// land writes one transition and says what became of it. It has written nothing
-// if that did not land. An error ends the transaction.
+// land writes one transition and returns its outcome. If the outcome is not Landed, nothing
+// was written. An error ends the transaction.
 func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	if t.Names != nil {
 		return x.submit(t)
@@ -242,8 +246,8 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	return o, err
 }
 
-// settle says what landed of a batch whose engine was fenced before it could be
-// sent again. Returns ErrFenced if nothing has.
+// settle returns which transitions of a batch were committed before the engine was fenced.
+// It returns ErrFenced if none was.
 func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
@@ -264,22 +268,22 @@ func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	return nil
 }
 
-// The statements of every batch. Their parameters have no numbers: the driver
-// asks for the name of each that has one.
+// The statements of every batch. Their parameters have no numbers, because the driver looks
+// up the name of each numbered parameter.
 const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
-	// journalNext is the form of rows that leave the run's row alone: most.
+	// journalNext is for rows that do not change the run's row. Most rows are like that.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
-	// journalTakeBack undoes an append to a run that is gone.
+	// journalTakeBack removes a row again if its run was removed.
 	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
 INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
-	// Each change of a run's row names the columns it sets and no others: an
-	// index is written for a column that is named.
+	// Each of these statements sets only the columns that change, because SQLite writes the
+	// index of every column that a statement sets.
 	runBecome = `
 UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
 WHERE run_id = ?`
@@ -288,11 +292,12 @@ WHERE run_id = ?`
 	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?)`
 )
 
-// mostSteps is how many bytes of changes a row of the journal holds itself.
+// mostSteps is the largest size of step changes, in bytes, that a journal row stores
+// itself.
 const mostSteps = 4 * storekit.StepRowSize
 
-// append writes one transition: its row, and only if that is new what the run
-// becomes. It reports whether the row is there under this token.
+// append writes one transition: its row and, if the row is new, the changes of the run's
+// row. It reports whether the journal has the row with this token.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	var steps, wide any // NULL = unchanged
 	if len(t.Steps) > 0 {
@@ -308,7 +313,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 		return false, err
 	}
 	if spoken {
-		// Nothing is written; the row may be there from an earlier sending.
+		// Nothing is written. The row may be there from an earlier try.
 	} else if t.Seq > 0 && t.State == status.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
 		n, err = x.changed(journalNext, run, seq, at, x.token, steps, t.Data)
 	} else {
@@ -320,7 +325,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	if n == 0 {
 		var writer int64
 		err := x.row(journalWriter, run, seq).Scan(&writer)
-		if errors.Is(err, sql.ErrNoRows) { // the run is gone
+		if errors.Is(err, sql.ErrNoRows) { // the run was removed
 			return false, nil
 		}
 		return err == nil && writer == x.token, err
@@ -335,8 +340,8 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// spokenTo reports whether more messages wait for the run than a transition says
-// that its engine has read.
+// spokenTo reports whether more messages wait for the run than the engine had read when it
+// made the transition.
 func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
@@ -346,8 +351,8 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	return n > *t.Heard, err
 }
 
-// become writes a row that changes what the run is, and that change if the row
-// is new. It returns how many rows of the journal that made.
+// become writes a row that changes the run's row. If the row is new, it changes the run's
+// row too. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
 	var flow, state, owner, fence, check, finished any // NULL = unchanged
 	if t.Seq == 0 {
@@ -387,8 +392,8 @@ func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64,
 	return n, err
 }
 
-// box returns n as an argument. Most times of a batch are one and the same, and
-// need not be allocated again.
+// box returns n as an argument. Most times of a batch are equal, so the last box is reused
+// to save an allocation.
 func (x *landing) box(n int64) any {
 	if x.boxed == nil || n != x.last {
 		x.last, x.boxed = n, n
@@ -396,7 +401,7 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes what few transitions bring along.
+// side writes the parts that only few transitions have.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
@@ -420,7 +425,7 @@ const (
 	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
 )
 
-// landedNow is the outcome of a transition that landed.
+// landedNow returns the outcome of a transition that was committed.
 func landedNow(t *store.Transition) store.Outcome {
 	o := store.Outcome{Landed: true}
 	if t.Names != nil {
@@ -429,8 +434,8 @@ func landedNow(t *store.Transition) store.Outcome {
 	return o
 }
 
-// submit writes a run's first transition and its names, unless the name or the
-// key belongs to an earlier run. The name is written first: if that works, the name was
+// submit writes a run's first transition and its names. It writes nothing if the name or
+// the key belongs to an earlier run. The name is inserted first: if that works the name was
 // free, and no query is needed.
 func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
@@ -439,7 +444,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // NULL = none
+	var key any // NULL = no key
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
@@ -457,7 +462,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	}
 	if n == 0 {
 		found, err := x.held(name, t.Names)
-		if err != nil || !found.Exists { // the run has another name: the id is another's
+		if err != nil || !found.Exists { // the run has another name, so the id belongs to another run
 			return store.Outcome{Err: store.ErrExists}, err
 		}
 		return x.disputed(t, found)
@@ -478,7 +483,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	return landedNow(t), nil
 }
 
-// unnamed writes the first transition of a run under no name but its id's.
+// unnamed writes the first transition of a run whose only name is made from its id.
 func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	landed, err := x.append(t)
 	if err != nil {
@@ -494,7 +499,7 @@ func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	return o, err
 }
 
-// knows reports whether there is such a workflow. There is one for ever.
+// knows reports whether the workflow exists. A workflow is never removed.
 func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	if x.s.flows[id] {
 		return true, nil
@@ -506,8 +511,8 @@ func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	return known, err
 }
 
-// disputed says what becomes of a submission whose name or key is held: it may
-// be this very one, its answer lost.
+// disputed returns the outcome of a submission whose name or key is in use. The user may be
+// this same submission, if its answer was lost.
 func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Outcome, error) {
 	if found.Run == t.Run {
 		var writer int64
@@ -522,7 +527,7 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 	return store.Outcome{Submitted: found}, nil
 }
 
-// held returns the run that has the name or holds the key. Exists is false if there is none.
+// held returns the run that has the name or the key. Exists is false if there is none.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	var (
 		run   int64

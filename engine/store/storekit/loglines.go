@@ -1,4 +1,4 @@
 package storekit
 
-// MaxLogLines is how many lines of agents' logs are kept of a run.
+// MaxLogLines is how many log lines of agents are kept of each run.
 const MaxLogLines = 1000

@@ -14,14 +14,14 @@ import (
 // StepRowSize is the size in bytes of one stored store.StepRow.
 const StepRowSize = 16
 
-// stepEpoch is the zero of stored complete-by times: PostgreSQL's epoch, so
-// that a view can add the number to a timestamp as it is.
+// stepEpoch is the zero of stored complete-by times. PostgreSQL has the same epoch, so a
+// view can add the number to a timestamp.
 var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// AppendStepRows appends the stored form of rows to b: for each row, big
-// endian, node int4, state int1, failures int1, attempt int2, complete-by int8
-// in microseconds since 2000 (0 = none). Failures and attempts beyond what
-// their field holds are shown as its largest value.
+// AppendStepRows appends the stored form of rows to b. Each row has these fields, in big
+// endian: node int4, state int1, failures int1, attempt int2, complete-by int8 in
+// microseconds since 2000 (0 = none). A number of failures or attempts that is too large
+// for its field is stored as the largest value.
 func AppendStepRows(b []byte, rows []store.StepRow) []byte {
 	for _, r := range rows {
 		b = binary.BigEndian.AppendUint32(b, uint32(r.Node))
@@ -38,7 +38,7 @@ func AppendStepRows(b []byte, rows []store.StepRow) []byte {
 
 func clamp(n, most int) int { return max(0, min(n, most)) }
 
-// DecodeStepRows reverses AppendStepRows; times come back in UTC.
+// DecodeStepRows reverses AppendStepRows. Times are in UTC.
 func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	if len(b)%StepRowSize != 0 {
 		return nil, fmt.Errorf("engine: step rows of %d bytes are not a multiple of %d", len(b), StepRowSize)
@@ -59,10 +59,9 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	return rows, nil
 }
 
-// FoldSteps returns what the views show of a run: every node, by number, in
-// the state the last of its changes left it in. A node without a change is
-// pending: it shows from the moment of submission (S14). The owner is who
-// holds the running ones.
+// FoldSteps returns what the views show of a run: every node, by number, with the state
+// after its last change. A node without a change is pending, so it shows from the
+// submission on (S14). owner is shown for running nodes.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {

@@ -1,9 +1,9 @@
-// Package storekit holds what stores share: the stored form of the rows that views
-// show, the rules by which states follow each other, and the kinds of filters. It is for
-// authors of stores; an engine needs nothing of it.
+// Package storekit holds code that stores share: the stored form of the rows that views
+// show, the allowed changes of a run's state, and the kinds of filters. It is for authors of
+// stores; an engine does not use it.
 //
-// It keeps these invariants: a final state absorbs, a key is held as long as its run may
-// have left something behind, and no filter walks all runs.
+// It keeps these invariants. A final state never changes. A key is in use as long as its
+// run may have effects. No filter reads all runs.
 package storekit
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// CanBecome reports whether a run in state from may turn to state to: final
-// states absorb, except that a succeeded child may be undone by its parent,
-// and no run returns to the queue (S53).
+// CanBecome reports whether a run in state from may change to state to. Final states do not
+// change, except that a parent may undo a child that has succeeded. No run returns to the
+// queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:
@@ -27,15 +27,15 @@ func CanBecome(from, to status.RunState) bool {
 	return to != status.RunQueued
 }
 
-// HoldsKey reports whether a run in this state keeps its unique key from
-// others: open, needing a human or succeeded (language.md, Uniqueness).
+// HoldsKey reports whether a run in this state keeps its unique key in use: it is open,
+// needs a person, or has succeeded (language.md, Uniqueness).
 func HoldsKey(s status.RunState) bool {
 	return s != status.RunFailed && s != status.RunCompensated && s != status.RunCancelled
 }
 
-// ValidateBatch reports a batch that breaks the rules of Writer.Commit: sorted
-// by run, one transition of a run. (Two rows of one run in one statement
-// corrupt the history when the first is stale.)
+// ValidateBatch returns an error if a batch breaks the rules of Writer.Commit: sorted by
+// run, and one transition for each run. Two rows of one run in one statement would corrupt
+// the history if the first is stale.
 func ValidateBatch(batch []store.Transition) error {
 	for i := 1; i < len(batch); i++ {
 		if batch[i].Run <= batch[i-1].Run {
@@ -45,7 +45,8 @@ func ValidateBatch(batch []store.Transition) error {
 	return nil
 }
 
-// Damaged returns err as one that is store.ErrDamaged too, for stores. Its text stays.
+// Damaged returns an error with the text of err that also is store.ErrDamaged. Stores use
+// it.
 func Damaged(err error) error { return damaged{err} }
 
 type damaged struct{ error }
@@ -56,16 +57,16 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
-// A Kind of a filter says which index serves it, and in which order the runs come.
+// A Kind of a filter says which index serves it and in which order the runs are returned.
 type Kind uint8
 
 // The kinds of filters: see store.RunFilter.
 const (
-	KindList      Kind = iota // for people, newest first
+	KindList      Kind = iota // list for people, newest run first
 	KindName                  // one run
-	KindOrphans               // without a live owner, ascending by id
-	KindAddressed             // of dead members, those of the oldest messages first
-	KindOverdue               // of other live members, most overdue first
+	KindOrphans               // runs without a live owner, ascending by id
+	KindAddressed             // runs of dead members, those with the oldest messages first
+	KindOverdue               // runs of other live members, most overdue first
 )
 
 var errFilter = errors.New("engine: no index serves this filter of runs: it mixes questions, or its fields do not go together")
@@ -85,7 +86,8 @@ func KindOf(f store.RunFilter) (Kind, error) {
 	return foreignKind(f)
 }
 
-// foreignKind returns the kind of a filter with which an engine looks for runs of others.
+// foreignKind returns the kind of a filter with which an engine searches for runs of
+// others.
 func foreignKind(f store.RunFilter) (Kind, error) {
 	other := f.Asking != 0 || f.Overdue != 0
 	switch f.Owners {

@@ -113,7 +113,7 @@ var batchRules = []rule{
 			}
 		}
 	}},
-	{name: "batch/a collision of ids leaves no names", why: "a run id under a foreign token is another run: mint a new id, and find the names free (S54)", run: func(w *world) {
+	{name: "batch/a collision of ids leaves no names", why: "a run id under a foreign token is another run: make a new id, and find the names free (S54)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		plain, named := w.create(a), w.named(a, "first", "k1")
 		w.land(a.writers[0], plain, named)
@@ -186,7 +186,7 @@ var batchRules = []rule{
 					w.Errorf("lost after landing = %v: transition %d: err = %v, want ErrNotFound", landed, k, err)
 				}
 			}
-			// The same where nothing is in dispute.
+			// The same with a batch in which no transition is refused.
 			batch = []store.Transition{next(ids[0], 2), w.named(a, n+"-5", n+"-5"), w.named(a, n+"-6", n+"-6")}
 			w.Lose(w.T, landed)
 			for k, o := range w.commit(a.writers[0], batch...) {
@@ -231,7 +231,7 @@ var batchRules = []rule{
 			got := make([][]store.Outcome, callers)
 			batches := make([][]store.Transition, callers)
 			for i := range callers {
-				for n := range names { // each caller in an order of its own
+				for n := range names { // each caller uses its own order
 					n = (n*(1+4*(i%2)) + i) % names
 					if n%2 == 0 {
 						batches[i] = append(batches[i], w.named(actors[i], fmt.Sprintf("name-%d-%d", round, n), ""))
@@ -283,7 +283,7 @@ var batchRules = []rule{
 					w.Errorf("round %d: %+v: landed = %v, want one", round, id, landed[id])
 				}
 				w.wantRows(run, 1)
-				if id.Key != "" { // the next round races for freed keys
+				if id.Key != "" { // the next round competes for freed keys
 					freed = append(freed, end(run, 1, status.RunCancelled))
 				}
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Bench measures commits of 1, 64 and 256 transitions of 100 bytes through one
-// writer, one after the other: what a group commit costs by its size. It
-// reports transitions per second and the median time of a commit.
+// Bench measures commits of 1, 64 and 256 transitions of 100 bytes through one writer, one
+// after the other. So it shows what a group commit costs by its size. It reports
+// transitions per second and the median time of a commit.
 func Bench(b *testing.B, s store.Store) {
 	ctx := b.Context()
 	ids, err := s.PutDefinition(ctx, store.Definition{Digest: "bench", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: flowName, Steps: stepNames}}})
@@ -44,7 +44,7 @@ func Bench(b *testing.B, s store.Store) {
 				run++
 			}
 			benchCommit(b, w, batch)
-			for i := range batch { // from here on a step ends and the next begins
+			for i := range batch { // from now on a step ends and the next begins
 				batch[i].State, batch[i].Owner, batch[i].NextCheck = 0, nil, time.Time{}
 				batch[i].Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}, {Node: 1, State: status.StepRunning, Attempt: 1, CompleteBy: base}}
 			}
@@ -77,9 +77,8 @@ func benchCommit(b *testing.B, w store.Writer, batch []store.Transition) {
 	}
 }
 
-// BenchLoad measures taking 10,000 runs of five rows over as far as reading
-// goes: LoadMany of all of them, beside one Load of each. It reports runs per
-// second.
+// BenchLoad measures reading 10,000 runs of five rows, as a takeover does. It compares one
+// Load of many runs with one Load of each. It reports runs per second.
 func BenchLoad(b *testing.B, s store.Store) {
 	const runs, rows = 10_000, 5
 	ids := fill(b, s, "load", runs, rows, status.RunInvalid)
@@ -104,8 +103,8 @@ func BenchLoad(b *testing.B, s store.Store) {
 	})
 }
 
-// BenchOrphans measures one page of a thousand orphans in the midst of 100,000:
-// a takeover of them reads a hundred such pages.
+// BenchOrphans measures one page of a thousand orphans among 100,000. A takeover of all of
+// them reads a hundred such pages.
 func BenchOrphans(b *testing.B, s store.Store) {
 	ids := fill(b, s, "orphans", 100_000, 1, status.RunInvalid)
 	if err := s.Leave(b.Context(), store.EngineID(ids[0]>>40)); err != nil {
@@ -119,9 +118,9 @@ func BenchOrphans(b *testing.B, s store.Store) {
 	}
 }
 
-// BenchTick measures a tick of an engine with a thousand open runs of which
-// none is due, next to no finished runs and then next to finished of them: the
-// scan must not see what has ended.
+// BenchTick measures a tick of an engine with a thousand open runs that are not due. It
+// measures without finished runs, and then with the given number of finished runs, which
+// the scan must not read.
 func BenchTick(b *testing.B, s store.Store, finished int) {
 	fill(b, s, "open", 1000, 1, status.RunInvalid)
 	for _, n := range []int{0, finished} {
@@ -143,9 +142,9 @@ func BenchTick(b *testing.B, s store.Store, finished int) {
 	}
 }
 
-// fill makes runs of an engine of their own, each with the given number of rows
-// of 100 bytes, the last of which ends it in the state, if one is given. A
-// store may be filled several times.
+// fill makes runs of a new engine, each with the given number of rows of 100 bytes. If a
+// state is given, the last row ends the run in that state. A store may be filled several
+// times.
 func fill(b *testing.B, s store.Store, digest string, runs, rows int, state status.RunState) []status.RunID {
 	b.Helper()
 	ctx := b.Context()

@@ -8,28 +8,28 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Orphans asks for open runs without an owner, or of a member declared dead.
+// Orphans selects open runs without an owner, or of a dead member.
 func Orphans(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead | store.OwnerNone, After: after, Limit: limit}
 }
 
-// Abandoned asks for open runs of a member declared dead.
+// Abandoned selects open runs of a dead member.
 func Abandoned(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, After: after, Limit: limit}
 }
 
-// Addressed asks for open runs of a member declared dead for which messages wait.
+// Addressed selects open runs of a dead member that have waiting messages.
 func Addressed(limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: limit}
 }
 
-// Overdue asks for open runs of other live members whose next check passed more than
-// grace ago.
+// Overdue selects open runs of other live members whose next_check passed more than grace
+// ago.
 func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerOther, Asking: self, Overdue: grace, Limit: limit}
 }
 
-// IDs returns the ids of what Runs found, in order.
+// IDs returns the ids of the runs that Runs returned, in order.
 func IDs(rows []store.RunRow, err error) ([]status.RunID, error) {
 	var ids []status.RunID
 	for _, r := range rows {
@@ -95,7 +95,7 @@ func hasHands(h Harness) bool    { _, ok := h.Store.(store.Hands); return ok }
 func hasEvidence(h Harness) bool { _, ok := h.Store.(store.Evidence); return ok }
 func hasViews(h Harness) bool    { _, ok := h.Store.(store.Views); return ok }
 
-// needed returns rules of a role that a store may do without.
+// needed returns rules for an optional role: they run only if the store has the role.
 func needed(role func(Harness) bool, rules []rule) []rule {
 	rules = slices.Clone(rules)
 	for i, r := range rules {

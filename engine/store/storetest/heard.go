@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// heard is a transition that takes a run over after so many messages were read.
+// heard returns a transition that takes a run over after the given number of messages was
+// read.
 func heard(a actor, run status.RunID, seq, read int32) store.Transition {
 	t := next(run, seq)
 	t.Owner, t.Heard = &a.id, &read
@@ -26,7 +27,8 @@ var heardRules = []rule{
 				w.Errorf("%s: outcome = %+v, want ErrStale", what, o)
 			}
 		}
-		// Alone, and beside others that land.
+		// The takeover of a run with a newer message is refused: when it is committed alone, and
+		// in a batch with takeovers that are committed.
 		stale("alone", w.commit(b.writers[0], heard(b, ids[1], 1, 0))[0])
 		w.wantRows(ids[1], 1)
 		out := w.commit(b.writers[0], heard(b, ids[0], 1, 0), heard(b, ids[1], 1, 0), next(ids[2], 1), heard(b, ids[3], 1, 1))
@@ -41,7 +43,8 @@ var heardRules = []rule{
 			}
 		}
 		w.wantMessages(ids[1], said...)
-		// The engine that has read them takes the run, whether they are answered or not.
+		// The engine that has read the messages takes the run, whether it answers them or
+		// not.
 		answers := heard(b, ids[1], 1, 1)
 		answers.Consumed = said
 		w.land(b.writers[0], answers, heard(b, ids[3], 1, 2))

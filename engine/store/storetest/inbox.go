@@ -43,7 +43,7 @@ var inboxRules = []rule{
 		got[2].At = time.Time{}
 		for i := range got {
 			if len(got[i].Data) == 0 {
-				got[i].Data = nil // none and empty are the same
+				got[i].Data = nil // nil and empty are the same
 			}
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -155,7 +155,7 @@ var inboxRules = []rule{
 			w.post(store.Message{Run: id, Kind: store.MessageReply})
 		}
 		w.bury(gone)
-		// own[3] has none; dead[1] is an orphan, and shows there.
+		// own[3] has no message; dead[1] is an orphan and shows there.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
 		if got, err := IDs(w.Store.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, dead[1:2]) {
@@ -174,7 +174,7 @@ var inboxRules = []rule{
 	{name: "tick/every waiting run has a turn", why: "runs that no engine can work on must not keep all others waiting", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Store, 1)
 		ids := w.started(a, 7)
-		for i := range ids { // the oldest message is of the last run
+		for i := range ids { // the last run has the oldest message
 			w.post(store.Message{Run: ids[len(ids)-1-i], Kind: store.MessageVerb})
 		}
 		page := func(x actor) []status.RunID {
@@ -190,7 +190,8 @@ var inboxRules = []rule{
 				if got := page(a); !slices.Equal(got, want) {
 					w.Errorf("page = %v, want %v", got, want)
 				}
-				if got := page(b); len(got) != 0 { // whose turns are its own
+				// Its turns are separate from those of the other engine.
+				if got := page(b); len(got) != 0 {
 					w.Errorf("page of another engine = %v, want none", got)
 				}
 			}
@@ -241,10 +242,10 @@ var inboxRules = []rule{
 		}},
 }
 
-// Letters post messages and check inboxes.
+// A letters posts messages and checks inboxes.
 type letters struct{ *frame }
 
-// hinted says something until a hint comes.
+// hinted calls say again and again until a hint arrives.
 func (w letters) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()
 	deadline := time.After(10 * time.Second)
@@ -293,7 +294,7 @@ func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 	}
 }
 
-// wantInbox checks which runs a tick says have messages, in any order.
+// wantInbox checks which runs a tick returns because of messages, in any order.
 func (w letters) wantInbox(a actor, want ...status.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
@@ -319,14 +320,14 @@ var consumedRules = []rule{
 		if waits, err := w.Store.Waits(w.ctx, ids[0], m[2]); err != nil || waits {
 			w.Errorf("a message that was answered waits: %t, err = %v", waits, err)
 		}
-		// Beside a create and an end, of two runs at once.
+		// One batch may consume messages of two runs, and also create a run and end one.
 		t, u := next(ids[0], 2), end(ids[1], 2, status.RunSucceeded)
 		t.Consumed, u.Consumed = m[1:2], other
 		w.land(a.writers[0], t, u, w.create(a))
 		w.wantMessages(ids[0])
 		w.wantMessages(ids[1])
 		w.wantInbox(a)
-		// What is gone already harms nothing.
+		// Consuming a removed message does no harm.
 		t = next(ids[0], 3)
 		t.Consumed = m
 		w.land(a.writers[0], t)
@@ -408,7 +409,7 @@ var consumedRules = []rule{
 			w.Errorf("outcomes = %+v, err = %v, want ErrFenced", out, err)
 		}
 		w.wantMessages(id, m...)
-		t.Owner = &b.id // taken over in the record that answers
+		t.Owner = &b.id // taken over by the record that answers
 		w.land(b.writers[0], t)
 		w.wantMessages(id, m[1])
 		w.wantInbox(b, id)

@@ -345,7 +345,7 @@ var memberRules = []rule{
 			check time.Time
 		}{
 			{status.RunParked, store.Never},
-			{status.RunParked, base.Add(time.Hour)}, // a step beside it still runs
+			{status.RunParked, base.Add(time.Hour)}, // another step still runs
 			{status.RunCompensationFailed, store.Never},
 			{status.RunPaused, store.Never},
 		} {
@@ -451,8 +451,8 @@ var memberRules = []rule{
 	}},
 }
 
-// fenceWaits checks that Fence does not return while a batch of n transitions is
-// in flight, and that the batch lands.
+// fenceWaits checks that Fence waits while a batch of n transitions is in flight, and that
+// the batch is committed.
 func (w *frame) fenceWaits(n int) {
 	w.Helper()
 	a := w.join(w.Store, 1)
@@ -473,7 +473,7 @@ func (w *frame) fenceWaits(n int) {
 		}
 		fenced <- err
 	}()
-	wait(2) // the batch waits for the row, the fence for the batch
+	wait(2) // the batch waits for the row, the fence waits for the batch
 	select {
 	case err := <-fenced:
 		w.Errorf("fence returned (%v) while a batch was in flight", err)

@@ -60,7 +60,7 @@ var passRules = []rule{
 				}
 				continue // this machine was too slow to see a refusal
 			}
-			// Counted from the permission: a refusal postpones nothing.
+			// The period counts from the permission: a refusal does not extend it.
 			for !pass(w.Store, name, time.Hour) {
 				if time.Since(start) > 10*time.Second+period {
 					w.Fatalf("no permission %v after the last one, with a period of %v", time.Since(start), period)
@@ -82,16 +82,16 @@ var passRules = []rule{
 			return run
 		}
 		const grace = time.Minute
-		late(a, w.started(a, 1)[0], time.Hour)       // mine
-		late(gone, w.started(gone, 1)[0], time.Hour) // of one whose lease has passed
+		late(a, w.started(a, 1)[0], time.Hour)       // an own run
+		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
-		late(b, bs[1], grace/2) // not past the grace
+		late(b, bs[1], grace/2) // within the grace
 		late(b, bs[2], 4*grace)
 		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
 		w.land(b.writers[0], ended)
-		free := next(bs[4], 1) // of nobody
+		free := next(bs[4], 1) // a run without an owner
 		free.Owner, free.NextCheck = ptr(store.EngineID(0)), now.Add(-time.Hour)
 		w.land(b.writers[0], free)
 		late(c, cs[0], 3*grace)
@@ -152,7 +152,7 @@ var passRules = []rule{
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		w.Expire(w.T, a.id)
-		for _, how := range []string{"its lease has passed", "it was fenced off"} {
+		for _, how := range []string{"its lease has passed", "it was fenced"} {
 			m, err := w.Other.Member(w.ctx, a.id)
 			if err != nil || m.Left > 0 || m.Engine != a.id || m.LeaseUntil.After(w.Now(w.Other)) {
 				w.Errorf("%s: member = %+v, err = %v, want it dead, and since when", how, m, err)
@@ -163,7 +163,7 @@ var passRules = []rule{
 		take := end(id, 1, status.RunFailed)
 		take.Owner = &b.id
 		w.land(b.writers[0], take)
-		w.bury(a) // owns nothing now, and is forgotten
+		w.bury(a) // it owns no run now, and is forgotten
 		if m, err := w.Store.Member(w.ctx, a.id); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("member = %+v, err = %v, want ErrNotFound", m, err)
 		}
@@ -324,7 +324,7 @@ var passRules = []rule{
 	}},
 }
 
-// Now is store time, as a member of its own learns it.
+// Now returns store time. It joins the store to learn the time.
 func (w *frame) Now(s store.Store) time.Time {
 	w.Helper()
 	id, err := s.Join(w.ctx, "clock", time.Hour, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// retainRules speak of stores that forget.
+// retainRules are for stores that remove old runs.
 var retainRules = []rule{
 	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads its reader, and a name that is taken by nothing visible cannot be explained", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -182,10 +182,10 @@ var retainRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// An aged store has runs that ended long ago.
+// An aged is a store with runs that ended long ago.
 type aged struct{ letters }
 
-// whole begins a run of which everything is kept that can be.
+// whole begins a run with every kind of row that a store keeps.
 func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
@@ -205,8 +205,8 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	return t.Run
 }
 
-// forgets has a store forget what ended before a time, and says how many runs go
-// and how many stay.
+// forgets makes a store remove runs that ended before a time, and checks how many are
+// removed and how many stay.
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)
@@ -215,7 +215,7 @@ func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	}
 }
 
-// gone checks that nothing tells of a run.
+// gone checks that no method returns a run.
 func (w aged) gone(run status.RunID, name string) {
 	w.Helper()
 	for i, s := range []store.Store{w.Store, w.Other} {
@@ -245,7 +245,7 @@ func (w aged) gone(run status.RunID, name string) {
 	}
 }
 
-// tail says what is kept beside a run; "" = nothing.
+// tail describes the rows that are kept about a run in addition to its journal; "" = none.
 func (w aged) tail(run status.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)

@@ -1,6 +1,6 @@
-// Package storetest holds the rules that every store.Store obeys, as
-// executable cases. Each case says why its rule exists: most of them close a
-// hole that was seen. A store's own test calls Run.
+// Package storetest holds the rules that every store.Store obeys, as test cases. Each case
+// says why its rule exists: most of them prevent a fault that has happened. The test of a
+// store calls Run.
 package storetest
 
 import (
@@ -16,32 +16,30 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Harness is an empty store under test and what a test can do to it that no
-// caller may. Required: Store, Expire, Lose,
-// LoseFenced.
+// A Harness is an empty store under test, with functions that only a test may use. Required
+// are Store, Expire, Lose and LoseFenced.
 type Harness struct {
 	Store store.Store
-	// Other is a second handle on the same data, as another process has one;
-	// nil = Store.
+	// Other is a second handle of the same data, like that of another process; nil = Store.
 	Other store.Store
-	// Expire makes a member's lease pass.
+	// Expire makes a member's lease expire.
 	Expire func(t *testing.T, id store.EngineID)
-	// Lose cuts the next batch or submission that any writer of Store sends:
-	// its reply is lost after it has landed, or, with landed false, the request
-	// is lost before it lands.
+	// Lose cuts the next batch or submission that any writer of Store sends. With landed
+	// true the reply is lost after the commit. With landed false the request is lost before
+	// it.
 	Lose func(t *testing.T, landed bool)
-	// LoseFenced is Lose, and before the writer can ask again its engine has been
-	// declared dead.
+	// LoseFenced is like Lose. In addition, the writer's engine is declared dead before the
+	// writer can ask again.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
-	// Hold keeps a client that appends row seq of a run waiting until release is
-	// called; wait returns once n of them wait. Nil where commits take turns in
-	// one process, so that none can be seen in flight.
+	// Hold blocks every client that appends row seq of a run, until release is called. wait
+	// returns when n of them are blocked. Hold is nil if commits run one at a time in one
+	// process, so that none can be seen in flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
-	// Cut breaks the connections of Store's writers now, while the server goes on
-	// with what it has received. Nil where Hold is nil.
+	// Cut breaks the connections of Store's writers now. The server continues with the
+	// requests that it has received. Cut is nil if Hold is nil.
 	Cut func(t *testing.T)
-	// Read opens a reading transaction and returns what ends it. Nil where
-	// reads hold nothing open.
+	// Read opens a reading transaction, and returns a function that ends it. Read is nil if
+	// reads keep nothing open.
 	Read func(t *testing.T) (end func())
 }
 
@@ -50,10 +48,10 @@ type rule struct {
 	name string
 	why  string
 	run  func(w *world)
-	need func(h Harness) bool // nil = always
+	need func(h Harness) bool // reports whether the rule applies to the store; nil = always
 }
 
-// Run tests a store against every rule; open returns an empty one.
+// Run tests a store against every rule. open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
 	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,
@@ -64,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		t.Run(r.name, func(t *testing.T) {
 			h := open(t)
 			if r.need != nil && !r.need(h) {
-				return // the rule speaks of something this kind of store does not have
+				return // the rule needs a property that this kind of store does not have
 			}
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -76,8 +74,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// A world is what a case works with: a store with one definition, and helpers for the
-// parts of the contract.
+// A world is what a case works with: a store with one definition, and helpers for the parts
+// of the contract.
 type world struct {
 	*frame
 	letters
@@ -85,12 +83,12 @@ type world struct {
 	aged
 }
 
-// A frame is a store with one definition, and what all cases need.
+// A frame is a store with one definition, and everything that all cases need.
 type frame struct {
 	*testing.T
 	Harness
-	Store, Other store.Full      // those of the Harness
-	ctx          context.Context // of the case
+	Store, Other store.Full      // complete stores of the Harness
+	ctx          context.Context // context of the case
 	flow         store.WorkflowID
 	runs         status.RunID
 }
@@ -102,7 +100,7 @@ const (
 
 var stepNames = []string{"reserve", "charge", "ship"}
 
-// base is a moment that every store keeps exactly.
+// base is a time that every store keeps exactly.
 var base = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
 
 func newWorld(t *testing.T, h Harness) *world {
@@ -153,7 +151,7 @@ func (w *frame) join(s store.Store, writers int) actor {
 	return a
 }
 
-// create is the first transition of a new run owned by a.
+// create returns the first transition of a new run that a owns.
 func (w *frame) create(a actor) store.Transition {
 	w.runs++
 	return store.Transition{
@@ -162,19 +160,19 @@ func (w *frame) create(a actor) store.Transition {
 	}
 }
 
-// next is a transition that changes nothing but the journal.
+// next returns a transition that changes only the journal.
 func next(run status.RunID, seq int32) store.Transition {
 	return store.Transition{Run: run, Seq: seq, At: base.Add(time.Duration(seq) * time.Second), Data: []byte{byte(seq)}}
 }
 
-// end is a transition that ends a run.
+// end returns a transition that ends a run.
 func end(run status.RunID, seq int32, state status.RunState) store.Transition {
 	t := next(run, seq)
 	t.State, t.NextCheck = state, store.Never
 	return t
 }
 
-// commit lands a batch and fails the test unless it is answered.
+// commit commits a batch. The test fails if there is an error.
 func (w *frame) commit(wr store.Writer, batch ...store.Transition) []store.Outcome {
 	w.Helper()
 	out, err := wr.Commit(w.ctx, batch)
@@ -187,7 +185,7 @@ func (w *frame) commit(wr store.Writer, batch ...store.Transition) []store.Outco
 	return out
 }
 
-// land commits a batch all of which must land.
+// land commits a batch. The test fails unless all of it is committed.
 func (w *frame) land(wr store.Writer, batch ...store.Transition) {
 	w.Helper()
 	for i, o := range w.commit(wr, batch...) {
@@ -197,8 +195,8 @@ func (w *frame) land(wr store.Writer, batch ...store.Transition) {
 	}
 }
 
-// landLater commits a batch beside the test; the returned function waits for
-// it and checks that all of it landed.
+// landLater commits a batch in the background. The returned function waits for it and
+// checks that all of it is committed.
 func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed func()) {
 	type answer struct {
 		out []store.Outcome
@@ -250,7 +248,7 @@ func (w *frame) load(id status.RunID) (store.Head, []store.Row) {
 	return h, rows
 }
 
-// wantRows checks how many rows a run's journal holds.
+// wantRows checks the number of rows in a run's journal.
 func (w *frame) wantRows(id status.RunID, n int) {
 	w.Helper()
 	if _, rows := w.load(id); len(rows) != n {
@@ -258,7 +256,7 @@ func (w *frame) wantRows(id status.RunID, n int) {
 	}
 }
 
-// submit submits and fails the test on an error.
+// submit submits a run. The test fails if there is an error.
 func (w *frame) submit(wr store.Writer, t store.Transition, n naming.Names) store.Submitted {
 	w.Helper()
 	s, err := Submit(w.ctx, wr, t, n)
@@ -277,7 +275,7 @@ func (w *frame) tick(a actor) store.Tick {
 	return t
 }
 
-// bury lets a member's lease pass and fences it.
+// bury makes a member's lease expire and fences the member.
 func (w *frame) bury(a actor) {
 	w.Helper()
 	w.Expire(w.T, a.id)
@@ -288,15 +286,15 @@ func (w *frame) bury(a actor) {
 
 func ptr[T any](v T) *T { return &v }
 
-// named is create under names, of flowName.
+// named returns the first transition of a new run with names in the workflow flowName.
 func (w *frame) named(a actor, name, key string) store.Transition {
 	t := w.create(a)
 	t.Names = &naming.Names{Name: name, Workflow: flowName, Key: key}
 	return t
 }
 
-// settles sends a batch again after an open outcome, twice, and checks that each
-// row is there once, as it was sent.
+// settles sends a batch again after an open outcome, twice. It checks that each row is
+// stored once, as it was sent.
 func (w *frame) settles(wr store.Writer, batch []store.Transition) {
 	w.Helper()
 	for range 2 {
@@ -314,7 +312,7 @@ func (w *frame) settles(wr store.Writer, batch []store.Transition) {
 	}
 }
 
-// wantNothing checks that a refused submission left neither run nor key.
+// wantNothing checks that a refused submission has left neither a run nor a key.
 func (w *frame) wantNothing(id status.RunID, key string) {
 	w.Helper()
 	if _, _, err := store.LoadRun(w.ctx, w.Store, id); !errors.Is(err, store.ErrNotFound) {

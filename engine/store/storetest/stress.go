@@ -18,16 +18,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Stress lets several engines work on the same runs for a while, each with two
-// writers, while engines are declared dead in the middle of their batches,
-// survivors take over what they owned, answers are lost, and others post
-// messages. Then it checks the journals: no gap, no record by an engine that is not the
-// owner, none after the end, every run row the fold of its journal, nothing
-// that was reported as landed missing (I1, I2, I3, I10), every message that
-// was posted either waiting still or consumed by exactly one row, every name
-// that of one run, every key held by one run at most (I11).
+// Stress lets several engines, each with two writers, work on the same runs for a while.
+// Meanwhile engines are declared dead in the middle of their batches, survivors take over
+// their runs, answers are lost, and other goroutines post messages. Then Stress checks the
+// journals: no gap; no record by an engine that is not the owner; no record after the end;
+// every run row agrees with its journal; no row is missing that was reported as committed
+// (I1, I2, I3, I10). It also checks that every message is still waiting or was consumed by
+// exactly one row, that every name belongs to one run, and that every key is held by one
+// run at most (I11).
 //
-// Each row's data says what it did, so that the journal alone can be judged.
+// The data of each row says what the row did, so that the journal is enough for these
+// checks.
 func Stress(t *testing.T, h Harness, d time.Duration) {
 	w := newWorld(t, h)
 	s := &stress{world: w, seed: uint64(time.Now().UnixNano()), landed: make(map[status.RunID][]note), said: make(map[status.RunID][]store.MessageID), named: make(map[status.RunID]naming.Names)}
@@ -51,8 +52,8 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 	s.judge()
 }
 
-// timekeeper ends the stress after d, and later where the machine was too slow
-// for enough to happen by then.
+// timekeeper ends the stress after d, or later if the machine was too slow for enough to
+// happen.
 func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
 	defer end()
 	look := time.NewTicker(d)
@@ -72,12 +73,12 @@ func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.
 	}
 }
 
-// enoughLocked reports whether everything has happened that is to be judged.
+// enoughLocked reports whether everything that is checked has happened.
 func (s *stress) enoughLocked() bool {
 	return len(s.landed) >= 10 && len(s.named) >= 5 && len(s.found) > 0 && s.fenced > 0 && s.ate > 0
 }
 
-// A stress is the state of one Stress.
+// A stress is the state of one call of Stress.
 type stress struct {
 	*world
 	seed uint64
@@ -85,24 +86,24 @@ type stress struct {
 	mu     sync.Mutex // protects following fields
 	alive  []store.EngineID
 	runs   status.RunID
-	landed map[status.RunID][]note // what was reported as landed
-	known  []status.RunID          // of landed
+	landed map[status.RunID][]note // rows that were reported as committed
+	known  []status.RunID          // the runs in landed
 	said   map[status.RunID][]store.MessageID
-	named  map[status.RunID]naming.Names // of those that landed under names
+	named  map[status.RunID]naming.Names // names of the runs that were committed with names
 	found  []claim
 	stale  int
 	fenced int
-	ate    int // rows that consumed messages
+	ate    int // number of rows that consumed messages
 }
 
-// A claim is what a submission was told that did not land.
+// A claim is the answer to a submission that was not committed.
 type claim struct {
 	names naming.Names
-	run   status.RunID // that is said to have the name or to hold the key
+	run   status.RunID // the run that has the name or the key, according to the answer
 }
 
-// A note is what a row's data says: who wrote it, whether it took the run over,
-// a number that no other row has, and which message it consumes, if one.
+// A note is the data of a row: the engine that wrote it, whether it took the run over, a
+// unique number, and the message that it consumes, if any.
 type note struct {
 	seq  int32
 	by   store.EngineID
@@ -129,7 +130,7 @@ func decodeNote(seq int32, b []byte) (note, bool) {
 	return note{seq, store.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), store.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
 }
 
-// engines is one process after another in the same place.
+// engines runs one engine after another, like processes on one machine.
 func (s *stress) engines(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
 	store := []store.Store{s.Store, s.Other}[n%2]
@@ -151,13 +152,13 @@ func (s *stress) engines(ctx context.Context, n int) {
 	}
 }
 
-// owned is what an engine believes of a run.
+// An owned is what an engine knows about a run that it owns.
 type owned struct {
 	run status.RunID
-	seq int32 // of the last row
+	seq int32 // number of the last row
 }
 
-// work commits through one writer until the engine is fenced or time is up.
+// work commits through one writer until the engine is fenced or the time is over.
 func (s *stress) work(ctx context.Context, st store.Store, id store.EngineID, n int, rnd *rand.Rand) {
 	wr, err := st.OpenWriter(s.ctx, id, n)
 	if errors.Is(err, store.ErrFenced) {
@@ -204,8 +205,8 @@ func (s *stress) work(ctx context.Context, st store.Store, id store.EngineID, n 
 	}
 }
 
-// moves makes a batch: new runs, and the next rows of the writer's own, some of
-// which consume the first message that waits for their run.
+// moves returns a batch with new runs and with the next rows of the writer's own runs. Some
+// rows consume the first message that waits for their run.
 func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand, mine []owned) ([]store.Transition, error) {
 	var batch []store.Transition
 	for _, o := range mine {
@@ -229,7 +230,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 		case 0:
 			t.State, t.NextCheck = status.RunSucceeded, store.Never
 			if rnd.IntN(3) > 0 {
-				t.State = status.RunCancelled // which frees a key
+				t.State = status.RunCancelled // this frees a key
 			}
 		case 1:
 			t.State, t.NextCheck = status.RunCompensating, t.At.Add(time.Minute)
@@ -252,7 +253,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 			Run: run, At: base, Workflow: s.flow, State: status.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
 		}
-		if rnd.IntN(3) > 0 { // few enough names and keys that engines want the same ones at once
+		if rnd.IntN(3) > 0 { // there are only few names and keys, so that engines compete for them
 			t.Names = &naming.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
 			if rnd.IntN(2) > 0 {
 				t.Names.Key = "key-" + strconv.Itoa(rnd.IntN(40))
@@ -263,8 +264,8 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 	return sorted(batch), nil
 }
 
-// people post messages to runs of all owners and states, half of them twice, as a
-// person does who has got no answer.
+// people posts messages to runs of all owners and states. Half of them are posted twice,
+// like by a person who got no answer.
 func (s *stress) people(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(100+n)))
 	st := []store.Store{s.Store, s.Other}[n%2]
@@ -297,7 +298,7 @@ func (s *stress) people(ctx context.Context, n int) {
 				s.Errorf("post: %v", err)
 				return
 			}
-			ids[id] = true // another one if the first was consumed meanwhile
+			ids[id] = true // another message if the first was consumed meanwhile
 		}
 		s.mu.Lock()
 		s.said[run] = slices.AppendSeq(s.said[run], maps.Keys(ids))
@@ -305,8 +306,8 @@ func (s *stress) people(ctx context.Context, n int) {
 	}
 }
 
-// takeovers makes a batch that takes orphans over. Runs belong to the writer of
-// their parity, so that an engine does not compete with itself.
+// takeovers returns a batch that takes orphans over. Each writer of an engine takes only
+// even or only odd run ids, so that an engine does not compete with itself.
 func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Transition, error) {
 	ids, err := IDs(st.Runs(s.ctx, Orphans(0, 40)))
 	if err != nil {
@@ -338,7 +339,7 @@ func sorted(batch []store.Transition) []store.Transition {
 	return batch
 }
 
-// learn remembers what landed, and forgets what ended or was lost to others.
+// learn records what was committed, and forgets runs that ended or that others took.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,7 +391,7 @@ func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outco
 	return kept
 }
 
-// executioner declares engines dead that work on, and loses answers.
+// executioner declares working engines dead, and loses answers of the store.
 func (s *stress) executioner(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(s.seed, 99))
 	tick := time.NewTicker(40 * time.Millisecond)
@@ -423,7 +424,7 @@ func (s *stress) executioner(ctx context.Context) {
 	}
 }
 
-// judge reads every journal.
+// judge checks every journal.
 func (s *stress) judge() {
 	rows := 0
 	for run, reported := range s.landed {
@@ -443,8 +444,8 @@ func (s *stress) judge() {
 		len(s.landed), len(s.named), len(s.found), rows, s.stale, s.fenced, eaten, posted)
 }
 
-// judgeNames checks that every run that landed under names has them, that what
-// others were told of it is true, and that no key is held twice.
+// judgeNames checks that every run that was committed with names has them, that what other
+// submissions were told about it is true, and that no key is held twice.
 func (s *stress) judgeNames() {
 	held := make(map[string]status.RunID)
 	for run, n := range s.named {
@@ -464,7 +465,7 @@ func (s *stress) judgeNames() {
 		switch has, ok := s.named[c.run]; {
 		case ok && has.Name != c.names.Name && (c.names.Key == "" || has.Key != c.names.Key):
 			s.Errorf("a submission as %+v was told of run %d, which has %+v", c.names, c.run, has)
-		case !ok: // what it landed with was not reported: its engine was fenced
+		case !ok: // the commit of the names was not reported, because the engine was fenced
 			if r, err := store.Complete(s.Store).Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
 				s.Errorf("a submission as %+v was told of run %d: %+v, err = %v", c.names, c.run, r, err)
 			}
@@ -472,8 +473,8 @@ func (s *stress) judgeNames() {
 	}
 }
 
-// judgeMessages checks that each message of a run waits still, or was consumed
-// by one row, and returns how many were.
+// judgeMessages checks that each message of a run is still waiting or was consumed by one
+// row. It returns the number of consumed messages.
 func (s *stress) judgeMessages(run status.RunID, ids []store.MessageID) (eaten int) {
 	waiting, err := s.Store.Messages(s.ctx, run, 0, 1<<20)
 	if err != nil {
@@ -504,7 +505,7 @@ func (s *stress) judgeMessages(run status.RunID, ids []store.MessageID) (eaten i
 }
 
 func (s *stress) judgeRun(run status.RunID, reported []note) int {
-	head, rows := s.load(run) // checks for gaps
+	head, rows := s.load(run) // load checks for gaps
 	var (
 		owner store.EngineID
 		fence int32

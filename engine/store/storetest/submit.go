@@ -150,7 +150,8 @@ var submitRules = []rule{
 				w.Errorf("round %d: %d submissions landed, want 1", round, landed)
 			}
 			w.wantRows(got[0].Run, 1)
-			// Every other round frees the key, to race for a freed one too.
+			// Every other round frees the key, so that others compete for a freed key as
+			// well.
 			if names.Key != "" {
 				w.land(actors[0].writers[0], end(got[0].Run, 1, status.RunCancelled))
 			}
@@ -181,7 +182,7 @@ var submitRules = []rule{
 			w.land(a.writers[0], end(got[0].Run, 1, status.RunCompensated))
 		}
 	}},
-	{name: "submit/a collision of ids leaves no names", why: "both or neither: the caller mints a new id and needs the name free (S54)", run: func(w *world) {
+	{name: "submit/a collision of ids leaves no names", why: "both or neither: the caller makes a new id and needs the name free (S54)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		taken := w.started(a, 1)[0]
 		c := w.create(a)
@@ -247,7 +248,8 @@ var submitRules = []rule{
 				w.Errorf("err = %v, want context canceled", err)
 			}
 			release()
-			// The server may still finish what it had begun, or not: both or neither.
+			// The server may still complete the interrupted transaction or not. In both
+			// cases the name and the run belong together.
 			s := w.submit(a.writers[0], w.create(a), n)
 			r, err := w.Other.Find(w.ctx, "half")
 			if err != nil || r.Run != s.Run || r.Key != "half" {
@@ -257,7 +259,7 @@ var submitRules = []rule{
 		}},
 }
 
-// Submit is Commit of one transition with Names, errors included.
+// Submit commits one transition with Names. It returns the outcome's error as well.
 func Submit(ctx context.Context, w store.Writer, t store.Transition, n naming.Names) (store.Submitted, error) {
 	t.Names = &n
 	out, err := w.Commit(ctx, []store.Transition{t})

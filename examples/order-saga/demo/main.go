@@ -1,6 +1,6 @@
-// Command demo shows the order example: an order that is carried out, one that
-// is undone, and the shop's own ledger, which proves both. It is what `make
-// demo` runs, from the root of the repository, after the binaries were built.
+// Command demo shows the order example: an order that is carried out, an order that is
+// undone, and the shop's ledger, which proves both. Build the binaries first. Then run
+// `make demo` in the root of the repository.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const (
 	module    = "examples/order-saga"
-	stateDir  = module + "/.engine" // state of the runs and of the shop; each demo begins anew
+	stateDir  = module + "/.engine" // state of the runs and of the shop; each demo deletes it first
 	engineBin = "bin/engine"
 	shopBin   = "bin/shop"
 	shopDB    = stateDir + "/shop.db"
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// demo returns an error if anything was not as expected.
+// demo returns an error if a result differs from the expected one.
 func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if _, err := os.Stat(engineBin); err != nil {
 		return fmt.Errorf("%s is missing: run make build first, and this from the root of the repository", engineBin)
@@ -100,7 +100,7 @@ func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.err
 }
 
-// command prepares a process that is told to stop when ctx ends.
+// command prepares a process. When ctx ends, the process gets an interrupt signal.
 func command(ctx context.Context, stdout, stderr io.Writer, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -109,7 +109,8 @@ func command(ctx context.Context, stdout, stderr io.Writer, args ...string) *exe
 	return cmd
 }
 
-// exitCode runs a command; the error is about running it at all.
+// exitCode runs a command and returns its exit code. It returns an error if the command
+// could not be run.
 func exitCode(cmd *exec.Cmd) (int, error) {
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -122,16 +123,16 @@ func exitCode(cmd *exec.Cmd) (int, error) {
 	return 0, fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err)
 }
 
-// A shopProcess is the running shop.
+// A shopProcess is the process of the shop.
 type shopProcess struct {
 	url   string
-	stdin io.Closer // the shop ends when this is closed, also by our death
+	stdin io.Closer // the shop ends when this pipe is closed, also by the end of this process
 	exit  <-chan error
 	cmd   *exec.Cmd
 }
 
-// startShop starts the shop on a free port of the loopback device and waits
-// until it answers.
+// startShop starts the shop on a free port of the loopback address and waits until it
+// accepts connections.
 func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	ready := filepath.Join(stateDir, "shop.addr")
 	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // it is stopped by its pid, after the engine
@@ -171,7 +172,7 @@ func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	}
 }
 
-// stop ends the shop and waits for it.
+// stop ends the shop and waits for its end.
 func (s *shopProcess) stop() error {
 	if err := s.stdin.Close(); err != nil {
 		return fmt.Errorf("stop the shop: %w", err)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A fault makes calls of one kind go wrong.
+// A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // only the first calls of a key, this many; 0 = every call
-	Status     int           // answer with this status; 0 = answer as usual
-	RetryAfter int           // seconds, as the Retry-After header; 0 = none
-	Delay      time.Duration // before the answer
-	After      bool          // the effect happens and only the answer goes wrong; else nothing happens
+	Times      int           // only the first calls of each key fail, this many; 0 = every call
+	Status     int           // HTTP status of the answer; 0 = the usual answer
+	RetryAfter int           // Retry-After header, in seconds; 0 = none
+	Delay      time.Duration // wait before the answer
+	After      bool          // true = the effect happens and only the answer fails; false = nothing happens
 }
 
 // faults holds the fault of each kind of call.
@@ -27,8 +27,8 @@ type faults struct {
 
 func newFaults() *faults { return &faults{byKind: map[string]fault{}} }
 
-// set reads settings such as "times=2,status=503,retry_after=1,delay=100ms,after=true";
-// none at all takes the fault away.
+// set parses settings such as "times=2,status=503,retry_after=1,delay=100ms,after=true".
+// Empty settings remove the fault.
 func (f *faults) set(kind, settings string) error {
 	if _, ok := operations[kind]; !ok {
 		return fmt.Errorf("there is no kind %q, only %s", kind, strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
@@ -68,7 +68,7 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns the fault of the arrival-th call of a key; the zero fault is none.
+// of returns the fault for the arrival-th call of a key. The zero fault changes nothing.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	"text/tabwriter"
 )
 
-// printLedger prints every effect and, for each order, whether it is wholly
-// done or wholly undone. An order in another state than --expect is an error.
+// printLedger prints every effect. For each order it prints whether the order is wholly
+// done or wholly undone. It is an error if an order is not in the state that --expect
+// names.
 func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	db := fs.String("db", "", "")
@@ -58,7 +59,8 @@ func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 const effectList = `SELECT ` + recordColumns + ` FROM effects WHERE ? IN ('', order_id) ORDER BY order_id, seq`
 
-// readLedger reads the rows of one order, or of all; the shop may be at work.
+// readLedger reads the rows of one order, or of all orders. The shop may be running
+// meanwhile.
 func readLedger(ctx context.Context, path, order string) ([]record, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
@@ -128,14 +130,14 @@ const (
 	stateMixed  = "mixed"
 )
 
-// A verdict says what became of an order, judged by the effects alone.
+// A verdict is the state of an order, computed from its effects alone.
 type verdict struct {
 	Order string
 	State string
 	Why   string
 }
 
-// String is the line that the ledger ends with.
+// String returns the line that printLedger prints at the end for an order.
 func (v verdict) String() string {
 	if v.State == stateMixed {
 		return fmt.Sprintf("%s: NEITHER DONE NOR UNDONE: %s", v.Order, v.Why)
@@ -143,7 +145,7 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%s: wholly %s: %s", v.Order, v.State, v.Why)
 }
 
-// verdicts judges every order of some rows, in their order.
+// verdicts returns the verdict for every order in rows, in the order of the rows.
 func verdicts(rows []record) []verdict {
 	var out []verdict
 	for len(rows) > 0 {
@@ -157,18 +159,17 @@ func verdicts(rows []record) []verdict {
 	return out
 }
 
-// judge looks at one order. Done: every article reserved once, charged once,
-// booked once, and whatever else was done has been undone. Undone: everything
-// that was done has been undone, each thing once. Messages are no effect that
-// could be undone.
+// judge computes the state of one order. Done means: every article is reserved once, the
+// order is charged once and booked once, and all other effects are undone. Undone means:
+// every effect is undone exactly once. Messages cannot be undone, so they do not matter.
 func judge(order string, rows []record) verdict {
-	undone := map[string]int{} // effects that undid the call with a key
+	undone := map[string]int{} // number of effects that undid the call of each key
 	for _, r := range rows {
 		if r.Undoes != "" && r.Applied {
 			undone[r.Undoes]++
 		}
 	}
-	standing := map[string]int{} // by kind and article
+	standing := map[string]int{} // effects that are not undone, by kind and article
 	var applied, reserved int
 	var amount int64
 	for _, r := range rows {

@@ -4,10 +4,10 @@
 //	shop serve  --addr 127.0.0.1:0 --db shop.db --ready-file addr.txt
 //	shop ledger --db shop.db --order o-1001
 //
-// It keeps the promise that a workflow engine needs from a remote service: a
-// call that carries an Idempotency-Key has one effect however often it
-// arrives, and after an undo that comes before its call, the late call is refused. It
-// fails on request, so that a reader can watch how the engine reacts.
+// The shop keeps the two promises that an engine needs from a remote service. First, a call
+// that carries an Idempotency-Key has only one effect, however often it arrives. Second, if
+// an undo arrives before its call, the late call is refused. The shop can be asked to fail,
+// so that a reader can watch how the engine reacts.
 package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its surroundings as arguments. Exit codes: 0 done, 1 could
-// not do it or an expectation failed, 2 usage.
+// run is main with the process environment as parameters. Exit codes: 0 = success; 1 = an
+// error, or an expectation was wrong; 2 = wrong usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -60,12 +60,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 1
 }
 
-// errUsage is wrapped by errors about the command line; the flag package has
-// said what is wrong by then.
+// errUsage is part of every error about the command line. The flag package has already
+// printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse reads flags that are all optional for the flag package; need names
-// those that must not be empty.
+// parse parses the flags. need names the flags that must not be empty; the flag package
+// itself treats all flags as optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {
 	fs.SetOutput(stderr)
 	fs.Usage = func() {}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// serve answers until ctx ends, or until stdin does where --with-stdin asks for
-// it: then the shop cannot outlive the process that holds the other end.
+// serve answers requests until ctx ends. With --with-stdin it also ends when stdin ends, so
+// that the shop cannot run longer than the process that started it.
 func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer) error {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	addr := fs.String("addr", "127.0.0.1:8088", "")
@@ -58,7 +58,9 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if *withStdin {
-		go func() { // ends with the process at the latest: a read of stdin cannot be interrupted
+		// This goroutine may run until the process ends, because a read of stdin cannot be
+		// interrupted.
+		go func() {
 			_, _ = io.Copy(io.Discard, stdin)
 			stop()
 		}()
@@ -74,7 +76,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // slow calls are cut off: their callers must cope with that
+		_ = server.Close() // cuts off slow calls: their callers must be able to handle that
 	}
 	<-done
 	return nil

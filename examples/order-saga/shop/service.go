@@ -18,19 +18,19 @@ import (
 
 // rules say which calls the shop refuses.
 type rules struct {
-	NoCarrier []string // countries without a carrier
-	CardLimit int64    // cents
-	Stock     int64    // pieces of an article before its first sale
+	NoCarrier []string // countries to which no carrier delivers
+	CardLimit int64    // largest amount of a charge, in cents
+	Stock     int64    // number of pieces of each article before the first sale
 }
 
 // An operation is a kind of call.
 type operation struct {
 	path   string
-	undoes string // kind that it undoes; "" = it is no undo
-	id     string // name of the identifier in its answer
+	undoes string // kind of call that this kind undoes; "" = it is not an undo
+	id     string // name of the field in the answer that identifies the created thing
 }
 
-// operations names every kind once.
+// operations holds all kinds of calls.
 var operations = map[string]operation{
 	"reserve": {path: "/inventory/reserve", id: "reservation_id"},
 	"release": {path: "/inventory/release", undoes: "reserve"},
@@ -41,7 +41,7 @@ var operations = map[string]operation{
 	"message": {path: "/mail/send", id: "message_id"},
 }
 
-// A request is the body of any call.
+// A request is the body of a call of any kind.
 type request struct {
 	Order   string   `json:"order"`
 	SKU     string   `json:"sku,omitempty"`     // reserve
@@ -51,11 +51,11 @@ type request struct {
 	Parcels []string `json:"parcels,omitempty"` // book, reservations
 	To      string   `json:"to,omitempty"`      // message
 	Text    string   `json:"text,omitempty"`    // message
-	Key     string   `json:"key,omitempty"`     // of the call that an undo undoes
-	Reason  string   `json:"reason,omitempty"`  // of an undo
+	Key     string   `json:"key,omitempty"`     // idempotency key of the call that this undo undoes
+	Reason  string   `json:"reason,omitempty"`  // reason for an undo
 }
 
-// service is the shop over HTTP.
+// service is the HTTP interface of the shop.
 type service struct {
 	store  *store
 	rules  rules
@@ -72,7 +72,7 @@ func newService(st *store, r rules, f *faults) http.Handler {
 	return mux
 }
 
-// setFault replaces the fault of a kind; the body holds its settings.
+// setFault replaces the fault of a kind. The body of the request holds the settings.
 func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
 	if err == nil {
@@ -85,7 +85,8 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// call answers one call: it records the arrival, lets a fault happen, and acts.
+// call answers one call: it records the arrival, applies the fault of this kind, and does
+// the work.
 func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
 	rec, req, bad := s.read(w, r, kind, op)
 	if bad != nil {
@@ -105,8 +106,8 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op o
 	if !f.After && !endure(r.Context(), w, f) {
 		return
 	}
-	// The shop finishes its work also when the caller has gone. Remote services do that,
-	// and an engine must cope with it.
+	// The shop finishes its work even if the caller has ended the connection. Remote
+	// services do the same, and an engine must be able to handle that.
 	out, err := s.act(context.WithoutCancel(r.Context()), rec.Key, op, req)
 	if err != nil {
 		broken(w, err)
@@ -118,8 +119,8 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op o
 	out.write(w)
 }
 
-// endure lets a fault happen. It returns false if the call has been answered, or if the
-// caller does not wait for an answer any more.
+// endure applies a fault. It returns false if the fault has answered the call, or if the
+// caller no longer waits for an answer.
 func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	if f.Delay > 0 {
 		select {
@@ -138,7 +139,7 @@ func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	return false
 }
 
-// read checks a call's form.
+// read checks the form of a call.
 func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op operation) (record, request, *answer) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" || len(key) > 200 {
@@ -174,7 +175,8 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op o
 	if missing != "" {
 		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", missing+": needed")
 	}
-	canonical, err := json.Marshal(req) // the order of members is no difference
+	// Equal requests give equal text, whatever the order of their fields was.
+	canonical, err := json.Marshal(req)
 	if err != nil {
 		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", err.Error())
 	}
@@ -185,8 +187,8 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op o
 	}, req, nil
 }
 
-// act does what a call asks for unless its key says that it has been done, all
-// in one transaction.
+// act does the work of a call in one transaction. If the work for this key is already done,
+// it returns the recorded answer.
 func (s *service) act(ctx context.Context, key string, op operation, req request) (out *answer, err error) {
 	err = s.store.tx(ctx, func(tx *sql.Tx) error {
 		rec, ok, err := find(ctx, tx, key)
@@ -214,7 +216,7 @@ func (s *service) act(ctx context.Context, key string, op operation, req request
 	return out, err
 }
 
-// do applies a forward call, or refuses it; a refused one may come again.
+// do applies a forward call, or refuses it. A caller may repeat a refused call.
 func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation, req request) (*answer, error) {
 	switch rec.Kind {
 	case "reserve":
@@ -245,9 +247,9 @@ func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation,
 	return reply(http.StatusCreated, body), nil
 }
 
-// undo reverts the effect of the call with the key rec.Undoes. If that call has not come
-// yet, or had no effect, undo only leaves a tombstone: the shop then refuses the call if
-// it comes later.
+// undo reverts the effect of the call with the key rec.Undoes. If that call has not arrived
+// yet, or had no effect, undo only inserts a tombstone: the shop refuses the call if it
+// arrives later.
 func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operation) (*answer, error) {
 	forward, ok, err := find(ctx, tx, rec.Undoes)
 	if err != nil {
@@ -275,7 +277,7 @@ func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operatio
 	return reply(http.StatusOK, map[string]any{"undone": rec.Applied}), nil
 }
 
-// identifier makes the shop's own identifier of something from the call's key.
+// identifier computes the shop's own identifier of a thing from the key of the call.
 func identifier(kind, key string) string {
 	sum := sha256.Sum256([]byte(kind + "/" + key))
 	return kind + "-" + hex.EncodeToString(sum[:5])
@@ -289,7 +291,7 @@ type answer struct {
 
 func reply(status int, body any) *answer {
 	data, err := json.Marshal(body)
-	if err != nil { // maps of strings and booleans do marshal
+	if err != nil { // maps of strings and booleans always marshal
 		return &answer{status: http.StatusInternalServerError}
 	}
 	return &answer{status: status, body: data}
@@ -302,7 +304,7 @@ func refuse(status int, code, message string) *answer {
 func (a *answer) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a caller that has gone gets nothing
+	_, _ = w.Write(a.body) // the caller may have ended the connection
 }
 
 func broken(w http.ResponseWriter, err error) {

@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// schema holds one row for each idempotency key, which is all that the shop
-// needs to be safe to call again, and the stock.
+// schema has two tables. The first holds one row for each idempotency key, which makes
+// repeated calls safe. The second holds the stock.
 const schema = `
 CREATE TABLE IF NOT EXISTS effects (
 	seq         INTEGER PRIMARY KEY,
@@ -36,10 +36,10 @@ CREATE TABLE IF NOT EXISTS stock (
 	on_hand INTEGER NOT NULL CHECK (on_hand >= 0)
 ) WITHOUT ROWID;`
 
-// A store is the shop's file.
+// A store is the file of the shop.
 type store struct{ db *sql.DB }
 
-// openStore opens the file, and makes it if it is not there.
+// openStore opens the file, and creates it if it does not exist.
 func openStore(ctx context.Context, path string) (*store, error) {
 	st, err := open(path, url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(wal)", "busy_timeout(5000)"}})
 	if err != nil {
@@ -56,14 +56,14 @@ func open(path string, q url.Values) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	db.SetMaxOpenConns(1) // one writer; each call's work is a single short transaction
+	db.SetMaxOpenConns(1) // SQLite allows one writer, and each call is a single short transaction
 	return &store{db: db}, nil
 }
 
 // Close closes the file.
 func (s *store) Close() error { return s.db.Close() }
 
-// A record is one row of effects.
+// A record is one row of the table effects.
 type record struct {
 	Key, Kind, Order, Item string
 	Qty, Amount            int64
@@ -92,9 +92,9 @@ ON CONFLICT (key) DO UPDATE SET arrivals = arrivals + 1,
 	fingerprint = iif(effects.fingerprint = '', excluded.fingerprint, effects.fingerprint)
 RETURNING ` + recordColumns
 
-// arrive notes that a call came, before anything else is done about it, and
-// returns what is known of its key. A tombstone, which knows no request yet,
-// takes over what the late call says.
+// arrive records the arrival of a call, before the call does anything. It returns the row
+// of the call's key. If the row is a tombstone, it does not contain a request yet, so the
+// late call's request is stored in it.
 func (s *store) arrive(ctx context.Context, r record) (record, error) {
 	var known record
 	row := s.db.QueryRowContext(ctx, effectArrive, r.Key, r.Kind, r.Order, r.Item, r.Qty, r.Amount, r.Undoes, r.Fingerprint, now())
@@ -104,7 +104,7 @@ func (s *store) arrive(ctx context.Context, r record) (record, error) {
 	return known, nil
 }
 
-// tx runs one transaction; an error rolls it back.
+// tx runs fn in one transaction. An error of fn rolls the transaction back.
 func (s *store) tx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -144,8 +144,8 @@ func settle(ctx context.Context, tx *sql.Tx, r record) error {
 
 const effectBury = `INSERT INTO effects (key, kind, order_id, undone, at) VALUES (?, ?, ?, 1, ?)`
 
-// bury leaves a tombstone: the call with this key has not come, and must never
-// have an effect when it does.
+// bury inserts a tombstone for a call that has not arrived yet: the call must have no
+// effect if it arrives later.
 func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 	if _, err := tx.ExecContext(ctx, effectBury, key, kind, order, now()); err != nil {
 		return fmt.Errorf("leave tombstone: %w", err)
@@ -155,8 +155,8 @@ func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 
 const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
 
-// move changes what is on hand of an article that starts with first pieces,
-// and reports what is then there.
+// move changes the stock of an article and returns the new stock. An article without a row
+// starts with first pieces.
 func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
 	var left int64
 	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {
@@ -167,7 +167,7 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns what is there of an article that starts with first pieces.
+// onHand returns the stock of an article. An article without a row has first pieces.
 func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
 	n := first
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -9,11 +9,12 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// mostFields is how many fields of an object this package follows, since it notes each
-// field that it has seen as one bit of a uint64.
+// mostFields is the largest number of fields of an object that this package handles. It
+// marks each field that it has read with one bit of a uint64.
 const mostFields = 64
 
-// Holds reports whether raw surely is an object with these fields. False says nothing.
+// Holds reports whether raw is certainly an object with these fields. If it returns false,
+// the object may still be correct.
 func Holds(fields []schema.Field, raw json.RawMessage) bool {
 	s := jsonscan.Scanner{Src: raw}
 	return hasFields(&s, fields) && s.End()
@@ -41,8 +42,8 @@ func hasFields(s *jsonscan.Scanner, fields []schema.Field) bool {
 	return ok
 }
 
-// fieldFrom finds a field by name, starting where it most likely is; -1 if there
-// is none.
+// fieldFrom returns the index of a field with this name; -1 if there is none. It starts the
+// search at guess.
 func fieldFrom(fields []schema.Field, name []byte, guess int) int {
 	for k := range fields {
 		i := (guess + k) % len(fields)

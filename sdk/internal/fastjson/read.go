@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
-// Decode does what p.Decode does, with the same results and errors.
+// Decode decodes like p.Decode, with the same results and errors.
 func Decode(p *typed.Plan, raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.Go).Elem()
 	if s := (jsonscan.Scanner{Src: raw}); read(p, &s, v) && s.End() {
@@ -20,8 +20,8 @@ func Decode(p *typed.Plan, raw json.RawMessage) (reflect.Value, error) {
 	return p.Decode(raw)
 }
 
-// read fills v, which is zero, from the JSON that s is at. If ok is false, the document
-// is unusual or wrong, and v is of no use.
+// read fills v, which is zero, from the JSON at the position of s. If ok is false, the
+// document is unusual or wrong, and v must not be used.
 func read(p *typed.Plan, s *jsonscan.Scanner, v reflect.Value) (ok bool) {
 	if s.Peek() == 'n' {
 		return s.Word("null") && p.AssignNull(v, "") == nil
@@ -110,7 +110,7 @@ func readStruct(p *typed.Plan, s *jsonscan.Scanner, v reflect.Value) bool {
 	return true
 }
 
-// fieldAt finds a field by name; -1 if there is none.
+// fieldAt returns the index of a field with this name; -1 if there is none.
 func fieldAt(p *typed.Plan, name []byte) int {
 	lo, hi := 0, len(p.Fields)
 	for lo < hi {
@@ -127,7 +127,7 @@ func fieldAt(p *typed.Plan, name []byte) int {
 	return lo
 }
 
-// read fills the field of the struct v.
+// readField reads one field of the struct v.
 func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	s.Peek()
 	from := s.Pos
@@ -140,7 +140,7 @@ func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	return len(f.Schema.Enum) == 0 || slices.ContainsFunc(f.Schema.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.Src[from:s.Pos]) })
 }
 
-// preset fills an optional field of the struct v that was left out or null.
+// preset fills an optional field of the struct v that is missing or null.
 func preset(f *typed.Field, v reflect.Value) bool {
 	if f.Schema.Default == nil {
 		return true

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
-// Encode does what p.Encode does, with the same results and errors.
+// Encode encodes like p.Encode, with the same results and errors.
 func Encode(p *typed.Plan, v reflect.Value) (json.RawMessage, error) {
 	if out, ok := write(p, make([]byte, 0, 128), v); ok {
 		return out, nil
@@ -25,8 +25,8 @@ func Encode(p *typed.Plan, v reflect.Value) (json.RawMessage, error) {
 	return p.Encode(v)
 }
 
-// write appends v as JSON. If ok is false, a value is unusual or wrong, and out is of no
-// use.
+// write appends v as JSON. If ok is false, a value is unusual or wrong, and out must not be
+// used.
 func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	switch p.Form {
 	case typed.Any:
@@ -49,7 +49,7 @@ func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 		return strconv.AppendUint(out, v.Uint(), 10), true
 	case typed.Float:
 		if p.Go.NumMethod() > 0 {
-			return out, false // it may write itself
+			return out, false // the value may have its own method for encoding
 		}
 		return appendFloat(out, v.Float(), p.Go.Bits())
 	case typed.Number:
@@ -119,7 +119,7 @@ func writeMap(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(out, '}'), true
 }
 
-// writeStruct writes every field; they are sorted by name.
+// writeStruct writes every field. Fields are sorted by name.
 func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	out = append(out, '{')
 	for i := range p.Fields {
@@ -130,7 +130,7 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 		out = append(append(append(out, '"'), f.Schema.Name...), '"', ':')
 		value := v.FieldByIndex(f.Index)
 		if len(f.Schema.Enum) > 0 && f.Schema.Optional && value.IsZero() {
-			out = append(out, "null"...) // the zero value says that there is none
+			out = append(out, "null"...) // the zero value means that there is no value
 			continue
 		}
 		from := len(out)
@@ -144,11 +144,11 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 	return append(out, '}'), true
 }
 
-// appendTree writes what an author put into a value of type any, as
-// encoding/json would, keys sorted.
+// appendTree writes a value of type any that the author of an action has made. It writes
+// the same as encoding/json, with sorted keys.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
-		return out, false // perhaps it contains itself
+		return out, false // the value may contain itself
 	}
 	switch x := tree.(type) {
 	case nil:
@@ -211,13 +211,12 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bo
 	return append(out, '}'), true
 }
 
-// appendText writes a string as encoding/json does without the escapes that
-// are only meant for HTML.
+// appendText writes a string like encoding/json, but without the escapes for HTML.
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			raw, err := jsontree.Marshal(s)
-			if err != nil { // never: a string always encodes
+			if err != nil { // cannot happen: a string can always be encoded
 				return append(out, `""`...)
 			}
 			return append(out, raw...)
@@ -226,8 +225,8 @@ func appendText(out []byte, s string) []byte {
 	return append(append(append(out, '"'), s...), '"')
 }
 
-// appendFloat writes a float as encoding/json does: very small and very large
-// ones with an exponent.
+// appendFloat writes a float like encoding/json: very small and very large numbers have an
+// exponent.
 func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return out, false
@@ -240,7 +239,7 @@ func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
 	}
 	out = strconv.AppendFloat(out, f, format, -1, bits)
 	if n := len(out); format == 'e' && n >= 4 && out[n-4] == 'e' && out[n-3] == '-' && out[n-2] == '0' {
-		out[n-2] = out[n-1] // 1e-09 is written 1e-9
+		out[n-2] = out[n-1] // write 1e-9 instead of 1e-09
 		out = out[:n-1]
 	}
 	return out, true

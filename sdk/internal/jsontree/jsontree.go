@@ -1,8 +1,8 @@
 // Package jsontree reads and writes JSON documents as trees of any, with exact numbers.
 //
-// In comes a document or a tree, out goes the other one, or a sentence about what is
-// wrong. A tree holds nil, bool, string, json.Number, []any and map[string]any. Errors
-// name a place in the tree but never show a value, because it may be sensitive.
+// In: a document or a tree. Out: the other form, or a sentence about what is wrong. A tree
+// contains nil, bool, string, json.Number, []any and map[string]any. Errors name a place in
+// the tree but never show a value, because it may be sensitive.
 package jsontree
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Parse reads one JSON document; numbers stay exact.
+// Parse reads one JSON document. Numbers keep their exact form.
 func Parse(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -28,7 +28,7 @@ func Parse(raw []byte) (any, error) {
 	return tree, nil
 }
 
-// Marshal writes a tree as JSON, object keys sorted, without a final newline.
+// Marshal writes a tree as JSON with sorted object keys and without a final newline.
 func Marshal(tree any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -39,9 +39,9 @@ func Marshal(tree any) (json.RawMessage, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// Want returns nil if ok, and otherwise an error that the value at path is of the
-// wrong kind: "lines[2].qty: must be a number, not a string". An empty path stands for
-// the whole document.
+// Want returns nil if ok is true. Otherwise it returns an error that the value at path has
+// the wrong kind, such as "lines[2].qty: must be a number, not a string". An empty path
+// means the whole document.
 func Want(ok bool, path, want string, tree any) error {
 	if ok {
 		return nil
@@ -76,8 +76,8 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// OneOf returns nil if the tree is null or one of the allowed scalars, or if none is
-// given. raw holds the allowed scalars as JSON, for the error.
+// OneOf returns nil if the tree is null or one of the allowed scalars, or if allowed is
+// empty. raw contains the allowed scalars as JSON, for the error.
 func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
 	if len(allowed) == 0 || tree == nil {
 		return nil
@@ -92,7 +92,7 @@ func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
 	return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
 }
 
-// sameScalar compares two scalars; 1 and 1.0 are the same number.
+// sameScalar reports whether two scalars are equal. 1 and 1.0 are the same number.
 func sameScalar(a, b any) bool {
 	x, okX := a.(json.Number)
 	y, okY := b.(json.Number)

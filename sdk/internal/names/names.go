@@ -1,12 +1,12 @@
-// Package names knows which names an agent's author may give: to actions, to fields
-// and to error codes.
+// Package names checks the names that the author of an agent gives to actions, fields and
+// error codes.
 //
-// In comes a text, out goes yes or no. It touches nothing else.
+// In: a text. Out: whether it is allowed.
 package names
 
 import "regexp"
 
-// The codes that only the SDK and the engine use. Package sdk says what each means.
+// Codes that only the SDK and the engine use. Package sdk explains each.
 const (
 	Timeout   = "timeout"
 	AgentLost = "agent_lost"
@@ -19,8 +19,8 @@ var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 // Valid reports whether name is snake_case and at most 63 bytes long.
 func Valid(name string) bool { return identifier.MatchString(name) }
 
-// Reserved reports whether an agent's author cannot declare the error code, because
-// the SDK and the engine use it.
+// Reserved reports whether an author cannot declare the error code, because the SDK and the
+// engine use it.
 func Reserved(code string) bool {
 	switch code {
 	case Timeout, AgentLost, Internal, BadReply:

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Decode makes the struct from a JSON object. Errors name the field but never show a
-// value, because it may be sensitive. The value is of no use if there is an error.
+// Decode makes the struct from a JSON object. Errors name the field but never show a value,
+// because it may be sensitive. If there is an error, the result must not be used.
 func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.Go).Elem()
 	tree, err := jsontree.Parse(raw)
@@ -25,7 +25,7 @@ func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	return v, p.Assign(tree, v, "")
 }
 
-// Assign puts a JSON tree into v, which is zero. path names v in errors.
+// Assign stores a JSON tree in v, which is zero. path names v in errors.
 func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	if tree == nil {
 		return p.AssignNull(v, path)
@@ -67,7 +67,7 @@ func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	return fmt.Errorf("%s: unknown form", path)
 }
 
-// AssignNull puts null into v.
+// AssignNull stores null in v.
 func (p *Plan) AssignNull(v reflect.Value, path string) error {
 	switch p.Form {
 	case Any, Pointer:
@@ -80,7 +80,7 @@ func (p *Plan) AssignNull(v reflect.Value, path string) error {
 	return jsontree.Want(false, path, "a value", nil)
 }
 
-// AssignString puts a string into v, whose form is String, Duration or Text.
+// AssignString stores a string in v, whose form is String, Duration or Text.
 func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	switch p.Form {
 	case Duration:
@@ -99,7 +99,7 @@ func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// AssignNumber puts a number into v, whose form is Int, Uint, Float or Number. s is a
+// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. s is a
 // number as JSON writes it.
 func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	outside := func() error { return fmt.Errorf("%s: number does not fit %s", path, p.Go) }
@@ -136,8 +136,8 @@ func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// wholeFloat reads an integer written like 1e3 or 2.0; ok is false where a
-// float64 could not hold it exactly.
+// wholeFloat reads an integer in a form like 1e3 or 2.0. ok is false if a float64 cannot
+// hold it exactly.
 func wholeFloat(s string) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
@@ -173,14 +173,14 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 	return nil
 }
 
-// assignStruct fills every field, with its default where it is left out or
-// null, and refuses names that the struct does not have.
+// assignStruct fills every field. A field that is missing or null gets its default. Names
+// that the struct does not have are refused.
 func (p *Plan) assignStruct(tree any, v reflect.Value, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
 		return jsontree.Want(false, path, "an object", tree)
 	}
-	// First what is not known: a misspelt name is also a missing one.
+	// Unknown names come first, because a misspelt name is also a missing one.
 	if err := p.unknown(object, path); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Encode writes the struct as a JSON object that holds every field.
+// Encode writes the struct as a JSON object with every field.
 func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	tree, err := p.tree(v, "")
 	if err != nil {
@@ -22,8 +22,8 @@ func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	return jsontree.Marshal(tree)
 }
 
-// tree makes the JSON tree of v. A nil slice is an empty list and a nil map an
-// empty map: only pointers and any are null.
+// tree returns the JSON tree of v. A nil slice is an empty list and a nil map an empty map:
+// only pointers and values of type any become null.
 func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	switch p.Form {
 	case Any:
@@ -101,7 +101,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The zero value of an optional enum says that there is none.
+		// The zero value of an optional enum means that there is no value.
 		if len(f.enum) > 0 && f.Schema.Optional && v.FieldByIndex(f.Index).IsZero() {
 			value = nil
 		}
@@ -113,7 +113,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 	return object, nil
 }
 
-// anyTree normalises a value of type any, so that its numbers stay exact.
+// anyTree converts a value of type any, so that its numbers stay exact.
 func anyTree(v reflect.Value, path string) (any, error) {
 	if v.IsNil() {
 		return nil, nil

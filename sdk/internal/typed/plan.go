@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Form is how a Go type is read and written.
+// A Form says how a Go type is read and written.
 type Form uint8
 
 // The forms. The zero Form is invalid.
@@ -21,36 +21,36 @@ const (
 	Number                   // json.Number
 	String                   // a string type
 	Duration                 // time.Duration, as a text such as "90s"
-	Text                     // a type that reads and writes itself as text
+	Text                     // a type with its own methods for text
 	List                     // a slice
 	Map                      // a map with string keys
 	Struct                   // a struct with agent tags
 	Pointer                  // a pointer; nil is null
 )
 
-// A Plan says how one Go type is read from JSON and written as JSON. New makes it once
-// for each type, so that mistakes in tags show before an agent is served. Nothing
-// changes it later.
+// A Plan says how one Go type is read from JSON and written as JSON. New makes it once for
+// each type, so that mistakes in tags are found before an agent is served. A Plan never
+// changes.
 type Plan struct {
 	Form   Form
 	Type   schema.Type  // the type in the workflow language
 	Go     reflect.Type // the Go type
-	Elem   *Plan        // element of a list, map and pointer; nil for other forms
-	Fields []Field      // of a struct, sorted by name
+	Elem   *Plan        // plan of the elements of a list, map or pointer; nil for other forms
+	Fields []Field      // fields of a struct, sorted by name
 }
 
 // A Field is one tagged field of a struct.
 type Field struct {
 	Schema schema.Field
-	Index  []int // as in reflect.Value.FieldByIndex
+	Index  []int // index for reflect.Value.FieldByIndex
 	Plan   *Plan
-	Words  *schema.Words // rules for its texts; nil = none
+	Words  *schema.Words // rules for texts in the field; nil = none
 
-	enum []any // Schema.Enum as trees
+	enum []any // Schema.Enum as JSON trees
 }
 
-// Schemas returns the schemas of a struct's fields, nil if there are none. The caller
-// owns the slice.
+// Schemas returns the schemas of a struct's fields; nil if there are none. The caller owns
+// the slice.
 func (p *Plan) Schemas() []schema.Field {
 	var fields []schema.Field
 	for _, f := range p.Fields {
@@ -59,5 +59,6 @@ func (p *Plan) Schemas() []schema.Field {
 	return fields
 }
 
-// oneOf returns an error if the field allows only some scalars and tree is none of them.
+// oneOf returns an error if the field allows only certain scalars and tree is not one of
+// them.
 func (f *Field) oneOf(tree any) error { return jsontree.OneOf(tree, f.enum, f.Schema.Enum) }

@@ -33,7 +33,7 @@ var (
 	typeUnmarsh  = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// New makes the plan of an input, output or configuration struct. The error names every
+// New returns the plan of an input, output or configuration struct. The error names every
 // mistake in the struct.
 func New(t reflect.Type, u Usage) (*Plan, error) {
 	what := "input"
@@ -50,8 +50,8 @@ func New(t reflect.Type, u Usage) (*Plan, error) {
 	return p, nil
 }
 
-// A planner makes plans. Its methods get the structs that contain the planned type as
-// outer, outermost first.
+// A planner makes plans. The parameter outer of its methods holds the structs that contain
+// the planned type, outermost first.
 type planner struct{ usage Usage }
 
 func (pl planner) any(t reflect.Type, outer []reflect.Type) (*Plan, error) {
@@ -132,7 +132,7 @@ func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*Plan, error)
 	return p, errors.Join(errs...)
 }
 
-// collect adds the fields of t to p, those of embedded structs included.
+// collect adds the fields of t to p, including those of embedded structs.
 func (pl planner) collect(p *Plan, t reflect.Type, index []int, outer []reflect.Type) []error {
 	var errs []error
 	for i := range t.NumField() {
@@ -187,7 +187,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 		return f, err
 	}
 	f.Plan, f.Schema.Type = p, p.Type
-	// A pointer exists to be null, and null is a value of type any.
+	// A pointer may always be null, and a value of type any may be null in an output.
 	if p.Form == Pointer || pl.usage == Output && p.Type.Kind == schema.KindAny {
 		f.Schema.Optional = true
 	}
@@ -208,7 +208,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // of a type shared with an input
+			return f, nil // the field is in a type that an input shares
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err
@@ -249,8 +249,7 @@ func (f *Field) setDefault(text string) error {
 	return nil
 }
 
-// literal reads a value from a tag: text where the field is a string, JSON
-// everywhere else.
+// literal reads a value from a tag: as text if the field is a string, otherwise as JSON.
 func (f *Field) literal(text string) (json.RawMessage, any, error) {
 	var tree any = text
 	if f.Plan.Type.Kind != schema.KindString {

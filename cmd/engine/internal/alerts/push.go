@@ -17,7 +17,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -129,7 +129,7 @@ func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 func withoutSecrets(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return dsl.ReservedEnv(name)
+		return secret.ReservedEnv(name)
 	})
 }
 

@@ -110,8 +110,8 @@ func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.Run
 	}
 }
 
-// takenText names a run that was taken over. What cannot be read is left out: the
-// run goes on all the same.
+// takenText names a run that was taken over. It leaves out facts that it cannot read,
+// because the run continues without them.
 func (w *work) takenText(ctx context.Context, s *session.Session, run status.RunID) string {
 	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {

@@ -48,7 +48,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // The run may have been accepted.
 type UnsureError struct {
 	Run   string
-	Show  string // the command that tells
+	Show  string // the command that shows whether the run was accepted
 	Safe  bool   // applying again cannot make a second run
 	Place string // where the state is
 	Err   error

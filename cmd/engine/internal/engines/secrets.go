@@ -10,20 +10,20 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/regular"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // maxSecret is the largest secret that a file may hold.
 const maxSecret = 64 << 10
 
-// secret resolves a reference of secret(): "env:NAME", or "file:PATH" relative
+// resolve resolves a reference of secret(): "env:NAME", or "file:PATH" relative
 // to the working directory, without the line break at its end. Errors say what to
 // do, and never contain a value or the reference.
-func secret(a *cli.App, ref string) (string, error) {
+func resolve(a *cli.App, ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
-	case kind == "env" && dsl.ReservedEnv(name):
-		return "", fmt.Errorf("the variable is reserved. %s", dsl.ReservedEnvRule)
+	case kind == "env" && secret.ReservedEnv(name):
+		return "", fmt.Errorf("the variable is reserved. %s", secret.ReservedEnvRule)
 	case kind == "env" && name != "":
 		if v, ok := a.Lookup(name); ok {
 			return v, nil
@@ -37,7 +37,7 @@ func secret(a *cli.App, ref string) (string, error) {
 
 // secrets returns secret as a function, as engines and agents take it.
 func secrets(a *cli.App) func(ref string) (string, error) {
-	return func(ref string) (string, error) { return secret(a, ref) }
+	return func(ref string) (string, error) { return resolve(a, ref) }
 }
 
 func secretFile(a *cli.App, name string) (string, error) {

@@ -17,7 +17,7 @@ func TestSecretOfProcess(t *testing.T) {
 	}
 	a := &cli.App{}
 	for _, path := range []string{"/proc/self/environ", "/proc/1/../self/environ", link} {
-		if got, err := secret(a, "file:"+path); got != "" || err == nil || !strings.Contains(err.Error(), "/proc") {
+		if got, err := resolve(a, "file:"+path); got != "" || err == nil || !strings.Contains(err.Error(), "/proc") {
 			t.Errorf("%s: %d bytes, %v", path, len(got), err)
 		}
 	}

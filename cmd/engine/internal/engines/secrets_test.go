@@ -44,7 +44,7 @@ func TestSecret(t *testing.T) {
 		{"env:", "", "env:NAME or file:PATH"},
 	} {
 		t.Run(c.ref, func(t *testing.T) {
-			got, err := secret(a, c.ref)
+			got, err := resolve(a, c.ref)
 			if got != c.want {
 				t.Errorf("secret = %q, want %q", got, c.want)
 			}

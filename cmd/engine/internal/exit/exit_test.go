@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 func TestExitRun(t *testing.T) {
@@ -28,6 +29,26 @@ func TestExitRun(t *testing.T) {
 	} {
 		if got := OfRun(c.state, c.left); got != c.want {
 			t.Errorf("exitRun(%s, %d) = %d, want %d", c.state, c.left, got, c.want)
+		}
+	}
+}
+
+// A fact ends the command only if the run has ended or needs a human. A status that this
+// version does not know needs a human.
+func TestOfFact(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fact story.Fact
+		want int
+	}{
+		{"succeeded", story.Fact{Kind: story.FactRunFinished, Status: "succeeded"}, OK},
+		{"effects were left", story.Fact{Kind: story.FactRunFinished, Status: "cancelled", LeftAsIs: 1}, Human},
+		{"parked", story.Fact{Kind: story.FactRunParked, Status: "parked"}, Human},
+		{"unknown status", story.Fact{Kind: story.FactRunFinished, Status: "dissolved"}, Human},
+		{"an attempt", story.Fact{Kind: story.FactAttemptFinished, Status: "succeeded"}, -1},
+	} {
+		if got := OfFact(c.fact); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 }

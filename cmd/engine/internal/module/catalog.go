@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -20,8 +20,8 @@ func (f *AgentFlags) Add(cmd *cobra.Command) {
 }
 
 // Catalog returns the catalogue of agents for a module's directory and its lock
-// file. dir may be "": then no project is searched. lock may be nil.
-func Catalog(a *cli.App, dir string, lock *dsl.Lock, f AgentFlags) (*agents.Catalog, error) {
+// file. dir may be "": then no project is searched. locked may be nil.
+func Catalog(a *cli.App, dir string, locked *lock.Lock, f AgentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.Env)
 	if diags.HasErrors() {
 		return nil, cli.Problems(diags)
@@ -33,5 +33,5 @@ func Catalog(a *cli.App, dir string, lock *dsl.Lock, f AgentFlags) (*agents.Cata
 	for _, d := range f.pluginDirs {
 		search.PluginDirs = append(search.PluginDirs, a.Path(d))
 	}
-	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: lock, CacheDir: agents.CacheDir(a.Env), Logger: a.Logger()}), nil
+	return agents.NewCatalog(agents.CatalogOptions{Search: search, Lock: locked, CacheDir: agents.CacheDir(a.Env), Logger: a.Logger()}), nil
 }

@@ -11,15 +11,15 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/regular"
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
 // Lock chooses the binary of every plugin the module uses, and reports every
 // plugin that has none.
-func (l *Linked) Lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock, error) {
-	var lock dsl.Lock
+func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lock, error) {
+	var now lock.Lock
 	var found diag.Diagnostics
 	uses := map[string][]agents.Use{}
 	for _, use := range l.parsed.Agents() {
@@ -32,7 +32,7 @@ func (l *Linked) Lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		u := &l.Used[i]
 		part, err := l.Catalog.Lock(ctx, uses[u.Plugin], old, upgrade)
 		if err == nil {
-			lock.Agents = append(lock.Agents, part.Agents...)
+			now.Agents = append(now.Agents, part.Agents...)
 			u.Binary, err = l.Catalog.Resolve(ctx, agents.Use{Name: u.Plugin}, &part)
 		}
 		if u.Err = err; err != nil {
@@ -42,43 +42,43 @@ func (l *Linked) Lock(ctx context.Context, old dsl.Lock, upgrade bool) (dsl.Lock
 		}
 	}
 	if found.HasErrors() {
-		return dsl.Lock{}, cli.Problems(found)
+		return lock.Lock{}, cli.Problems(found)
 	}
-	return lock, ctx.Err()
+	return now, ctx.Err()
 }
 
 // WriteLock writes the lock file if it changes.
-func (l *Linked) WriteLock(old, lock dsl.Lock, readonly bool) error {
-	before, after := dsl.FormatLock(old), dsl.FormatLock(lock)
-	if bytes.Equal(before, after) && (len(lock.Agents) > 0 || len(old.Agents) == 0) {
+func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
+	before, after := lock.Format(old), lock.Format(now)
+	if bytes.Equal(before, after) && (len(now.Agents) > 0 || len(old.Agents) == 0) {
 		return nil
 	}
 	if readonly {
 		return cli.Failed("Lock file would change", "%s does not fit the module and its agents. "+
-			"Run `engine init` without --lockfile=readonly and commit the result.", dsl.LockFile)
+			"Run `engine init` without --lockfile=readonly and commit the result.", lock.File)
 	}
-	if err := regular.Replace(filepath.Join(l.Dir, dsl.LockFile), after); err != nil {
+	if err := regular.Replace(filepath.Join(l.Dir, lock.File), after); err != nil {
 		return fmt.Errorf("write the lock file: %w", err)
 	}
 	return nil
 }
 
 // ReadLock reads the lock file next to the module; nil = there is none.
-func (m *Module) ReadLock() (*dsl.Lock, error) { return ReadLock(m.Dir, m.Shown) }
+func (m *Module) ReadLock() (*lock.Lock, error) { return ReadLock(m.Dir, m.Shown) }
 
 // ReadLock reads the lock file in dir, which messages call shown; nil = there is
 // none.
-func ReadLock(dir, shown string) (*dsl.Lock, error) {
-	src, err := regular.Read(filepath.Join(dir, dsl.LockFile), regular.MaxSource)
+func ReadLock(dir, shown string) (*lock.Lock, error) {
+	src, err := regular.Read(filepath.Join(dir, lock.File), regular.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
-	lock, diags := dsl.ReadLock(src, path.Join(shown, dsl.LockFile))
+	read, diags := lock.Read(src, path.Join(shown, lock.File))
 	if diags.HasErrors() {
 		return nil, cli.Problems(diags)
 	}
-	return &lock, nil
+	return &read, nil
 }

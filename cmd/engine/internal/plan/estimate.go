@@ -48,7 +48,7 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	}
 	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
 	if wf.CompensationDeadline != nil {
-		t.compensation, _ = wf.CompensationDeadline(scope) // it may need what only a run knows
+		t.compensation, _ = wf.CompensationDeadline(scope) // 0 if it depends on values that only a run has
 	}
 	return t
 }
@@ -65,7 +65,7 @@ func (p *step) rounds() int {
 func (p *step) worst() (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // said separately
+		return 0, true // passed says that
 	}
 	limit := s.Deadline.After
 	if s.Retry.MaxAttempts == dsl.Unbounded {

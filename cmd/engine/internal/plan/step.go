@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 // A step is one line of a plan.
@@ -59,8 +60,8 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	return out
 }
 
-// count finds out how many instances a for_each has. Where that depends on
-// other steps it is not known yet.
+// count sets the number of instances of a for_each. It is not known yet if it depends
+// on the output of other steps.
 func (p *step) count(scope *dsl.Scope) {
 	p.each, p.forEach = 1, p.step.ForEach != nil
 	if !p.forEach {
@@ -147,7 +148,7 @@ func (p *step) describe() []string {
 	return notes
 }
 
-func (p *step) afterUnknown() []dsl.Rung { return afterUnknown(p.wf, p.step, p.settings) }
+func (p *step) afterUnknown() []rung.Rung { return afterUnknown(p.wf, p.step, p.settings) }
 
 func (p *step) triesText(n int) string {
 	switch {
@@ -171,8 +172,8 @@ func boundText(n int) string {
 	return fmt.Sprintf("≤%d tries", n)
 }
 
-// exhaustedText says what follows when the tries are used up, where that was
-// chosen for the step.
+// exhaustedText says what follows when the tries are used up; "" if the step does not
+// set that.
 func exhaustedText(r dsl.Retry) string {
 	switch r.OnExhausted {
 	case dsl.ExhaustedCompensate:
@@ -185,8 +186,7 @@ func exhaustedText(r dsl.Retry) string {
 	return ""
 }
 
-// onExhausted is the same for programs; mode is what holds if the step does
-// not choose.
+// onExhausted is the same for programs. mode applies if the step does not set it.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:

@@ -37,7 +37,7 @@ func (p *Plan) Write(w io.Writer) error {
 	return err
 }
 
-// undosText sums up the undos: what is noted at no step holds for all.
+// undosText sums up the undos. A step without a note has what the summary says.
 func (p *Plan) undosText() string {
 	n, unbounded := 0, 0
 	for _, s := range p.steps {

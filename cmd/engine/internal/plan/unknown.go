@@ -5,18 +5,19 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 // rungWords say what follows an unknown outcome.
-var rungWords = map[dsl.Rung]string{
-	dsl.RungAsk: "ask", dsl.RungRepeat: "repeat", dsl.RungUndoFirst: "undo and repeat", dsl.RungCatch: "go on, caught",
-	dsl.RungFail: "fail", dsl.RungUndoByKey: "undo by key", dsl.RungUndo: "undo", dsl.RungLearn: "learn the output and undo",
-	dsl.RungPark: "park",
+var rungWords = map[rung.Rung]string{
+	rung.Ask: "ask", rung.Repeat: "repeat", rung.UndoFirst: "undo and repeat", rung.Catch: "go on, caught",
+	rung.Fail: "fail", rung.UndoByKey: "undo by key", rung.Undo: "undo", rung.Learn: "learn the output and undo",
+	rung.Park: "park",
 }
 
-// afterUnknown says what follows an unknown outcome of a step. settings may be
-// nil, where they are known only in a run.
-func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []dsl.Rung {
+// afterUnknown says what follows an unknown outcome of a step. settings is nil if they
+// are known only in a run.
+func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
 	var r dsl.Retry
 	if settings != nil {
 		r = settings.Retry
@@ -24,7 +25,7 @@ func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []dsl.R
 	return wf.AfterUnknown(s, r)
 }
 
-func rungsText(rungs []dsl.Rung) string {
+func rungsText(rungs []rung.Rung) string {
 	words := make([]string, len(rungs))
 	for i, r := range rungs {
 		words[i] = rungWords[r]
@@ -34,11 +35,11 @@ func rungsText(rungs []dsl.Rung) string {
 
 // UnknownOutcomes says for each workflow and step of a definition what follows
 // an outcome that is not known.
-func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]dsl.Rung {
-	out := map[string]map[string][]dsl.Rung{}
+func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
+	out := map[string]map[string][]rung.Rung{}
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
-		steps := map[string][]dsl.Rung{}
+		steps := map[string][]rung.Rung{}
 		for _, s := range wf.Steps {
 			settings, err := s.Settings(&dsl.Scope{})
 			if err != nil {

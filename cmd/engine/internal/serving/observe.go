@@ -14,12 +14,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// observers tells several what happens.
+// observers passes what happens on to several observers.
 type observers []engine.Observer
 
 var _ engine.Observer = observers{}
 
-// FactKinds lists what one of them needs.
+// FactKinds lists the kinds that at least one observer needs.
 func (all observers) FactKinds() story.FactKinds {
 	var kinds story.FactKinds
 	for _, o := range all {
@@ -69,8 +69,8 @@ func (all observers) Fenced() {
 	}
 }
 
-// An alertWatch has a hook look at once when this engine has raised an alert.
-// It finds alerts of other engines in the store, a little later.
+// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the
+// alerts of other engines in the store, at its next look.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed
@@ -79,7 +79,7 @@ type alertWatch struct {
 // FactKinds lists the kinds of facts that raise alerts.
 func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
-// Facts looks for what raises alerts.
+// Facts wakes the hook on a fact that raises an alert.
 func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if facts[i].Kind == story.FactRunParked {
@@ -89,18 +89,18 @@ func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply raises an alert.
+// LateReply wakes the hook: a late reply raises an alert.
 func (w alertWatch) LateReply(status.RunID, machine.AttemptID) { w.hook.Wake() }
 
-// agentEvents tells the log what happens to agents.
+// agentEvents logs what happens to agents.
 type agentEvents struct {
 	log      *slog.Logger
-	stopping *atomic.Bool // their end is wanted
+	stopping *atomic.Bool // the engine is stopping, so agents end without a warning
 }
 
 var _ agents.Observer = agentEvents{}
 
-// CircuitChanged tells of a breaker.
+// CircuitChanged logs a breaker that opened or closed.
 func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	if c.To == agents.CircuitOpen {
 		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", words.Stamp(c.Until))
@@ -109,12 +109,12 @@ func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	e.log.Info("circuit "+string(c.To), "agent", c.Agent)
 }
 
-// ProcessStarted tells of a process that is ready.
+// ProcessStarted logs a process that is ready.
 func (e agentEvents) ProcessStarted(p agents.ProcessInfo) {
 	e.log.Info("agent started", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
 }
 
-// ProcessEnded tells of a process that has ended.
+// ProcessEnded logs a process that has ended.
 func (e agentEvents) ProcessEnded(p agents.ProcessInfo, err error) {
 	if err != nil && !e.stopping.Load() {
 		e.log.Warn("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid, "error", err)

@@ -18,8 +18,9 @@ import (
 )
 
 // A runLog writes a log line when a run is accepted, taken over, turns to its
-// undo, needs a person or ends. It never makes the engine wait: a run's name is
-// looked up beside, and lines that come too fast are left out and counted.
+// undo, needs a person or ends. It never makes the engine wait: it
+// looks up names in a goroutine of its own. It leaves out lines that come too fast, and
+// counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger
@@ -46,19 +47,19 @@ func newRunLog(store store.Full, log *slog.Logger) *runLog {
 	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[status.RunID]string{}}
 }
 
-// runLogFacts are worth a line.
+// runLogFacts are the kinds of facts that get a line.
 var runLogFacts = []story.FactKind{
 	story.FactRunCreated, story.FactRunTakenOver, story.FactRunTurned, story.FactRunParked, story.FactRunFinished, story.FactVerb,
 }
 
-// FactKinds lists those that are worth a line.
+// FactKinds lists the kinds of facts that get a line.
 func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
-// Facts keeps those that are worth a line.
+// Facts queues the facts that get a line.
 func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {
-			continue // others are told too
+			continue // another observer asked for this kind
 		}
 		select {
 		case l.lines <- runLine{run, facts[i]}:
@@ -68,22 +69,22 @@ func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply tells of an answer that came too late to count.
+// LateReply logs an answer that came too late to count.
 func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
 	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 
-// Pass tells of runs that were taken over or claimed.
+// Pass logs how many runs a pass has taken over or claimed.
 func (l *runLog) Pass(p engine.PassStats) {
 	if p.Taken > 0 {
 		l.log.Info("took over runs that no engine owned", "runs", p.Taken)
 	}
 }
 
-// Fenced does nothing: the engine says so itself.
+// Fenced does nothing: the engine logs it.
 func (l *runLog) Fenced() {}
 
-// run writes lines until ctx ends, and then what still waits.
+// run writes lines until ctx ends, and then the lines that still wait.
 func (l *runLog) run(ctx context.Context) {
 	for {
 		select {
@@ -146,8 +147,8 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 	}
 }
 
-// name is a run's public name. Where the store does not tell it now, the one
-// that stands for its number does: commands know both.
+// name is a run's public name. If the store does not answer in time, it is the name made
+// from the run's id: commands accept both.
 func (l *runLog) name(ctx context.Context, line runLine) string {
 	if len(l.names) > runLogNames {
 		clear(l.names)

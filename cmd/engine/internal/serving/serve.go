@@ -14,7 +14,7 @@ import (
 // modules whose own agents are searched; the first one says where the embedded state is.
 func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if a.LogLevel == "" {
-		a.LogLevel = "info" // what it does is all there is to see
+		a.LogLevel = "info" // the log is all that a server shows
 	}
 	a.ServeLogger()
 	if err := o.check(a); err != nil {
@@ -35,7 +35,7 @@ func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if len(paths) == 0 {
 		home = a.Path(".")
 	}
-	catalog, err := module.Catalog(a, home, nil, o.Agents) // runs name each binary by its checksum
+	catalog, err := module.Catalog(a, home, nil, o.Agents) // no lock file: each run names its binaries by checksum
 	if err != nil {
 		return err
 	}

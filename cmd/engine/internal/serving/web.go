@@ -19,8 +19,8 @@ type webServer struct {
 	server   *http.Server
 }
 
-// listenWeb listens; run answers. ready says why the engine is not ready for
-// work; nil = it is.
+// listenWeb opens the port; run answers requests. ready returns why the engine is not
+// ready for work; nil = it is.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,7 +42,7 @@ func listenWeb(address string, metrics http.Handler, ready func() error) (*webSe
 	}}, nil
 }
 
-// tell writes a line of text.
+// tell answers a request with a line of text.
 func tell(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -61,7 +61,7 @@ func (s *webServer) run(log *slog.Logger) {
 	}
 }
 
-// close ends it; requests that are being answered may end, for a moment.
+// close ends the server. Requests in flight have one second to end.
 func (s *webServer) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -21,9 +21,8 @@ type Settlement struct {
 	Output dsl.Value
 }
 
-// LateSettlement makes a settlement of a step out of its late answers. It makes none where
-// an answer says *unknown*, or where two answers contradict each other: then a person has
-// to judge.
+// LateSettlement makes a settlement of a step from its late answers. It returns an error
+// if they say *unknown*, or contradict each other: then a person has to judge.
 func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {
 	all, err := history.LateReplies(ctx, s, r)
 	if err != nil {
@@ -110,14 +109,14 @@ func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	return Settlement{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 }
 
-// A doubt says how many of the attempts of unknown outcome late answers have
-// cleared: definite failures, for each of them.
+// A doubt says of how many attempts with an unknown outcome a late answer reports a
+// definite failure.
 type doubt int
 
 const (
 	none    doubt = iota // no late answer is a definite failure
-	some                 // others are unknown still
-	settled              // every one
+	some                 // of some attempts; the outcome of others is still unknown
+	settled              // of every attempt
 )
 
 func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool) doubt {
@@ -150,7 +149,7 @@ func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool
 	switch {
 	case !found:
 		return none
-	case open, counted < total: // earlier ones are not remembered one by one
+	case open, counted < total: // a run remembers only its last attempts one by one
 		return some
 	}
 	return settled

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// maxReason bounds --reason: it is kept with the run for ever.
+// maxReason bounds --reason: the journal keeps it.
 const maxReason = 1000
 
 // ReasonFlag adds --reason.
@@ -16,8 +16,8 @@ func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
 
-// CheckReason refuses a reason that is too long, or missing where what is done
-// leaves something behind that only a reason explains.
+// CheckReason refuses a reason that is too long. It also refuses a missing one if
+// neededBy names a command that leaves an effect behind: only a reason explains that.
 func CheckReason(reason, neededBy string) error {
 	switch {
 	case len(reason) > maxReason:

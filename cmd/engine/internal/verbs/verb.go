@@ -16,8 +16,8 @@ type Verb struct {
 	Name string // of the command: cancel, pause, …
 	Run  string // RUN as given
 	Step string // STEP as given; "" = none
-	// event makes the event, once the run is known. It returns a problem if the
-	// run is one that the verb cannot mean.
+	// Event makes the event, once the run is known. It returns an error if the verb
+	// has no meaning for this run.
 	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)
 	Wait  bool // stay until the run has ended
 }

@@ -39,11 +39,11 @@ func handle[In, Out any](mux *http.ServeMux, path string, fn func(In) (Out, erro
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) // a client that does not get it asks again
+		_ = json.NewEncoder(w).Encode(out) // a client that does not receive the answer asks again
 	})
 }
 
-// A Client speaks to a ledger's service.
+// A Client calls a ledger over HTTP.
 type Client struct{ URL string }
 
 // Arrive is Ledger.Arrive.

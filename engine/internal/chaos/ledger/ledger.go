@@ -1,5 +1,5 @@
-// Package ledger is the far side of fault tests: a separate service that records every
-// call and every effect. Only the ledger counts as the truth about effects: the judge
+// Package ledger is the remote service of fault tests: a separate service that records
+// every call and every effect. Only the ledger decides which effects happened: the judge
 // compares the journals of engines with it.
 package ledger
 
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Kind says what a call is for.
+// A Kind says why a call is made.
 type Kind string
 
 // The kinds of calls.
@@ -22,30 +22,30 @@ const (
 	Lookup Kind = "lookup"
 )
 
-// A Call is one call as it reached the far side.
+// A Call is one call as the ledger received it.
 type Call struct {
-	Number  int // over all calls, from 1
+	Number  int // number of the call among all calls, from 1
 	At      time.Time
 	Kind    Kind
 	Key     string // idempotency key
-	Forward string // undo: the key that is undone
+	Forward string // only for an undo: the key that is undone
 	Run     string
 	Step    string
 	Attempt int
 	Fence   int64
 }
 
-// An Entry is the far side's record of one forward key.
+// An Entry is the ledger's record of one forward key.
 type Entry struct {
 	Key       string
 	Run       string
 	Step      string
-	Applied   int  // how often the effect happened
-	Undone    int  // how often it was undone while there was an effect
-	Tombstone bool // an undo came first: a later effect is refused where the remote honours keys
-	AppliedAt int  // order of the last effect, over all
-	UndoneAt  int  // order of the last undo
-	Refused   int  // effects that came after their undo and were refused
+	Applied   int  // how many times the effect happened
+	Undone    int  // how many times the effect was undone while it existed
+	Tombstone bool // an undo came first: a later effect is refused if the service deduplicates by key
+	AppliedAt int  // position of the last effect in the order of all changes
+	UndoneAt  int  // position of the last undo in that order
+	Refused   int  // number of effects that were refused because they came after their undo
 }
 
 // A change is one line of the ledger's file.
@@ -54,18 +54,18 @@ type change struct {
 	Entry *Entry `json:",omitempty"`
 }
 
-// A Ledger is the far side's state. It is kept in a file, so that it outlives
-// its process.
+// A Ledger is the state of the remote service. It is kept in a file, so that it survives a
+// restart.
 type Ledger struct {
 	mu      sync.Mutex // protects following fields
 	file    *os.File
 	calls   []Call
-	counts  map[string]int // by kind and key
+	counts  map[string]int // number of calls, by kind and key
 	entries map[string]*Entry
 	order   int
 }
 
-// Open reads the ledger's file, or makes it.
+// Open reads the ledger's file. It creates the file if it does not exist.
 func Open(path string) (*Ledger, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
@@ -95,8 +95,8 @@ func Open(path string) (*Ledger, error) {
 // Close closes the file.
 func (l *Ledger) Close() error { return l.file.Close() }
 
-// Arrive records a call. It returns the call's number among those of its kind and key,
-// from 1.
+// Arrive records a call. It returns the number of the call among the calls of the same kind
+// and key, from 1.
 func (l *Ledger) Arrive(c Call) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply makes the effect of a forward key happen. If the remote honours keys, the effect
-// happens once, and not after its undo: after an undo Apply returns false.
+// Apply records the effect of a forward key. If honours is true, the effect happens once,
+// and not after its undo: then Apply returns false.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +133,8 @@ func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	return e.Refused == 0, nil
 }
 
-// Reverse undoes the effect of a forward key. If there is none yet, it records that the
-// effect must not happen any more.
+// Reverse undoes the effect of a forward key. If there is no effect yet, it records that
+// the effect must not happen later.
 func (l *Ledger) Reverse(key, run, step string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,13 +167,13 @@ func (l *Ledger) Count() int {
 	return len(l.calls)
 }
 
-// A Snapshot is everything the ledger holds.
+// A Snapshot is a copy of all records of a ledger.
 type Snapshot struct {
 	Calls   []Call
 	Entries []Entry
 }
 
-// Snapshot copies what the ledger holds.
+// Snapshot returns a copy of all records.
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()

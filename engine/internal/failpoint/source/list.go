@@ -1,4 +1,4 @@
-// Package source finds in the source code the places where a fault may strike.
+// Package source finds in the source code the places at which a fault can be injected.
 package source
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// List returns the names of all places that the module's source holds, sorted.
-// root is the module's directory.
+// List returns the sorted names of all places in the module's source. root is the module's
+// directory.
 func List(root string) ([]string, error) {
 	events, err := eventTypes(filepath.Join(root, "engine", "machine", "event.go"))
 	if err != nil {
@@ -59,7 +59,7 @@ func List(root string) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// DurableMethods returns the methods of the store's roles that change it, as
+// DurableMethods returns the methods of the store's roles that change the store, as
 // engine/store/store.go and roles.go declare them.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
@@ -115,7 +115,7 @@ func eventTypes(path string) ([]string, error) {
 	return types, nil
 }
 
-// eachFile calls fn with every Go file below dir that is no test.
+// eachFile calls fn for every Go file below dir that is not a test.
 func eachFile(dir string, fn func(*ast.File)) error {
 	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		switch {

@@ -1,15 +1,14 @@
-// Package steady builds test binaries in which a seed decides the turns of goroutines. Go
-// leaves three things to chance: which goroutine that may run runs
-// next, which ready case a select takes and which of two timers of one instant
-// goes off first, and what rand and maps draw. Overlay replaces these few lines
-// of the runtime's source, for one build, by draws from one generator that a
-// test can reseed; and it leaves out the thread that takes the processor from a
-// goroutine when its time is up. With one processor (GOMAXPROCS=1), the
-// collector off while a seed runs, and time that only passes in a
-// testing/synctest bubble, a program is then a function of its seed, down to the
-// last interleaving.
+// Package steady builds test binaries in which a seed determines the order in which
+// goroutines run. Go leaves four choices to chance: which goroutine runs next, which ready
+// case a select takes, which of two timers with the same time fires first, and the results
+// of rand and of maps. Overlay replaces these few lines of the runtime's source, for one
+// build, by a generator that a test can seed. It also removes the thread that takes the
+// processor from a goroutine after a time slice. The test needs one processor
+// (GOMAXPROCS=1), no garbage collection while a seed runs, and time that passes only in a
+// testing/synctest bubble. Then a seed determines the whole run of a program, including
+// every interleaving.
 //
-// A binary built like this is for simulations only.
+// A binary built in this way is for simulations only.
 package steady
 
 import (
@@ -22,7 +21,7 @@ import (
 	"strings"
 )
 
-// An edit replaces a piece of a source file that occurs exactly once.
+// An edit replaces a piece of a source file. The piece must occur exactly once.
 type edit struct{ file, old, new string }
 
 var edits = []edit{
@@ -64,10 +63,10 @@ func steadyReseed(seed uint64) {
 // Tag is the build tag of the files that call the generator.
 const Tag = "steady"
 
-// Overlay writes the changed sources into dir and returns the path of the file
-// for go build -overlay. more are further replacements, original by changed
-// path; nil = none. It returns an error if it does not find the pieces to replace in the
-// source of the Go runtime.
+// Overlay writes the changed sources into dir, and returns the path of the file for go
+// build -overlay. more holds further replacements, as a map from the original path to the
+// path of the replacement; nil = none. Overlay returns an error if the source of the Go
+// runtime does not contain the pieces to replace.
 func Overlay(dir string, more map[string]string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

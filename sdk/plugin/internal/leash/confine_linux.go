@@ -9,28 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree of processes that takes more than busyShare of half of the CPUs over busyTime is
-// confined to that half. Once it takes less than calmShare it may use all again.
+// A tree of processes that uses more than busyShare of half of the CPUs during busyTime is
+// confined to that half. Once it uses less than calmShare, it may use all CPUs again.
 //
-// Why not a lower priority: on a busy machine the kernel lets a thread run for several
-// milliseconds before it lets another one in, even one of a higher priority. Each step of
-// a run wakes several threads, of the engine, its agent and its database. With four
-// processes that spun on two CPUs a run of five steps took 25 ms instead of 3 ms, whatever
-// their priority was, and 3.3 ms while they were confined to one CPU.
+// A lower priority would not be enough. On a busy machine the kernel lets a thread run for
+// several milliseconds before another one runs, even if that one has a higher priority.
+// Each step of a run wakes several threads: of the engine, its agent and its database. With
+// four processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3
+// ms, whatever their priority was. It took 3.3 ms while they were confined to one CPU.
 const (
 	busyTime  = time.Second
 	busyShare = 0.75
 	calmShare = 0.5
 )
 
-// A confinement keeps a tree of processes to half of the CPUs while it is busy.
+// A confinement limits a tree of processes to half of the CPUs while it is busy.
 type confinement struct {
-	since    time.Time // of the CPU time below; zero = before the first look
+	since    time.Time // time at which cpu was read; zero = not read yet
 	cpu      time.Duration
 	confined bool
 }
 
-// weigh looks at the CPU time that a tree has taken, and confines or frees it.
+// weigh compares the CPU time of the tree with the last time, and confines or frees the
+// tree.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -46,7 +47,7 @@ func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) 
 	switch {
 	case share > busyShare*float64(half.Count()):
 		c.confined = true
-		move(members, &all, &half) // again and again: a thread may have been started meanwhile
+		move(members, &all, &half) // repeated each time, because new threads may have been started
 	case c.confined && share < calmShare*float64(half.Count()):
 		c.confined = false
 		move(members, &half, &all)
@@ -67,13 +68,13 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	return half
 }
 
-// move has all threads of the tree use other CPUs, but for those that chose CPUs
-// themselves. It fails where a thread has ended or belongs to another user by now.
+// move makes all threads of the tree use other CPUs, except threads that have chosen CPUs
+// themselves. Errors are ignored: a thread may have ended or may belong to another user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		for _, t := range threads {
 			id, err := strconv.Atoi(t.Name())

@@ -4,7 +4,7 @@ package leash
 
 import "syscall"
 
-// groupAttr starts a process as leader of its own process group.
+// groupAttr makes a process the leader of its own process group.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills every process of the group that pid leads.

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// groupAttr keeps the interrupts of a console from the process.
+// groupAttr protects the process from the interrupts of a console.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// killGroup kills the process; Windows has no groups to kill.
+// killGroup kills the process, because Windows has no process groups.
 func killGroup(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -18,38 +18,38 @@ import (
 	"github.com/saga-engine/engine/sdk/private"
 )
 
-// How the host and the keeper recognise each other.
+// How the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // variable of the keeper's environment; never passed on
-	saysFile   = 3              // descriptor on which the keeper speaks
+	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment; never passed on
+	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor whose end says that the host is gone
-	runFile    = 5              // descriptor of the file to run, where there is one
-	killNow    = 'k'            // sent by the host through heldFile
+	runFile    = 5              // descriptor of the file to run, if there is one
+	killNow    = 'k'            // the host sends it through heldFile
 
 	wordPid   = "pid"   // the process was started
-	wordOver  = "over-" // it passed the limit whose name follows; the number is what it took
-	wordErrno = "errno" // it could not be
-	wordExit  = "exit"  // it has ended; the number is its wait status
-	wordGone  = "gone"  // no descendant is left; the number means nothing
+	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is its use
+	wordErrno = "errno" // the process could not be started
+	wordExit  = "exit"  // the process has ended; the number is its wait status
+	wordGone  = "gone"  // no descendant is left; the number has no meaning
 )
 
-// Grace is how long a process may take to end after its host has died. SIGTERM
-// announces it; then it is killed with all its descendants.
+// Grace is how long a process may take to end after its host has died. First it gets
+// SIGTERM. After Grace it is killed with all its descendants.
 const Grace = 1500 * time.Millisecond
 
-// A variable and not a function that main calls, so that every program which
-// starts processes on a leash is also their keeper. It is set before main and
-// before most other packages begin.
+// This is a variable and not a function that main calls. So every program that starts
+// processes with this package can also be their keeper. It is initialized before main and
+// before most other packages.
 var _ = becomeKeeper()
 
-// becomeKeeper does not return in a process that Start started as a keeper.
+// becomeKeeper never returns in a process that Start has started as a keeper.
 func becomeKeeper() bool {
 	if len(os.Args) < 5 || os.Args[0] != keeperName || os.Getenv(keeperMark) == "" {
 		return false
 	}
-	// The main thread, which outlives all others: the parent-death signal of the
-	// process is sent when the thread ends that started it.
+	// This is the main thread, which exists as long as the process. The kernel sends the
+	// parent-death signal to a child when the thread that started it ends.
 	k := &keeper{says: os.NewFile(saysFile, "says"), private: os.Args[1], host: os.Getppid()}
 	k.limits = parseLimits(os.Args[2])
 	k.run(os.Args[3], os.Args[4:])
@@ -57,26 +57,28 @@ func becomeKeeper() bool {
 	return true
 }
 
-// A keeper is the parent of one process and, in the end, of its descendants.
+// A keeper is the parent of one process. When the process has ended, it becomes the parent
+// of the process's descendants.
 type keeper struct {
 	says    *os.File
 	private string
 	limits  Limits
-	host    int // process id
+	host    int // process id of the host
 	pid     int
-	ended   bool // the process was waited for, so that its id is free again
+	ended   bool // the process was waited for, so that its id may be used again
 }
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
-	goFirst()          // before the process is private: then its own files are root's
-	_ = private.Keep() // it was started with the agent's environment; the agent says so if it fails
+	goFirst()          // before private.Keep: after it, the files in /proc belong to root
+	_ = private.Keep() // the keeper has the agent's environment; if this fails, the agent reports it
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// Who signals every process of a service leaves it to the agents what to do.
-	// Notify and not Ignore: the process would inherit that a signal is ignored.
+	// If a service manager signals all processes of a service, only the agents should
+	// react. The keeper uses Notify and not Ignore, because the process would inherit
+	// ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail(err)
@@ -88,7 +90,7 @@ func (k *keeper) run(path string, args []string) {
 	}
 	files := []uintptr{0, 1, 2}
 	if path == runPath {
-		// The process keeps the descriptor: the interpreter of a script opens it.
+		// The process keeps this descriptor, because the interpreter of a script opens it.
 		files = append(files, ^uintptr(0), ^uintptr(0), runFile)
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
@@ -101,19 +103,20 @@ func (k *keeper) run(path string, args []string) {
 	}
 	k.pid = pid
 	k.say(wordPid, pid)
-	// The reader of what the process prints sees the end of the process, not the keeper's.
+	// The reader of the process's output must see the end of the process, not of the
+	// keeper.
 	_, _ = syscall.Close(1), syscall.Close(2)
 	k.keep(children, listen())
 	k.clear()
 	k.say(wordGone, 0)
 	if os.Getppid() != k.host && filepath.IsAbs(k.private) { // the host has died
-		_ = os.RemoveAll(k.private) // an error has no reader: the host is gone
+		_ = os.RemoveAll(k.private) // the error is ignored, because the host is gone
 	}
 }
 
-// getThreads makes the threads that a keeper needs. Later there may be none to get, when
-// the process has started so many others that the machine refuses more. The runtime ends a
-// program that gets no thread.
+// getThreads creates the threads that a keeper needs. Later it may be impossible, if the
+// process has started so many threads that the machine refuses more. Go's runtime ends a
+// program that cannot create a thread.
 func getThreads() {
 	runtime.GOMAXPROCS(1)
 	var ready, done sync.WaitGroup
@@ -124,20 +127,21 @@ func getThreads() {
 			runtime.LockOSThread()
 			ready.Done()
 			done.Wait()
-			runtime.UnlockOSThread() // the thread stays
+			runtime.UnlockOSThread() // the thread is not released
 		}()
 	}
 	ready.Wait()
 	done.Done()
 }
 
-// memoryHandicap is by how much an agent's score is above its engine's where the kernel
-// looks for a process to end because memory has run out. The scale ends at 1000.
+// memoryHandicap is how much higher an agent's oom_score_adj is than its engine's. When
+// memory runs out, the kernel ends the process with the highest score. The scale ends at
+// 1000.
 const memoryHandicap = 300
 
-// goFirst has the kernel end the agent and what it starts before the engine. An agent
-// that takes all memory then costs its own calls, and not those of all agents. Where the
-// score cannot be set, nothing changes.
+// goFirst makes the kernel end the agent and its children before the engine when memory
+// runs out. An agent that takes all memory then costs only its own calls, not those of all
+// agents. If the score cannot be set, nothing changes.
 func goFirst() {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
@@ -149,7 +153,7 @@ func goFirst() {
 	}
 }
 
-// environment is the keeper's own without the mark.
+// environment returns the keeper's environment without the mark.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -160,8 +164,8 @@ func environment() []string {
 	return env
 }
 
-// listen returns a channel of what the host sends. It is closed when the host is
-// gone.
+// listen returns a channel with the bytes that the host sends. It is closed when the host
+// is gone.
 func listen() <-chan byte {
 	words := make(chan byte)
 	held := os.NewFile(heldFile, "held")
@@ -177,7 +181,7 @@ func listen() <-chan byte {
 	return words
 }
 
-// keep returns when the process has ended, or must.
+// keep returns when the process has ended, or when it must be killed.
 func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	var patience <-chan time.Time
 	w := watch{limits: k.limits, keeper: os.Getpid()}
@@ -196,7 +200,7 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 			}
 		case <-children:
 		case _, alive := <-host:
-			if alive { // killNow
+			if alive { // the byte is killNow
 				return
 			}
 			host = nil
@@ -208,8 +212,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap collects every child that has ended, and reports the end of the process.
-// left says whether there are children.
+// reap collects every child that has ended, and reports the end of the process. left
+// reports whether there are more children.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -221,7 +225,7 @@ func (k *keeper) reap() (left bool) {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
-			return false // ECHILD
+			return false // the error is ECHILD
 		case pid == 0:
 			return true
 		case pid == k.pid && !k.ended:
@@ -231,20 +235,20 @@ func (k *keeper) reap() (left bool) {
 	}
 }
 
-// hasEnded says whether a child has ended. It can still be waited for.
+// hasEnded reports whether a child has ended. It must still be waited for.
 func hasEnded(pid int) bool {
-	var info unix.Siginfo // its signal stays 0 while the child runs
+	var info unix.Siginfo // Signo stays 0 while the child runs
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind is how often clear looks in vain for the children that it has. A process is
-// on no list for a moment while it is handed over. Where /proc is hidden, all are on no
-// list for ever.
+// maxBlind is how many times clear searches without finding children that exist. While a
+// process gets a new parent, it is for a moment on no list. If /proc is hidden, no list
+// ever contains the processes.
 const maxBlind = 20
 
-// clear kills every descendant until none is left. A process that may not be killed,
-// because it changed its user, is left alone.
+// clear kills all descendants. A process that may not be killed, because it has changed its
+// user, is ignored.
 func (k *keeper) clear() {
 	if !k.ended {
 		k.killGroup()
@@ -257,18 +261,18 @@ func (k *keeper) clear() {
 				return
 			}
 		}
-		time.Sleep(pause) // no event tells that a child was handed over
+		time.Sleep(pause) // no event says that a process got a new parent
 	}
 }
 
-// killGroup kills the group of the process at once. The kernel does that in one step: no
+// killGroup kills the group of the process at once. The kernel does this in one step, so no
 // member can start another process meanwhile. It must be called before the process is
-// waited for; then its id may be another group's.
+// waited for, because afterwards another group may have its id.
 func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
-// killBelow kills the descendants of a process. Each is stopped before its children are
-// listed, and none is killed before all are stopped: a program that starts copies of
-// itself without end would start them faster than they are killed.
+// killBelow kills the descendants of a process. It stops each process before it lists the
+// children of that process, and kills none before all are stopped. Otherwise a program that
+// starts endless copies of itself would be faster than the killing.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {
@@ -280,7 +284,7 @@ func killBelow(root int) (seen, killed int) {
 			if !stopped[pid] {
 				seen++
 				if syscall.Kill(pid, syscall.SIGSTOP) != nil {
-					continue // it has ended, or belongs to another user
+					continue // the process has ended, or belongs to another user
 				}
 				stopped[pid], fresh = true, true
 			}
@@ -296,12 +300,12 @@ func killBelow(root int) (seen, killed int) {
 	return seen, killed
 }
 
-// fail tells the host that the process could not be started.
+// fail reports to the host that the process could not be started.
 func (k *keeper) fail(err error) {
-	errno := syscall.EINVAL // a zero byte in a text
+	errno := syscall.EINVAL // for example a zero byte in a text
 	errors.As(err, &errno)
 	k.say(wordErrno, int(errno))
 }
 
-// say tells the host something. It fails only where the host is gone.
+// say writes a line to the host. It fails only if the host is gone.
 func (k *keeper) say(word string, number int) { _, _ = fmt.Fprintln(k.says, word, number) }

@@ -17,21 +17,21 @@ const CanRunFile = true
 // runPath is the path of runFile in the process that runs it.
 const runPath = "/proc/self/fd/5"
 
-// A Process is a started process with its descendants. Wait must be called.
+// A Process is a started process with its descendants. The caller must call Wait.
 type Process struct {
 	pid    int
 	keeper *exec.Cmd
 	limits Limits
-	words  *bufio.Reader // what the keeper says
-	said   *os.File      // the end of the pipe that words reads
+	words  *bufio.Reader // lines that the keeper writes
+	said   *os.File      // end of the pipe from which words reads
 
 	mu   sync.Mutex // protects following fields
-	over *excess    // the limit that it has passed; nil = none
-	hold *os.File   // the end of the pipe that the keeper watches; nil once Wait has returned
+	over *excess    // the limit that the process has exceeded; nil = none
+	hold *os.File   // end of the pipe that the keeper watches; nil once Wait has returned
 }
 
-// Start starts the process. The error is the system's refusal to run it, or that
-// no keeper could be started.
+// Start starts the process. It returns an error if the system refuses to run it, or if no
+// keeper could be started.
 func Start(c Command) (*Process, error) {
 	said, says, err := os.Pipe()
 	if err != nil {
@@ -41,12 +41,12 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	path, files := c.Path, []*os.File{says, held} // saysFile, heldFile
+	path, files := c.Path, []*os.File{says, held} // they become saysFile and heldFile
 	if c.File != nil {
-		path, files = runPath, append(files, c.File) // runFile
+		path, files = runPath, append(files, c.File) // it becomes runFile
 	}
 	keeper := &exec.Cmd{
-		// The program that runs now, also after its file was replaced or removed.
+		// The program that runs now, even if its file was replaced or removed.
 		Path: "/proc/self/exe",
 		Args: append([]string{keeperName, c.Private, c.Limits.text(), path}, c.Args...),
 		Env:  append(append([]string{}, c.Env...), keeperMark+"=1"),
@@ -55,7 +55,7 @@ func Start(c Command) (*Process, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	err = keeper.Start()
-	_, _ = says.Close(), held.Close() // the keeper has its own
+	_, _ = says.Close(), held.Close() // the keeper has its own copies
 	if err != nil {
 		_, _ = said.Close(), hold.Close()
 		return nil, fmt.Errorf("start the keeper of the process: %w", err)
@@ -63,7 +63,7 @@ func Start(c Command) (*Process, error) {
 	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
-		_ = keeper.Wait() // the error that counts is known
+		_ = keeper.Wait() // the error that counts is known already
 		p.close()
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (p *Process) started() error {
 	return errors.New("the keeper of the process ended before it had started it")
 }
 
-// word reads a line of the keeper; "" if there is none any more.
+// word reads a line of the keeper; "" if there are no more lines.
 func (p *Process) word() (word string, number int) {
 	line, err := p.words.ReadString('\n')
 	if err != nil {
@@ -95,12 +95,11 @@ func (p *Process) word() (word string, number int) {
 	return word, number
 }
 
-// Pid returns the process id. It may belong to another process once Wait has
-// returned.
+// Pid returns the process id. Another process may have it once Wait has returned.
 func (p *Process) Pid() int { return p.pid }
 
-// Wait returns when the process has ended and no descendant of it is left: nil
-// after exit status 0, an *ExitError after any other end. It is called once.
+// Wait waits until the process and all its descendants have ended. It returns nil for exit
+// status 0, and an *ExitError otherwise. It must be called only once.
 func (p *Process) Wait() error {
 	word, number := p.word()
 	over := p.limits.passed(word, number)
@@ -115,7 +114,7 @@ func (p *Process) Wait() error {
 	if word != wordExit || gone != wordGone {
 		return &ExitError{text: "the keeper of the process was lost: " + fmt.Sprint(p.keeper.Wait())}
 	}
-	go func() { _ = p.keeper.Wait() }() // it has nothing left to do but to end
+	go func() { _ = p.keeper.Wait() }() // the keeper only has to end
 	status := syscall.WaitStatus(number)
 	switch {
 	case over != nil:
@@ -128,8 +127,8 @@ func (p *Process) Wait() error {
 	return nil
 }
 
-// Killed says which limit the process has passed, so that it is being killed or was;
-// nil if it has passed none. Wait has to be under way.
+// Killed returns which limit the process has exceeded, because of which it is being killed
+// or was killed; nil if none. Wait must be running.
 func (p *Process) Killed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,12 +145,12 @@ func (p *Process) close() {
 	p.hold = nil
 }
 
-// Kill kills the process and all its descendants at once. It does not wait for
-// their end, and does nothing after Wait has returned.
+// Kill kills the process and all its descendants at once. It does not wait for their end.
+// It does nothing after Wait has returned.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hold != nil {
-		_, _ = p.hold.Write([]byte{killNow}) // fails only where the keeper has ended
+		_, _ = p.hold.Write([]byte{killNow}) // fails only if the keeper has ended
 	}
 }

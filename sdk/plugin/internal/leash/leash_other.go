@@ -11,15 +11,15 @@ import (
 // CanRunFile reports whether an open file can be run.
 const CanRunFile = false
 
-// A Process is a started process with its group. Wait must be called.
+// A Process is a started process with its group. The caller must call Wait.
 type Process struct {
 	cmd *exec.Cmd
 
 	mu     sync.Mutex // protects following field
-	reaped bool       // the process id may belong to another process
+	reaped bool       // another process may have the process id
 }
 
-// Start starts the process. The error is the system's refusal to run it.
+// Start starts the process. It returns an error if the system refuses to run it.
 func Start(c Command) (*Process, error) {
 	p := &Process{cmd: &exec.Cmd{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: groupAttr(),
@@ -30,12 +30,11 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Pid returns the process id. It may belong to another process once Wait has
-// returned.
+// Pid returns the process id. Another process may have it once Wait has returned.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Wait returns when the process has ended, and ends its group: nil after exit
-// status 0, an *ExitError after any other end. It is called once.
+// Wait waits until the process has ended, and then ends its group. It returns nil for exit
+// status 0, and an *ExitError otherwise. It must be called only once.
 func (p *Process) Wait() error {
 	err := p.cmd.Wait()
 	p.mu.Lock()
@@ -49,11 +48,11 @@ func (p *Process) Wait() error {
 	return err
 }
 
-// Killed returns nil: there are no limits to pass here.
+// Killed returns nil: on this system there are no limits.
 func (p *Process) Killed() error { return nil }
 
-// Kill kills the process and its group at once. It does not wait for their end,
-// and does nothing after the end of the process.
+// Kill kills the process and its group at once. It does not wait for their end. It does
+// nothing after the process has ended.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,20 +2,21 @@ package leash
 
 import "fmt"
 
-// An excess says which limit a process has passed.
+// An excess says which limit a process has exceeded.
 type excess struct {
-	name  string // of the limit, as docs/limits.md has it
+	name  string // name of the limit in docs/limits.md
 	taken int64
 	limit int64
 }
 
-// Names of the limits, as users set them.
+// Names of the limits, as users write them.
 const (
 	nameMemory  = "agent_memory"
 	nameThreads = "agent_threads"
 )
 
-// passed returns the excess that a keeper told of; nil if the word is another one.
+// passed returns the excess that a keeper has reported; nil if the word means something
+// else.
 func (l Limits) passed(word string, number int) *excess {
 	switch word {
 	case wordOver + nameMemory:
@@ -26,7 +27,7 @@ func (l Limits) passed(word string, number int) *excess {
 	return nil
 }
 
-// end is the error of a process that was killed for it.
+// end returns the error of a process that was killed because of the excess.
 func (e *excess) end() error {
 	if e.name == nameMemory {
 		return &ExitError{text: fmt.Sprintf("killed: it and what it started took %d MiB of memory; its limit %s is %d MiB, and --limit %[2]s=%[4]dMiB doubles it", e.taken>>20, e.name, e.limit>>20, e.limit>>19)}
@@ -34,10 +35,10 @@ func (e *excess) end() error {
 	return &ExitError{text: fmt.Sprintf("killed: it and what it started had %d threads; its limit %s is %d, and --limit %[2]s=%[4]d doubles it", e.taken, e.name, e.limit, 2*e.limit)}
 }
 
-// text is how the host tells the keeper.
+// text returns the limits in the form in which the host passes them to the keeper.
 func (l Limits) text() string { return fmt.Sprint(l.Memory, l.Threads, l.Files) }
 
-// parseLimits reads what text made.
+// parseLimits reads a result of text.
 func parseLimits(text string) (l Limits) {
 	_, _ = fmt.Sscan(text, &l.Memory, &l.Threads, &l.Files)
 	return l

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A member is a process of the tree that a keeper keeps.
+// A member is one process of a keeper's tree.
 type member struct{ pid, threads int }
 
 // tree returns the descendants of a process. It stops once they have more threads than
@@ -25,7 +25,8 @@ func tree(root, most int) (members []member, threads int) {
 	return members, threads
 }
 
-// memory returns the bytes of a process that are not those of files; 0 if it has ended.
+// memory returns the memory of a process in bytes, without the pages of files; 0 if the
+// process has ended.
 func (m member) memory() (sum int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
@@ -37,7 +38,7 @@ func (m member) memory() (sum int64) {
 	return sum
 }
 
-// cpu returns the CPU time of a process, and of its children that have ended.
+// cpu returns the CPU time of a process and of its children that have ended.
 func (m member) cpu() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.pid))
 	if err != nil {
@@ -46,8 +47,8 @@ func (m member) cpu() time.Duration {
 	return cpuOf(stat)
 }
 
-// line returns the number of a line of /proc/PID/status; 0 if there is none: a process
-// that has ended has no memory.
+// line returns the number in a line of /proc/PID/status; 0 if there is no such line. The
+// file of an ended process has no lines about memory.
 func line(status []byte, name string) int64 {
 	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	if !found {
@@ -64,11 +65,11 @@ func line(status []byte, name string) int64 {
 	return n
 }
 
-// clockTick is the unit of times in /proc/PID/stat. It is the same on every
-// architecture that Go runs on.
+// clockTick is the unit of times in /proc/PID/stat. It is the same on all architectures
+// that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// cpuOf adds utime, stime, cutime and cstime of /proc/PID/stat.
+// cpuOf returns the sum of utime, stime, cutime and cstime in /proc/PID/stat.
 func cpuOf(stat []byte) (sum time.Duration) {
 	fields := afterName(stat)
 	if len(fields) < 15 {
@@ -82,18 +83,18 @@ func cpuOf(stat []byte) (sum time.Duration) {
 	return sum
 }
 
-// afterName returns the fields of /proc/PID/stat from the third one on: "PID (NAME)
-// STATE PPID …", and a name may hold anything.
+// afterName returns the fields of /proc/PID/stat from the third on. The file begins with
+// "PID (NAME) STATE PPID …", and the name may contain any character.
 func afterName(stat []byte) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }
 
-// childrenOf lists the children of a process, those that have ended included, and
-// counts its threads.
+// childrenOf returns the children of a process, including those that have ended, and the
+// number of its threads.
 func childrenOf(parent int) (pids []int, threads int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
 	if err != nil {
-		return nil, 0 // it has ended
+		return nil, 0 // the process has ended
 	}
 	if !listsChildren {
 		return searchChildren(parent), len(tasks)
@@ -112,19 +113,19 @@ func childrenOf(parent int) (pids []int, threads int) {
 	return pids, len(tasks)
 }
 
-// listsChildren says whether the kernel was built to list the children of a thread.
+// listsChildren reports whether the kernel can list the children of a thread.
 var listsChildren = func() bool {
 	_, err := os.Stat("/proc/thread-self/children")
 	return err == nil
 }()
 
-// searchChildren looks at every process of the machine.
+// searchChildren finds the children by reading every process of the machine.
 func searchChildren(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // no error but for a bad pattern
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // an error is only possible for a wrong pattern
 	for _, name := range stats {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		fields := afterName(data)
 		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(parent) {

@@ -8,27 +8,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The pace of a watch. A look reads some twenty files, a glance reads none.
+// How often a watch measures. A measurement of the tree (look) reads about twenty files. A
+// measurement of the machine (glance) reads none.
 const (
-	glance    = 50 * time.Millisecond // between two glances at the machine
-	lookPause = time.Second           // between two looks at the tree
-	crowd     = 100                   // a look is due when the machine has so many threads more
+	glance    = 50 * time.Millisecond // time between two measurements of the machine
+	lookPause = time.Second           // time between two measurements of the tree
+	crowd     = 100                   // measure at once if the machine has this many more threads than at the last measurement
 )
 
-// A watch looks at what a tree of processes takes.
+// A watch checks what a tree of processes uses.
 type watch struct {
 	limits  Limits
-	keeper  int       // process id whose descendants are the tree
-	due     time.Time // of the next look
-	last    machine   // at the last look
-	suspect bool      // the tree had too much memory at the last look
+	keeper  int       // process id; the tree is its descendants
+	due     time.Time // time of the next measurement
+	last    machine   // values at the last measurement
+	suspect bool      // the tree used too much memory at the last measurement
 	cpus    confinement
 }
 
-// A machine is what all processes together take.
+// A machine holds values about the whole machine.
 type machine struct {
-	threads uint16 // the kernel counts no further
-	free    int64  // bytes
+	threads uint16 // number of threads; the kernel's counter has 16 bits
+	free    int64  // free memory of the machine, in bytes
 }
 
 func theMachine() (m machine) {
@@ -39,9 +40,9 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance looks at the tree if that is due: after lookPause, or where the machine has many
-// threads more or much less memory than at the last look. It returns the limit that the
-// tree has passed; nil if there is none.
+// glance measures the machine. It also measures the tree after lookPause, or at once if the
+// machine has many more threads or much less free memory than at the last measurement. It
+// returns the limit that the tree has exceeded; nil if none.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)
@@ -60,8 +61,9 @@ func (w *watch) glance() *excess {
 	return e
 }
 
-// look counts what the tree takes. Too much memory counts if the next look sees it, too:
-// a process that has just been forked shares its memory with its parent for a moment.
+// look measures the tree: it adds up the values of all its processes. Too much memory
+// counts only if the next measurement finds it too, because a process that was just forked shares its memory with its parent for a
+// moment.
 func (w *watch) look(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {
@@ -85,7 +87,7 @@ func (w *watch) look(now time.Time) *excess {
 	return nil
 }
 
-// limitFiles bounds the open files of this process and of what it starts.
+// limitFiles limits the open files of this process and of the processes that it starts.
 func limitFiles(most int) error {
 	if most <= 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Command inventory is the agent from the documentation, with a store in memory
-// behind it.
+// Command inventory is the agent from the documentation, with a store in memory as its
+// remote service.
 package main
 
 import (
@@ -20,7 +20,7 @@ type Reservation struct {
 	ID string `agent:"reservation_id"`
 }
 
-type ReleaseIn struct { // inputs of a by-key undo are all optional
+type ReleaseIn struct { // all inputs of a by-key undo are optional
 	ID string `agent:"reservation_id,optional"`
 }
 

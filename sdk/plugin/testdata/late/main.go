@@ -1,5 +1,5 @@
-// Command late is an agent that does not use the SDK and answers every call
-// shortly after its complete-by, which no agent should.
+// Command late is an agent that does not use the SDK and answers every call shortly after
+// its complete-by, which is not allowed.
 package main
 
 import (
@@ -25,7 +25,7 @@ func offers() schema.Schema {
 }
 
 func main() {
-	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has put the log there
+	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has replaced os.Stdout by the log
 	if len(os.Args) > 1 && os.Args[1] == "describe" {
 		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: offers(), ProtocolVersions: []int{1, 2}}) != nil {
 			os.Exit(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/render"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/lock"
 	"github.com/saga-engine/engine/engine/agents"
 )
 
@@ -28,7 +28,7 @@ func Init(a *cli.App) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Find the agents of a module and lock them",
 		Long: `Finds the agents that the module in DIR (default: this directory) uses, checks
-their protocol and their checksums, and records both in ` + dsl.LockFile + `, which
+their protocol and their checksums, and records both in ` + lock.File + `, which
 belongs under version control. Where there is a lock file, other commands use
 exactly the agents it names.`,
 		Args: cli.Wants("[DIR]"),
@@ -72,7 +72,7 @@ func initModule(ctx context.Context, a *cli.App, dir string, o initOptions) erro
 		return err
 	}
 	if old == nil {
-		old = &dsl.Lock{}
+		old = &lock.Lock{}
 	}
 	lock, err := l.Lock(ctx, *old, o.upgrade)
 	if err != nil {
@@ -93,7 +93,7 @@ func initDone(a *cli.App, l *module.Linked, written []string) error {
 				"source": string(u.Binary.Source), "checksum": u.Binary.Checksum, "locked": u.Binary.Source != agents.SourceDev,
 			}
 		}
-		return a.PrintJSON(map[string]any{"agents": out, "lock_file": filepath.ToSlash(filepath.Join(l.Shown, dsl.LockFile)), "written": written})
+		return a.PrintJSON(map[string]any{"agents": out, "lock_file": filepath.ToSlash(filepath.Join(l.Shown, lock.File)), "written": written})
 	}
 	table := render.Table{Head: []string{"AGENT", "VERSION", "SOURCE", "SHA-256"}}
 	for _, u := range l.Used {
@@ -109,5 +109,5 @@ func initDone(a *cli.App, l *module.Linked, written []string) error {
 	if err := table.Write(a.Stdout); err != nil {
 		return err
 	}
-	return a.Print("Locked in %s. Keep it under version control.\n", filepath.ToSlash(filepath.Join(l.Shown, dsl.LockFile)))
+	return a.Print("Locked in %s. Keep it under version control.\n", filepath.ToSlash(filepath.Join(l.Shown, lock.File)))
 }

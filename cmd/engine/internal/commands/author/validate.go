@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/plan"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/rung"
 )
 
 type validateOptions struct {
@@ -87,8 +88,8 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 }
 
 // mergedOutcomes is plan.UnknownOutcomes of all modules.
-func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]dsl.Rung {
-	out := map[string]map[string][]dsl.Rung{}
+func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
+	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {
 		maps.Copy(out, plan.UnknownOutcomes(def))
 	}

@@ -1,5 +1,5 @@
-// Command engine-agent-ledger is the agent of fault tests: it calls a ledger,
-// and shows the faults that its input names.
+// Command engine-agent-ledger is the agent of fault tests. It calls a ledger, and causes
+// the faults that its input names.
 package main
 
 import (
@@ -22,9 +22,9 @@ type config struct {
 	URL string `agent:"url" doc:"Where the ledger is."`
 }
 
-// workIn is the input of the forward actions. Faults lists the fault of the first call of
-// the key, of the second call, and so on, separated by commas. Calls after the end of the
-// list succeed. Example: "vanish,sleep".
+// workIn is the input of the forward actions. Faults names a fault for each call with the
+// same key, in order, separated by commas. Calls after the end of the list succeed.
+// Example: "vanish,sleep".
 type workIn struct {
 	Faults     string `agent:"faults,optional"`
 	UndoFaults string `agent:"undo_faults,optional"`
@@ -89,7 +89,7 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 	}
 }
 
-// many has its effect in parts, each under its own key, and records the finished parts in
+// many has its effect in parts, each under its own key. It records the finished parts in
 // checkpoints.
 func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 	n, err := f.arrive(ctx, c, ledger.Do)
@@ -143,22 +143,22 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play does what the n-th word of faults says, around the effect.
+// play causes the n-th fault of the list, before or after the effect.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
 	word := "ok"
 	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
 		word = strings.TrimSpace(words[n-1])
 	}
 	word, arg, _ := strings.Cut(word, ":")
-	pause, _ := time.ParseDuration(arg) // "" and nonsense: no pause
+	pause, _ := time.ParseDuration(arg) // no pause if arg is empty or not a duration
 	switch word {
-	case "refuse": // no effect; a failure that may pass
+	case "refuse": // no effect; a failure that may be temporary
 		return &sdk.Failure{Code: sdk.CodeUnavailable, Message: "refused"}
 	case "deny": // no effect; a permanent failure
 		return &sdk.Failure{Code: "denied_by_test", Message: "denied", Permanent: true}
 	case "vanish": // no effect; the outcome is unknown
 		return sdk.Unknown(errors.New("the request was lost"), sdk.CodeUnavailable)
-	case "sleep": // no effect, no answer
+	case "sleep": // no effect and no answer
 		<-ctx.Done()
 		return ctx.Err()
 	case "die":
@@ -180,10 +180,10 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 		return effect(ctx)
 	case "lose": // an effect; the outcome is unknown
 		return sdk.Unknown(errors.New("the reply was lost"), sdk.CodeUnavailable)
-	case "hang": // an effect, no answer
+	case "hang": // an effect and no answer
 		<-ctx.Done()
 		return ctx.Err()
-	case "stubborn": // an effect; the agent works past complete-by and then answers
+	case "stubborn": // an effect; the agent answers only after complete-by
 		time.Sleep(time.Until(c.CompleteBy) + 200*time.Millisecond)
 	case "crash":
 		kill()
@@ -197,7 +197,7 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 	return nil
 }
 
-// kill ends the process as kill -9 does.
+// kill ends this process like kill -9.
 func kill() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = p.Signal(syscall.SIGKILL)

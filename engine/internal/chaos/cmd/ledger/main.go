@@ -1,5 +1,5 @@
-// Command ledger runs the far side of fault tests. It prints its address and
-// ends when its standard input does.
+// Command ledger runs the remote service of fault tests. It prints its address, and ends
+// when its standard input ends.
 package main
 
 import (
@@ -35,7 +35,7 @@ func run() error {
 	fmt.Printf("http://%s\n", listener.Addr())
 	server := &http.Server{Handler: ledger.Handler(l)}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is what matters
+		_, _ = io.Copy(io.Discard, os.Stdin) // only the end of the input matters
 		server.Close()
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,4 +1,4 @@
-// Command failpoints lists the places where a test may let a fault strike. It reads them
+// Command failpoints lists the places at which a test can inject a fault. It reads them
 // from the source code.
 package main
 

@@ -1,11 +1,11 @@
-// Command pgtest runs a command with a private, throw-away PostgreSQL whose
-// DSN it finds in ENGINE_TEST_DSN:
+// Command pgtest runs a command with a private, temporary PostgreSQL server. The
+// command finds the server's DSN in ENGINE_TEST_DSN:
 //
 //	pgtest run -- go test ./...
 //	pgtest check
 //
-// check exits 0 if server binaries are there, else 1 after saying what to
-// install.
+// check exits with 0 if it finds server binaries. Otherwise it says what to install and
+// exits with 1.
 package main
 
 import (

@@ -1,0 +1,175 @@
+package argument
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A List holds the compiled attributes of an input or config block.
+type List struct {
+	Evaluator *eval.Evaluator
+	Self      int
+	List      []Argument // by name; also those not written that have a default
+	UsesSelf  bool
+	konst     *value.Value
+	room      int // bytes to make room for
+}
+
+// An Argument is one attribute of an input or config block.
+type Argument struct {
+	Spec     *Spec
+	Name     string
+	Path     []byte         // JSON pointer
+	Compiled *eval.Compiled // nil: it was not written and has a default
+	At       diag.Range
+	Direct   *fasteval.Expr // nil: the evaluator evaluates it
+	Ready    *ready         // its value, if that is known
+	Preset   *ready         // its default; nil = none
+}
+
+// A ready is the value of an argument that depends on nothing, as it is
+// written; without JSON the argument is left out.
+type ready struct {
+	json      []byte
+	sensitive []string // pointers from the object of all arguments
+	secrets   []value.Secret
+}
+
+// ReadyOf writes an argument; nil if it cannot be.
+func ReadyOf(name string, v cty.Value) *ready {
+	if v == cty.NilVal {
+		return &ready{}
+	}
+	e := value.Encoder{AllowSecrets: true}
+	if err := e.Attribute(name, v, false); err != nil {
+		return nil
+	}
+	return &ready{json: e.Out, sensitive: e.Sensitive, secrets: e.Secrets}
+}
+
+// usualSize is what room is made for in advance for a value that is not known.
+const usualSize = 112
+
+// Fold evaluates arguments that refer to nothing once.
+func (a *List) Fold() {
+	a.room = 2
+	for _, x := range a.List {
+		if x.Ready == nil {
+			a.room += len(x.Name) + 4 + usualSize
+		} else {
+			a.room += len(x.Ready.json) + 1
+		}
+	}
+	for _, x := range a.List {
+		if x.Ready == nil {
+			return
+		}
+	}
+	if v, err := a.Build(nil, false); err == nil {
+		a.konst = &v
+	}
+}
+
+// Eval is the ValueFunc of the arguments.
+func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
+
+// Build evaluates the arguments; skipSelf leaves out those that depend on
+// self.output. They are written one after the other. What cannot be written
+// matters only if all can be evaluated.
+func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
+	if a.konst != nil {
+		return *a.konst, nil
+	}
+	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.room)}}
+	e.Out = append(e.Out, '{')
+	var failed error
+	for i := range a.List {
+		x := &a.List[i]
+		r := x.Ready
+		if skipSelf && x.Compiled != nil && x.Compiled.SelfOutput {
+			if r = x.Preset; r == nil {
+				continue
+			}
+		}
+		if r != nil {
+			e.ready(r)
+			continue
+		}
+		if x.Direct != nil && e.direct(x, fasteval.Context{Evaluator: a.Evaluator, Scope: s, Self: a.Self}) {
+			continue
+		}
+		v, err := a.evaluate(x, s)
+		if err != nil {
+			return value.Value{}, err
+		}
+		if v != cty.NilVal && failed == nil {
+			e.next()
+			failed = e.Attribute(x.Name, v, false)
+		}
+	}
+	if failed != nil {
+		return value.Value{}, fmt.Errorf("arguments: %w", failed)
+	}
+	if len(e.Out) > value.MaxSize {
+		return value.Value{}, fmt.Errorf("arguments: %w", value.ErrSize)
+	}
+	e.Out = append(e.Out, '}')
+	return e.Finish(), nil
+}
+
+// evaluate evaluates one argument with the general evaluator.
+func (a *List) evaluate(x *Argument, s *eval.Scope) (cty.Value, error) {
+	if x.Compiled == nil {
+		return x.Spec.mark(x.Spec.Default), nil
+	}
+	v, err := a.Evaluator.Run(x.Compiled, s, a.Self)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if v, err = x.Spec.Accept(v); err != nil {
+		return cty.NilVal, fmt.Errorf("%s: argument %q: %w", x.At, x.Name, err)
+	}
+	return v, nil
+}
+
+// An argumentWriter writes the object of all arguments.
+type argumentWriter struct{ value.Encoder }
+
+// next begins another attribute.
+func (e *argumentWriter) next() {
+	if e.Out[len(e.Out)-1] != '{' {
+		e.Out = append(e.Out, ',')
+	}
+}
+
+func (e *argumentWriter) ready(r *ready) {
+	if r.json == nil {
+		return
+	}
+	e.next()
+	e.Out = append(e.Out, r.json...)
+	e.Sensitive = append(e.Sensitive, r.sensitive...)
+	e.Secrets = append(e.Secrets, r.secrets...)
+}
+
+// direct writes an argument with the fast evaluator. If that gives up, direct returns false
+// and leaves e as it was.
+func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
+	before, marks := len(e.Out), len(e.Sensitive)
+	e.next()
+	e.Out = append(append(append(e.Out, '"'), x.Name...), '"', ':')
+	from := len(e.Out)
+	hidden := x.Spec.Field.Sensitive || x.Spec.hide
+	var ok bool
+	e.Out, e.Sensitive, ok = x.Direct.WriteInto(&at, e.Out, x.Path[:len(x.Path):len(x.Path)], e.Sensitive, hidden)
+	if ok = ok && x.Spec.takes(e.Out[from:]); !ok {
+		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
+	}
+	return ok
+}

@@ -1,0 +1,68 @@
+package argument
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A Filler builds the arguments of a declared undo.
+type Filler struct {
+	Evaluator *eval.Evaluator
+	Self      int
+	ByKey     bool
+	UsesSelf  bool
+	Fields    []Fill
+}
+
+// A Fill is one argument of a declared undo, and which value of the step it gets.
+type Fill struct {
+	Spec *Spec
+	From string // "output", "input" or "" for the default only
+}
+
+// Eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
+func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
+	if s == nil || s.Self == nil {
+		return value.Value{}, eval.ErrNoScope
+	}
+	self, err := eval.SelfValue(s.Self, f.Evaluator.Steps[f.Self])
+	if err != nil {
+		return value.Value{}, err
+	}
+	attrs := map[string]cty.Value{}
+	for _, x := range f.Fields {
+		name := x.Spec.Field.Name
+		v := cty.NullVal(cty.DynamicPseudoType)
+		switch {
+		case x.From == "output" && !s.Self.OutputKnown && !f.ByKey:
+			return value.Value{}, fmt.Errorf("argument %q comes from the output of the step, which is not known", name)
+		case x.From == "output" && !s.Self.OutputKnown:
+		case x.From != "":
+			v = attribute(self.GetAttr(x.From), name)
+		}
+		if v, err = x.Spec.Accept(v); err != nil {
+			return value.Value{}, fmt.Errorf("argument %q, from self.%s: %w", name, x.From, err)
+		}
+		if v != cty.NilVal {
+			attrs[name] = v
+		}
+	}
+	v, err := value.Encode(cty.ObjectVal(attrs), true)
+	if err != nil {
+		return value.Value{}, fmt.Errorf("arguments: %w", err)
+	}
+	return v, nil
+}
+
+// attribute returns an attribute of an object that may be null.
+func attribute(v cty.Value, name string) cty.Value {
+	raw, marks := v.Unmark()
+	if raw.IsNull() || !raw.IsKnown() || !raw.Type().IsObjectType() || !raw.Type().HasAttribute(name) {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return raw.GetAttr(name).WithMarks(marks)
+}

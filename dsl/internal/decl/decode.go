@@ -1,0 +1,345 @@
+package decl
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/secret"
+)
+
+// duplicate reports a name that is taken. What bears it is a twin: it is
+// checked like any other, so that its own errors show at once, but nothing can
+// refer to it.
+func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
+	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
+}
+
+// recordReads performs every file() and env() of a block once.
+func (d *decoder) recordReads(b *syntax.Block) {
+	for _, name := range sorted.Keys(b.Attrs) {
+		d.recordExpr(b.Attrs[name])
+	}
+	for _, a := range b.Args {
+		d.recordExpr(a.Expr)
+	}
+	for _, c := range b.Blocks {
+		d.recordReads(c)
+	}
+}
+
+func (d *decoder) recordExpr(e *eval.Expr) {
+	for _, call := range eval.Calls(e.Syntax, "file", "env") {
+		text, ok := eval.LiteralString(call)
+		if !ok {
+			e.Bad = true
+			d.Errorf(call.Range(), "Not a literal argument",
+				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
+			continue
+		}
+		if call.Name == "env" && d.lit.reservedEnv(text) {
+			e.Bad = true
+			d.Errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, secret.ReservedEnvRule)
+			continue
+		}
+		if call.Name == "env" {
+			d.source.readEnv(text)
+			continue
+		}
+		if err := d.source.readFile(text); err != nil {
+			e.Bad = true
+			d.Errorf(call.Range(), "Cannot read file", "file(%q): %s.", text, err)
+		}
+	}
+}
+
+func (d *decoder) engine(b *syntax.Block) {
+	e := b.Attr("required_version")
+	if e == nil {
+		return
+	}
+	text, ok := d.lit.literalText(e, "required_version")
+	if !ok {
+		return
+	}
+	c, err := version.NewConstraint(text)
+	if err != nil {
+		d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+		return
+	}
+	if d.engineVersion == "" {
+		return
+	}
+	v, err := version.NewVersion(d.engineVersion)
+	if err != nil {
+		d.Warnf(e.Range, "Engine version not checked", "This engine calls itself %q, which is not a version.", d.engineVersion)
+		return
+	}
+	if !c.Check(v.Core()) {
+		d.Errorf(e.Range, "Unsupported engine version", "This module needs engine %s; this is %s.", text, d.engineVersion)
+	}
+}
+
+// variable reads a declaration into a map. It returns it if its name is taken.
+func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
+	first, dup := into[b.Label]
+	if dup && first.Deployment == deployment {
+		d.duplicate(b, first.Where)
+	} else if dup {
+		d.Errorf(b.DefRange, "Variable shadows another",
+			"Variable %q is declared for the whole module at %s. There is one namespace var; use another name.",
+			b.Label, report.Range(first.Where))
+	}
+	v := &Variable{
+		Name: b.Label, Where: b.DefRange, Deployment: deployment, Type: cty.DynamicPseudoType,
+		TypeText: "any", Nullable: true, Description: d.lit.text(b, "description"),
+	}
+	v.Sensitive = d.lit.flag(b, "sensitive", false)
+	v.Nullable = d.lit.flag(b, "nullable", true)
+	if e := b.Attr("type"); e != nil {
+		if ty, defs, ok := d.lit.typeOf(e); ok {
+			v.Type, v.defaults, v.typed = ty, defs, true
+			v.TypeText = typeexpr.TypeString(ty)
+		}
+	}
+	if e := b.Attr("default"); e != nil {
+		d.variableDefault(v, e)
+	}
+	for _, c := range b.All("validation") {
+		v.Validations = append(v.Validations, conditionOf(c))
+	}
+	if dup {
+		return v
+	}
+	into[b.Label] = v
+	return nil
+}
+
+// variableDefault evaluates a default: functions may stand in it, references
+// may not.
+func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
+	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
+	if !ok {
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // not missing, only broken
+		return
+	}
+	val, err := v.Convert(val)
+	if err != nil {
+		d.Errorf(e.Range, "Invalid default value", "The default of variable %q does not fit its type %s: %s.", v.Name, v.TypeText, err)
+	} else if val.IsNull() && !v.Nullable {
+		d.Errorf(e.Range, "Invalid default value", "Variable %q is not nullable, so its default cannot be null.", v.Name)
+	}
+	v.Default = val
+	if !d.m.Older {
+		v.infer()
+	}
+}
+
+func conditionOf(b *syntax.Block) *Condition {
+	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
+}
+
+// localsBlock reads declarations into a map, and returns all of them, also
+// those whose name is taken.
+func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
+	var own []*eval.Local
+	for _, a := range b.Args {
+		if !syntax.ValidName(a.Name) {
+			d.Errorf(a.Where, "Invalid name", "A local value's name holds only letters, digits, _ and -.")
+			continue
+		}
+		l := &eval.Local{Name: a.Name, Where: a.Where, Expr: a.Expr, File: file}
+		if first, dup := into[a.Name]; dup {
+			d.Errorf(a.Where, fmt.Sprintf("Duplicate local value %q", a.Name), "The first one is at %s.", report.Range(first.Where))
+		} else {
+			into[a.Name] = l
+		}
+		own = append(own, l)
+	}
+	return own
+}
+
+func (d *decoder) workflow(b *syntax.Block) *Workflow {
+	w := &Workflow{
+		Name: b.Label, Where: b.DefRange, Block: b, Mode: noun.ModeAutomatic,
+		Description: d.lit.text(b, "description"), Deadline: b.Attr("deadline"),
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"),
+	}
+	for n, v := range d.m.Variables {
+		w.Variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		w.Locals[n] = l
+	}
+	for _, c := range b.Blocks {
+		switch c.Kind {
+		case "variable":
+			if twin := d.variable(c, w.Variables, false); twin != nil {
+				w.TwinVariables = append(w.TwinVariables, twin)
+			}
+		case "locals":
+			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
+		case "step":
+			s := d.step(c)
+			s.Index = len(w.Steps)
+			w.Steps = append(w.Steps, s)
+			if first, dup := w.Index[c.Label]; dup {
+				d.duplicate(c, w.Steps[first].Where)
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a second one is no news
+				continue
+			}
+			w.Index[s.Name] = s.Index
+		case "output":
+			d.output(w, c)
+		case "compensation":
+			w.CompensationDeadline = c.Attr("deadline")
+			w.Mode = d.mode(c.Attr("mode"))
+		}
+	}
+	if len(w.Steps) > maxSteps {
+		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
+	}
+	return w
+}
+
+const maxSteps = 10_000
+
+func (d *decoder) output(w *Workflow, b *syntax.Block) {
+	if first, dup := w.outputAt[b.Label]; dup {
+		d.duplicate(b, first)
+	} else {
+		w.outputAt[b.Label] = b.DefRange
+	}
+	w.Outputs = append(w.Outputs, &Output{
+		Name: b.Label, where: b.DefRange, Value: b.Attr("value"),
+		Description: d.lit.text(b, "description"), Sensitive: d.lit.flag(b, "sensitive", false),
+	})
+}
+
+func (d *decoder) mode(e *eval.Expr) noun.Mode {
+	if e == nil {
+		return noun.ModeAutomatic
+	}
+	v, ok := d.lit.constant(e, "compensation.mode must be known before a run.")
+	if ok && v.Type() == cty.String && !v.IsNull() {
+		switch v.AsString() {
+		case "automatic":
+			return noun.ModeAutomatic
+		case "manual":
+			return noun.ModeManual
+		}
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
+			diag.DidYouMean(v.AsString(), []string{"automatic", "manual"}))
+	} else if ok {
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
+	}
+	return noun.ModeAutomatic
+}
+
+func (d *decoder) step(b *syntax.Block) *Step {
+	s := &Step{Name: b.Label, Where: b.DefRange, Block: b, After: map[int]hcl.Range{}, OutputType: cty.NilType, InputAt: b.DefRange}
+	s.Agent, s.Action, s.ActionAt = d.action(b)
+	s.Pivot = d.lit.flag(b, "pivot", false)
+	s.Idempotent = d.lit.promise(b, "idempotent")
+	s.ReadOnly = d.lit.promise(b, "read_only")
+	s.OnRerun = d.rerun(b.Attr("on_rerun"))
+	if c := b.One("input"); c != nil {
+		s.Input, s.InputAt = c.Args, c.DefRange
+	}
+	if e := b.Attr("output_type"); e != nil {
+		s.OutputAt = e.Range
+		if ty, _, ok := d.lit.typeOf(e); ok {
+			if ty.IsObjectType() {
+				s.OutputType = ty
+			} else {
+				d.Errorf(e.Range, "Invalid output type", "output_type describes the whole output and is an object({ ... }).")
+			}
+		}
+	}
+	stated := false
+	if e := b.Attr("compensation"); e != nil {
+		s.NoUndo = true // also where the word is wrong: something was meant
+		text, ok := d.lit.literalText(e, "compensation")
+		stated = ok && text == "none"
+		if ok && !stated {
+			d.Errorf(e.Range, "Invalid value for compensation",
+				"The only value is \"none\". To say how the step is undone write a compensate block.")
+		}
+	}
+	for _, c := range b.All("precondition") {
+		s.Pre = append(s.Pre, conditionOf(c))
+	}
+	for _, c := range b.All("postcondition") {
+		s.Post = append(s.Post, conditionOf(c))
+	}
+	s.Catch = b.One("catch")
+	if c := b.One("compensate"); c != nil {
+		s.Undo = d.undo(c)
+		if stated {
+			d.Errorf(c.DefRange, "Compensation stated twice", "The step says compensation = \"none\" and has a compensate block.")
+		}
+	}
+	return s
+}
+
+// rerun reads on_rerun.
+func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
+	if e == nil {
+		return noun.RerunDefault
+	}
+	text, ok := d.lit.literalText(e, "on_rerun")
+	if !ok {
+		return noun.RerunDefault
+	}
+	for r, name := range noun.RerunNames {
+		if text == name {
+			return r
+		}
+	}
+	d.Errorf(e.Range, "Invalid value for on_rerun", "on_rerun is \"continue\" or \"undo_first\".%s",
+		diag.DidYouMean(text, []string{"continue", "undo_first"}))
+	return noun.RerunDefault
+}
+
+func (d *decoder) undo(b *syntax.Block) *Undo {
+	u := &Undo{Where: b.DefRange, Block: b, InputAt: b.DefRange}
+	u.Agent, u.Action, u.ActionAt = d.action(b)
+	u.Idempotent = d.lit.promise(b, "idempotent")
+	u.ByKey = d.lit.promise(b, "by_key")
+	if c := b.One("input"); c != nil {
+		u.Input, u.InputAt = c.Args, c.DefRange
+	}
+	return u
+}
+
+// action reads agent.NAME.ACTION.
+func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
+	e := b.Attr("action")
+	if e == nil {
+		if b.Kind == "step" && !b.Broken {
+			d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
+		}
+		return "", "", b.DefRange
+	}
+	t := e.Traversal()
+	if len(t) == 3 && t.RootName() == "agent" {
+		x, okX := t[1].(hcl.TraverseAttr)
+		y, okY := t[2].(hcl.TraverseAttr)
+		if okX && okY && syntax.ValidName(x.Name) && syntax.ValidName(y.Name) {
+			return x.Name, y.Name, e.Range
+		}
+	}
+	e.Bad = true
+	d.Errorf(e.Range, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")
+	return "", "", e.Range
+}

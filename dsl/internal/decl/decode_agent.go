@@ -1,0 +1,149 @@
+package decl
+
+import (
+	"math"
+	"regexp"
+	"sort"
+	"time"
+
+	"github.com/hashicorp/go-version"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/secret"
+)
+
+func (d *decoder) agent(b *syntax.Block) *Agent {
+	a := &Agent{
+		Name: b.Label, Plugin: b.Label, Where: b.DefRange, PluginAt: b.DefRange, Block: b, Instances: 1,
+		Breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
+	}
+	if e := b.Attr("plugin"); e != nil {
+		a.PluginAt = e.Range
+		if s, ok := d.lit.literalText(e, "plugin"); ok {
+			if !syntax.ValidName(s) {
+				d.Errorf(e.Range, "Invalid name", "plugin is the NAME of a binary engine-agent-NAME.")
+			} else {
+				a.Plugin = s
+			}
+		}
+	}
+	if e := b.Attr("version"); e != nil {
+		if s, ok := d.lit.literalText(e, "version"); ok {
+			if _, err := version.NewConstraint(s); err != nil {
+				d.Errorf(e.Range, "Invalid version constraint", "Write a constraint such as \">= 0.3\" or \"~> 1.2\".")
+			} else {
+				a.Constraint = s
+			}
+		}
+	}
+	if e := b.Attr("env"); e != nil {
+		a.Env = d.envNames(e)
+	}
+	if c := b.One("config"); c != nil {
+		a.Config = c.Args
+	}
+	return a
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (d *decoder) envNames(e *eval.Expr) []string {
+	v, ok := d.lit.literal(e, "env")
+	if !ok {
+		return nil
+	}
+	list, err := convert.Convert(v, cty.List(cty.String))
+	if err != nil || list.IsNull() {
+		d.Errorf(e.Range, "Invalid value for env", "env is a list of names of environment variables.")
+		return nil
+	}
+	names := []string{}
+	for _, n := range list.AsValueSlice() {
+		if n.IsNull() || !envName.MatchString(n.AsString()) {
+			d.Errorf(e.Range, "Invalid value for env", "env is a list of names of environment variables.")
+			return nil
+		}
+		if d.lit.reservedEnv(n.AsString()) {
+			d.Errorf(e.Range, "Reserved variable", "env holds %q: %s.", n.AsString(), secret.ReservedEnvRule)
+			return nil
+		}
+		names = append(names, n.AsString())
+	}
+	sort.Strings(names)
+	return names
+}
+
+// limits reads circuit_breaker, instances and max_concurrency. They belong to
+// the definition, not to a run, so they cannot refer to variables.
+func (d *decoder) limits(a *Agent) {
+	if a.Block == nil {
+		return
+	}
+	d.whole(a.Block.Attr("instances"), "instances", 1, 1000, &a.Instances)
+	d.whole(a.Block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.Concurrency)
+	b := a.Block.One("circuit_breaker")
+	if b == nil {
+		return
+	}
+	br := &a.Breaker
+	if b.Attr("failure_ratio") != nil && b.Attr("trip_after") == nil {
+		br.TripAfter = 0
+	}
+	d.whole(b.Attr("trip_after"), "trip_after", 1, math.MaxInt32, &br.TripAfter)
+	if e := b.Attr("failure_ratio"); e != nil {
+		br.MinCalls = 10
+		if v, ok := d.lit.constant(e, mustBeKnown("failure_ratio")); ok {
+			n, err := convert.Convert(v, cty.Number)
+			f := 0.0
+			if err == nil && !n.IsNull() && n.IsWhollyKnown() {
+				f, _ = n.AsBigFloat().Float64()
+			}
+			if f <= 0 || f > 1 {
+				d.Errorf(e.Range, "Invalid value for failure_ratio", "failure_ratio is a number above 0 and at most 1.")
+			} else {
+				br.FailureRatio = f
+			}
+		}
+	}
+	d.whole(b.Attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
+	d.span(b.Attr("window"), "window", &br.Window)
+	d.span(b.Attr("cooldown"), "cooldown", &br.Cooldown)
+	d.whole(b.Attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
+}
+
+func mustBeKnown(name string) string {
+	return name + " must be known before a run, so it cannot refer to anything; env() may be used."
+}
+
+func (d *decoder) whole(e *eval.Expr, name string, lo, hi int, out *int) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
+		n, err := value.WholeNumber(v, lo, hi)
+		if err != nil {
+			d.Invalid(e.Range, name, err)
+			return
+		}
+		*out = n
+	}
+}
+
+func (d *decoder) span(e *eval.Expr, name string, out *time.Duration) {
+	if e == nil {
+		return
+	}
+	if v, ok := d.lit.constant(e, mustBeKnown(name)); ok {
+		t, err := value.SpanOf(v)
+		if err != nil {
+			d.Invalid(e.Range, name, err)
+			return
+		}
+		*out = t
+	}
+}

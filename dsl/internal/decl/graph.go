@@ -1,0 +1,468 @@
+package decl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+// A graphDecoder orders the steps of a workflow by their dependencies.
+type graphDecoder struct {
+	*decoder
+	refs referenceDecoder
+}
+
+// resolve compiles every expression of the module and builds the graphs.
+func (d graphDecoder) resolve() {
+	fileNames := &names{variables: d.m.Variables, locals: d.m.locals}
+	for _, n := range sorted.Keys(d.m.locals) {
+		d.refs.local(d.m.locals[n], fileNames)
+	}
+	for _, l := range d.m.ownLocals {
+		d.refs.local(l, fileNames)
+	}
+	for _, v := range d.m.TwinVariables {
+		d.validations(v, fileNames)
+	}
+	for _, n := range sorted.Keys(d.m.Variables) {
+		d.validations(d.m.Variables[n], fileNames)
+	}
+	for _, n := range sorted.Keys(d.m.Agents) {
+		d.resolveAgent(d.m.Agents[n], fileNames)
+	}
+	for _, a := range d.m.TwinAgents {
+		d.resolveAgent(a, fileNames)
+	}
+	for _, w := range d.m.Workflows {
+		d.resolveWorkflow(w)
+		d.impliedAgents(w)
+	}
+}
+
+func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
+	d.limits(a)
+	for _, arg := range a.Config {
+		d.refs.compile(arg.Expr, ns, allowVar|allowLocal|allowSecret)
+	}
+}
+
+// impliedAgents adds the agents that are used without a block.
+func (d graphDecoder) impliedAgents(w *Workflow) {
+	use := func(name string, at hcl.Range) {
+		if name != "" && d.m.Agents[name] == nil {
+			a := d.agent(&syntax.Block{Kind: "agent", Label: name, DefRange: at, Attrs: map[string]*eval.Expr{}})
+			a.Implied, a.Block = true, nil
+			d.m.Agents[name] = a
+		}
+	}
+	for _, s := range w.Steps {
+		use(s.Agent, s.ActionAt)
+		if s.Undo != nil {
+			use(s.Undo.Agent, s.Undo.ActionAt)
+		}
+	}
+}
+
+func (d graphDecoder) validations(v *Variable, ns *names) {
+	for _, c := range v.Validations {
+		d.refs.compile(c.Condition, ns, allowVar|allowLocal)
+		d.refs.compile(c.Message, ns, allowVar|allowLocal)
+	}
+}
+
+func (w *Workflow) names() *names {
+	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index}
+}
+
+func (d graphDecoder) resolveWorkflow(w *Workflow) {
+	ns := w.names()
+	for _, l := range w.OwnLocals {
+		d.refs.local(l, ns)
+	}
+	for _, n := range sorted.Keys(w.Variables) {
+		if v := w.Variables[n]; !v.Deployment {
+			d.validations(v, ns)
+		}
+	}
+	for _, v := range w.TwinVariables {
+		d.validations(v, ns)
+	}
+	d.refs.compile(w.Deadline, ns, allowRunLevel)
+	d.refs.compile(w.CompensationDeadline, ns, allowRunLevel)
+	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
+	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
+		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
+	}
+	for _, s := range w.Steps {
+		d.resolveStep(w, s, ns)
+	}
+	for _, o := range w.Outputs {
+		d.refs.compile(o.Value, ns, allowForward)
+	}
+	d.pivotEdges(w, d.sortSteps(w))
+	for _, s := range w.Steps {
+		d.resolveUndo(w, s, ns)
+	}
+}
+
+// AttrsOf returns the arguments of a block; nil for a block that is not written.
+func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
+	if b == nil {
+		return nil
+	}
+	return b.Attrs
+}
+
+// resolveStep compiles the forward part of a step; every step it refers to is
+// a dependency.
+func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
+	whole := *ns
+	inst := *ns
+	inst.hasEach = s.Each()
+	use := func(e *eval.Expr, ns *names, a allow) {
+		if c := d.refs.compile(e, ns, a); c != nil {
+			for _, i := range c.Steps {
+				d.depend(s, i, w, c, e)
+			}
+		}
+	}
+	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
+		use(s.Attr(name), &whole, allowForward)
+	}
+	for _, n := range sorted.Keys(AttrsOf(s.Block.One("retry"))) {
+		use(s.Block.One("retry").Attrs[n], &whole, allowForward)
+	}
+	perInstance := allowForward | allowEach
+	use(s.Attr("when"), &inst, perInstance)
+	use(s.Attr("idempotency_key"), &inst, perInstance)
+	for _, a := range s.Input {
+		use(a.Expr, &inst, perInstance|allowSecret)
+	}
+	for _, c := range s.Pre {
+		use(c.Condition, &inst, perInstance)
+		use(c.Message, &inst, perInstance)
+		use(c.Code, &inst, perInstance)
+	}
+	for _, c := range s.Post {
+		use(c.Condition, &inst, perInstance|allowSelf)
+		use(c.Message, &inst, perInstance|allowSelf)
+		use(c.Code, &inst, perInstance|allowSelf)
+	}
+	if s.Catch != nil {
+		use(s.Catch.Attr("errors"), &inst, perInstance)
+		use(s.Catch.Attr("output"), &inst, perInstance)
+	}
+	d.dependsOn(w, s)
+}
+
+func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *eval.Expr) {
+	at, direct := c.Direct[on]
+	if !direct {
+		at = e.Range
+	}
+	if w.Steps[on].Name == s.Name { // or to the one whose name it took
+		e.Bad = true
+		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.Name)
+		return
+	}
+	if _, known := s.After[on]; !known {
+		s.After[on] = at
+	}
+}
+
+// dependsOn reads depends_on: a list of whole steps.
+func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
+	e := s.Attr("depends_on")
+	if e == nil || e.Bad {
+		return
+	}
+	items, ok := e.Elements()
+	if !ok {
+		d.Errorf(e.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+		return
+	}
+	for _, item := range items {
+		t := item.Traversal()
+		if len(t) < 2 || t.RootName() != "step" {
+			d.Errorf(item.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
+			continue
+		}
+		attr, ok := t[1].(hcl.TraverseAttr)
+		if !ok || len(t) > 2 {
+			d.Errorf(item.Range, "Invalid depends_on", "depends_on takes whole steps only: write step.NAME, without a key or an output.")
+			continue
+		}
+		i, ok := w.Index[attr.Name]
+		if !ok {
+			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)))
+			continue
+		}
+		if attr.Name == s.Name {
+			d.Errorf(item.Range, "Step refers to itself", "Step %q cannot depend on itself.", s.Name)
+			continue
+		}
+		if _, known := s.After[i]; !known {
+			s.After[i] = item.Range
+		}
+		s.dependsOn = append(s.dependsOn, i)
+	}
+}
+
+// sortSteps fills order; it reports cycles and returns false if
+// there are any.
+func (d graphDecoder) sortSteps(w *Workflow) bool {
+	w.Order = nil
+	n := len(w.Steps)
+	open := make([]int, n)
+	before := make([][]int, n)
+	for i, s := range w.Steps {
+		open[i] = len(s.After)
+		for on := range s.After {
+			before[on] = append(before[on], i)
+		}
+	}
+	var ready intHeap
+	for i := range w.Steps {
+		if open[i] == 0 {
+			ready.push(i)
+		}
+	}
+	order := make([]int, 0, n)
+	for len(ready) > 0 {
+		i := ready.pop()
+		order = append(order, i)
+		for _, j := range before[i] {
+			if open[j]--; open[j] == 0 {
+				ready.push(j)
+			}
+		}
+	}
+	if len(order) < n {
+		d.reportCycle(w, open)
+		return false
+	}
+	w.Order = order
+	return true
+}
+
+// intHeap is a heap of small numbers: ready steps leave it in the order of
+// their declaration.
+type intHeap []int
+
+func (h *intHeap) push(x int) {
+	a := append(*h, x)
+	for i := len(a) - 1; i > 0 && a[(i-1)/2] > a[i]; i = (i - 1) / 2 {
+		a[i], a[(i-1)/2] = a[(i-1)/2], a[i]
+	}
+	*h = a
+}
+
+func (h *intHeap) pop() int {
+	a := *h
+	top, last := a[0], len(a)-1
+	a[0] = a[last]
+	a = a[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(a) {
+			break
+		}
+		if c+1 < len(a) && a[c+1] < a[c] {
+			c++
+		}
+		if a[i] <= a[c] {
+			break
+		}
+		a[i], a[c] = a[c], a[i]
+		i = c
+	}
+	*h = a
+	return top
+}
+
+// reportCycle walks back from a step that could not be ordered until it meets
+// itself.
+func (d graphDecoder) reportCycle(w *Workflow, open []int) {
+	cur := 0
+	for i, n := range open {
+		if n > 0 {
+			cur = i
+			break
+		}
+	}
+	back := func(i int) int { // a dependency that is itself blocked
+		best := -1
+		for on := range w.Steps[i].After {
+			if open[on] > 0 && (best < 0 || on < best) {
+				best = on
+			}
+		}
+		return best
+	}
+	for range w.Steps { // walk until surely inside the cycle
+		cur = back(cur)
+	}
+	path := []int{cur}
+	for next := back(cur); ; next = back(next) {
+		path = append(path, next)
+		if next == cur {
+			break
+		}
+	}
+	var text []string
+	for i := len(path) - 1; i >= 0; i-- { // from dependency to dependent
+		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
+	}
+	var why []string
+	for i := 0; i+1 < len(path); i++ {
+		a, b := w.Steps[path[i]], w.Steps[path[i+1]]
+		why = append(why, fmt.Sprintf("%q waits for %q (%s)", a.Name, b.Name, report.Range(a.After[b.Index])))
+	}
+	first := w.Steps[path[0]]
+	d.Errorf(first.After[path[1]], "Cycle in steps", "Steps wait for each other: %s.\n%s.",
+		strings.Join(text, " → "), strings.Join(why, ", "))
+}
+
+// pivotEdges makes the pivot wait for every step that does not wait for it,
+// so that no other step runs at the same time.
+func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
+	pivot := -1
+	for i, s := range w.Steps {
+		if !s.Pivot {
+			continue
+		}
+		if pivot >= 0 {
+			d.Errorf(s.Block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
+			s.Pivot = false
+			continue
+		}
+		pivot = i
+	}
+	if pivot < 0 || !sorted {
+		return
+	}
+	p := w.Steps[pivot]
+	later := w.Downstream(pivot)
+	covered := w.upstream(pivot)
+	for k := len(w.Order) - 1; k >= 0; k-- { // last ones first: they cover those before them
+		i := w.Order[k]
+		if i != pivot && !later[i] && !covered[i] {
+			p.After[i] = p.Block.Attr("pivot").Range
+			covered[i] = true
+			for a := range w.upstream(i) {
+				covered[a] = true
+			}
+		}
+	}
+	d.sortSteps(w)
+}
+
+// Downstream returns the steps that wait for step i, transitively. It needs
+// order.
+func (w *Workflow) Downstream(i int) map[int]bool {
+	out := map[int]bool{}
+	for _, k := range w.Order {
+		for on := range w.Steps[k].After {
+			if on == i || out[on] {
+				out[k] = true
+				break
+			}
+		}
+	}
+	return out
+}
+
+// upstream returns what step i waits for, transitively.
+func (w *Workflow) upstream(i int) map[int]bool {
+	seen := map[int]bool{}
+	stack := []int{i}
+	for len(stack) > 0 {
+		cur := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for on := range w.Steps[cur].After {
+			if !seen[on] {
+				seen[on] = true
+				stack = append(stack, on)
+			}
+		}
+	}
+	return seen
+}
+
+// maybeUpstream reports whether more steps than up may have to come before s:
+// where the steps have a cycle, what a pivot waits for is not known.
+func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
+	if w.Order != nil {
+		return false
+	}
+	for i, p := range w.Steps {
+		if p.Pivot && (i == s.Index || up[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Workflow) waitsFor(i, on int) bool { return w.upstream(i)[on] }
+
+// resolveUndo compiles the compensate block. It may use the results of steps
+// that surely ran before, and is no dependency itself.
+func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
+	u := s.Undo
+	if u == nil {
+		return
+	}
+	inst := *ns
+	inst.hasEach, inst.inUndoOf = s.Each(), s.Name
+	var up map[int]bool
+	check := func(e *eval.Expr, a allow) {
+		c := d.refs.compile(e, &inst, a)
+		if c == nil {
+			return
+		}
+		if up == nil {
+			up = w.upstream(s.Index)
+		}
+		for _, i := range c.Steps {
+			if w.Steps[i].Name == s.Name || !up[i] && !w.maybeUpstream(s, up) {
+				e.Bad = true
+				d.undoReference(w, s, i, c, e)
+			}
+		}
+	}
+	for _, a := range u.Input {
+		check(a.Expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
+	}
+	for _, name := range []string{"timeout", "deadline"} {
+		check(u.Block.Attr(name), allowForward|allowFailure)
+	}
+	for _, n := range sorted.Keys(AttrsOf(u.Block.One("retry"))) {
+		check(u.Block.One("retry").Attrs[n], allowForward|allowFailure)
+	}
+}
+
+func (d graphDecoder) undoReference(w *Workflow, s *Step, other int, c *eval.Compiled, e *eval.Expr) {
+	at, direct := c.Direct[other]
+	if !direct {
+		at = e.Range
+	}
+	name := w.Steps[other].Name
+	if name == s.Name {
+		d.Errorf(at, "Undo refers to its own step", "In the undo of step %q its result is self.output, its arguments are self.input.", name)
+		return
+	}
+	relation := "does not run before"
+	if w.waitsFor(other, s.Index) {
+		relation = "runs after"
+	}
+	d.Errorf(at, "Undo refers to a step that may not have run",
+		"%q %s %q. Undo may use self, failure, var, local and earlier steps only.", name, relation, s.Name)
+}

@@ -1,0 +1,159 @@
+package decl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+var errTooLarge = errors.New("larger than 1 MiB")
+
+func readLimited(fsys fs.FS, name string) (data []byte, err error) {
+	// To open a pipe would wait, and a device may do something when it is opened.
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			data, err = nil, cerr
+		}
+	}()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	data, err = io.ReadAll(io.LimitReader(f, syntax.MaxSource+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > syntax.MaxSource {
+		return nil, errTooLarge
+	}
+	return data, nil
+}
+
+// A readSource answers file() and env() while a definition is loaded, and
+// keeps the answers in the module's reads.
+type readSource interface {
+	readFile(name string) error
+	readEnv(name string)
+}
+
+// liveSource reads the file system and the environment.
+type liveSource struct {
+	fsys  fs.FS
+	env   func(string) (string, bool)
+	reads *functions.Reads
+}
+
+func (s liveSource) readFile(name string) error {
+	if _, known := s.reads.Files[name]; known {
+		return nil
+	}
+	clean := path.Clean(name)
+	if name == "" || strings.Contains(name, `\`) || !fs.ValidPath(clean) {
+		return errors.New("the path must be relative and stay inside the module's directory")
+	}
+	clean, err := resolveLinks(s.fsys, clean)
+	if err != nil {
+		return err
+	}
+	if ownDirectory(clean) {
+		return errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
+	}
+	data, err := readLimited(s.fsys, clean)
+	if err != nil {
+		return err
+	}
+	if !utf8.Valid(data) {
+		return errors.New("the file is not valid UTF-8 text")
+	}
+	s.reads.Files[name] = string(data)
+	return nil
+}
+
+func (s liveSource) readEnv(name string) {
+	if _, known := s.reads.Env[name]; known {
+		return
+	}
+	s.reads.Env[name] = nil
+	if s.env != nil {
+		if v, ok := s.env(name); ok {
+			s.reads.Env[name] = &v
+		}
+	}
+}
+
+// ownDirectory reports whether a path leads into a directory of the engine. Case
+// does not count, because some systems do not tell cases apart.
+func ownDirectory(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
+}
+
+// resolveLinks follows symbolic links itself, because a file system made from
+// a directory follows them out of it.
+func resolveLinks(fsys fs.FS, name string) (string, error) {
+	lfs, ok := fsys.(fs.ReadLinkFS)
+	if !ok {
+		return name, nil // a file system without links
+	}
+	done, rest := ".", strings.Split(name, "/")
+	for hops := 0; len(rest) > 0; {
+		next := path.Join(done, rest[0])
+		rest = rest[1:]
+		if !fs.ValidPath(next) {
+			return "", errors.New("a symbolic link leads out of the module's directory")
+		}
+		info, err := lfs.Lstat(next)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		if hops++; hops > 40 {
+			return "", errors.New("too many symbolic links")
+		}
+		target, err := lfs.ReadLink(next)
+		if err != nil {
+			return "", err
+		}
+		joined := path.Join(path.Dir(next), target)
+		if path.IsAbs(target) || !fs.ValidPath(joined) {
+			return "", errors.New("a symbolic link leads out of the module's directory")
+		}
+		done, rest = ".", append(strings.Split(joined, "/"), rest...)
+	}
+	return done, nil
+}
+
+// storedSource serves a definition that is read back: everything was recorded.
+type storedSource struct{ reads *functions.Reads }
+
+func (s storedSource) readFile(name string) error {
+	if _, known := s.reads.Files[name]; !known {
+		return fmt.Errorf("the definition does not hold %q", name)
+	}
+	return nil
+}
+
+func (s storedSource) readEnv(string) {}

@@ -1,0 +1,439 @@
+package decl
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/secret"
+)
+
+// A referenceDecoder compiles expressions: it finds what they refer to, and refuses
+// references that are not allowed where they are.
+type referenceDecoder struct {
+	*decoder
+	visits map[*eval.Local]visit // of the search through local values
+}
+
+// A visit is how far a depth-first search has come with a local value.
+type visit uint8
+
+const (
+	unseen visit = iota
+	active
+	finished
+)
+
+// allow says what an expression may refer to.
+type allow uint16
+
+const (
+	allowVar allow = 1 << iota
+	allowLocal
+	allowStep
+	allowEach
+	allowSelf
+	allowFailure
+	allowRun
+	allowRunKey
+	allowSecret
+)
+
+const (
+	allowRunLevel = allowVar | allowLocal | allowRun | allowRunKey
+	allowForward  = allowRunLevel | allowStep
+)
+
+// names is what a place in the source can see.
+type names struct {
+	variables map[string]*Variable
+	locals    map[string]*eval.Local
+	steps     []*Step
+	index     map[string]int
+	hasEach   bool
+	inUndoOf  string // name of the step, inside compensate
+}
+
+// compile checks every reference of an expression and notes what it uses.
+func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
+	if e == nil {
+		return nil
+	}
+	if e.Compiled != nil {
+		return e.Compiled
+	}
+	c := &eval.Compiled{Syntax: e.Syntax, Direct: map[int]hcl.Range{}}
+	e.Compiled = c
+	locals := map[string]*eval.Local{}
+	for _, t := range e.Syntax.Variables() { // also where something else is wrong already
+		if d.reference(c, t, ns, a, locals) {
+			c.Refs = append(c.Refs, t)
+		} else {
+			e.Bad = true
+		}
+	}
+	if !d.secretCalls(c, a) {
+		e.Bad = true
+	}
+	for _, n := range sorted.Keys(locals) {
+		c.Locals = append(c.Locals, locals[n])
+	}
+	all := map[int]bool{}
+	for i := range c.Direct {
+		all[i] = true
+	}
+	for _, l := range c.Locals { // compiled before, in order of use
+		if l.Expr.Bad {
+			e.Bad = true
+		}
+		if lc := l.Expr.Compiled; lc != nil {
+			for _, i := range lc.Steps {
+				all[i] = true
+			}
+		}
+	}
+	for i := range all {
+		c.Steps = append(c.Steps, i)
+	}
+	sort.Ints(c.Steps)
+	for i := range c.Direct {
+		c.Named = append(c.Named, i)
+	}
+	sort.Ints(c.Named)
+	c.Metered = metered.Of(e.Syntax)
+	d.fold(e, c)
+	return c
+}
+
+// fold evaluates an expression that refers to nothing, once and for all.
+func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
+	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
+		return
+	}
+	v, diags := metered.Evaluate(c.Metered, metered.ConstantContext(d.m.Funcs, d.Allowance()))
+	d.HCL(diags)
+	if diags.HasErrors() {
+		e.Bad = true
+		return
+	}
+	c.Constant = &v
+}
+
+// reference checks one traversal; false means it was refused.
+func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
+	rng := t.SourceRange()
+	root := t.RootName()
+	name, named := "", false
+	if len(t) > 1 {
+		switch s := t[1].(type) {
+		case hcl.TraverseAttr:
+			name, named = s.Name, true
+		case hcl.TraverseIndex:
+			if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
+				name, named = s.Key.AsString(), true
+			}
+		}
+	}
+	known := root == "var" || root == "local" || root == "step" || syntax.RootFields[root] != nil
+	if known && !named {
+		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
+		return false
+	}
+	switch root {
+	case "var":
+		c.Vars = true
+		return d.refVar(name, rng, ns, a)
+	case "local":
+		l, ok := ns.locals[name]
+		switch {
+		case a&allowLocal == 0:
+			d.unavailable(rng, "local")
+			return false
+		case !ok:
+			d.Errorf(rng, "Reference to undeclared local value", "There is no local value named %q.%s",
+				name, diag.DidYouMean(name, sorted.Keys(ns.locals)))
+			return false
+		}
+		locals[name] = l
+		return d.refLocal(l, rng, ns, a, c)
+	case "step":
+		return d.refStep(c, t, name, rng, ns, a)
+	case "each", "self", "failure", "run":
+		return d.refField(c, root, name, rng, ns, a)
+	case "agent":
+		d.Errorf(rng, "Invalid reference", "An agent's action is not a value; it can stand only in action = agent.NAME.ACTION.")
+	case "workflow":
+		d.Errorf(rng, "Invalid reference", "A workflow is not a value.")
+	default:
+		d.unknownRoot(root, t, ns)
+	}
+	return false
+}
+
+func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
+	hint := ""
+	switch {
+	case ns.index != nil && has(ns.index, root):
+		hint = fmt.Sprintf(" Did you mean \"step.%s\"?", root)
+	case has(ns.variables, root):
+		hint = fmt.Sprintf(" Did you mean \"var.%s\"?", root)
+	case has(ns.locals, root):
+		hint = fmt.Sprintf(" Did you mean \"local.%s\"?", root)
+	default:
+		hint = diag.DidYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
+	}
+	if len(t) == 1 && hint == "" {
+		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
+	}
+	d.Errorf(t.SourceRange(), "Unknown reference", "There is nothing named %q here.%s", root, hint)
+}
+
+func has[V any](m map[string]V, k string) bool { _, ok := m[k]; return ok }
+
+func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) bool {
+	if a&allowVar == 0 {
+		d.unavailable(at, "var")
+		return false
+	}
+	if has(ns.variables, name) {
+		return true
+	}
+	hint := diag.DidYouMean(name, sorted.Keys(ns.variables))
+	if hint == "" && ns.steps == nil && ns.index == nil {
+		hint = " Only variables declared at the top of a file can be used here, not those of a workflow."
+	}
+	d.Errorf(at, "Reference to undeclared variable", "There is no variable named %q.%s", name, hint)
+	return false
+}
+
+// refLocal checks that what a local uses is available where it is used.
+func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
+	lc := d.local(l, ns)
+	if lc == nil {
+		return false // part of a cycle, reported
+	}
+	if len(lc.Steps) > 0 && a&allowStep == 0 {
+		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
+			l.Name, ns.steps[lc.Steps[0]].Name)
+		return false
+	}
+	c.Vars = c.Vars || lc.Vars
+	c.Run = c.Run || lc.Run
+	return true
+}
+
+// refStep checks step.NAME... and the attribute after it.
+func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
+	if a&allowStep == 0 {
+		d.unavailable(at, "step")
+		return false
+	}
+	i, ok := ns.index[name]
+	if !ok {
+		d.Errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
+			name, diag.DidYouMean(name, sorted.Keys(ns.index)))
+		return false
+	}
+	if _, seen := c.Direct[i]; !seen {
+		c.Direct[i] = at
+	}
+	s := ns.steps[i]
+	field := 2
+	if s.Each() {
+		if len(t) > 2 {
+			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(syntax.StepFields, attr.Name) {
+				d.Errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
+					name, name, name, attr.Name)
+				return false
+			}
+		}
+		field = 3
+	} else if len(t) > 2 {
+		if _, ok := t[2].(hcl.TraverseIndex); ok {
+			d.Errorf(at, "Step without instances", "Step %q has no for_each, so it has no key. Write step.%s.output.NAME.", name, name)
+			return false
+		}
+	}
+	if len(t) > field {
+		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(syntax.StepFields, attr.Name) {
+			hint := diag.DidYouMean(attr.Name, syntax.StepFields)
+			if hint == "" {
+				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
+			}
+			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
+			return false
+		}
+	}
+	return true
+}
+
+func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
+	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
+	if a&need == 0 || root == "each" && !ns.hasEach {
+		d.unavailable(at, root)
+		return false
+	}
+	if !slices.Contains(syntax.RootFields[root], name) {
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, syntax.RootFields[root]))
+		return false
+	}
+	switch root {
+	case "each":
+		c.Each = true
+		c.EachKey = c.EachKey || name == "key"
+	case "self":
+		c.Self = true
+		c.SelfOutput = c.SelfOutput || name == "output"
+	case "failure":
+		c.Failure = true
+	case "run":
+		c.Run = true
+		if name == "key" && a&allowRunKey == 0 {
+			d.Errorf(at, "Reference not available here", "run.key is the value of unique.key, so it cannot be used in it.")
+			return false
+		}
+	}
+	return true
+}
+
+func (d referenceDecoder) unavailable(at hcl.Range, root string) {
+	where := map[string]string{
+		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
+		"self":    "inside postcondition and compensate",
+		"failure": "inside compensate",
+		"step":    "inside steps, outputs and the locals of a workflow",
+		"run":     "inside a workflow",
+		"local":   "where the rest of the definition is not needed",
+		"var":     "where a value is known when a run starts",
+	}[root]
+	d.Errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
+}
+
+// local compiles a local value, and those it uses first. It returns nil for
+// one that is part of a cycle.
+func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
+	switch d.visits[l] {
+	case finished:
+		return l.Expr.Compiled
+	case active:
+		d.localCycle(l, ns)
+		return nil
+	}
+	d.visits[l] = active
+	a := allowVar | allowLocal
+	if !l.File {
+		a = allowForward
+	}
+	scope := ns
+	if l.File {
+		scope = &names{variables: d.m.Variables, locals: d.m.locals}
+	}
+	c := d.compile(l.Expr, scope, a)
+	d.visits[l] = finished
+	return c
+}
+
+func (d referenceDecoder) localCycle(l *eval.Local, ns *names) {
+	l.Expr.Bad = true
+	path := []string{"local." + l.Name}
+	cur := l
+	for range len(ns.locals) + 1 {
+		next := d.nextActive(cur, ns)
+		if next == nil {
+			break
+		}
+		path = append(path, "local."+next.Name)
+		if next == l {
+			break
+		}
+		cur = next
+	}
+	d.Errorf(l.Where, "Cycle in local values", "Local values depend on each other: %s.", strings.Join(path, " → "))
+}
+
+func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
+	for _, t := range l.Expr.Syntax.Variables() {
+		if t.RootName() != "local" || len(t) < 2 {
+			continue
+		}
+		if attr, ok := t[1].(hcl.TraverseAttr); ok {
+			if n := ns.locals[attr.Name]; n != nil && d.visits[n] == active {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// secretCalls checks where secret() stands and what it names.
+func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
+	all := eval.Calls(c.Syntax, "secret")
+	if len(all) == 0 {
+		return true
+	}
+	c.Secrets = true
+	allowed := map[*hclsyntax.FunctionCallExpr]bool{}
+	if a&allowSecret != 0 {
+		secretPlaces(c.Syntax, allowed)
+	}
+	ok := true
+	for _, call := range all {
+		ref, literal := eval.LiteralString(call)
+		switch {
+		case !allowed[call]:
+			d.Errorf(call.Range(), "secret() not allowed here", "%s", eval.SecretRule)
+		case !literal || !validSecretRef(ref):
+			d.Errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
+		case d.lit.reservedSecret(ref):
+			d.Errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, secret.ReservedEnvRule)
+		default:
+			continue
+		}
+		ok = false
+	}
+	return ok
+}
+
+func validSecretRef(ref string) bool {
+	kind, rest, found := strings.Cut(ref, ":")
+	return found && rest != "" && (kind == "env" || kind == "file")
+}
+
+// secretPlaces collects the calls of secret() that stand alone, inside a
+// template, or there inside of objects and tuples.
+func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
+	switch e := e.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if e.Name == "secret" {
+			out[e] = true
+		}
+	case *hclsyntax.TemplateExpr:
+		for _, p := range e.Parts {
+			if call, ok := p.(*hclsyntax.FunctionCallExpr); ok {
+				secretPlaces(call, out)
+			}
+		}
+	case *hclsyntax.TemplateWrapExpr:
+		secretPlaces(e.Wrapped, out)
+	case *hclsyntax.ParenthesesExpr:
+		secretPlaces(e.Expression, out)
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range e.Items {
+			secretPlaces(item.ValueExpr, out)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, x := range e.Exprs {
+			secretPlaces(x, out)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// An Evaluator evaluates the expressions of one linked workflow (or of the
+// file level, with no steps).
+type Evaluator struct {
+	Funcs map[string]function.Function
+	Vars  map[string]VariableShape
+	Steps []StepShape
+	// shared is set for the file level, whose expressions see the scopes of
+	// other workflows: nothing is kept in those.
+	Shared bool
+}
+
+// A VariableShape is what is known of a variable before a run.
+type VariableShape struct {
+	Type      cty.Type
+	Sensitive bool
+}
+
+// A StepShape is what is known of a step's result before a run.
+type StepShape struct {
+	Name string
+	Each bool
+	Out  cty.Type // object type of the output
+	In   cty.Type // object type of the arguments, all optional
+}
+
+// Run evaluates an expression for a run.
+func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
+	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
+	if diags.HasErrors() {
+		return cty.NilVal, runtimeError(diags)
+	}
+	return v, nil
+}
+
+// Value evaluates an expression in a world.
+func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
+	if c.Constant != nil {
+		return *c.Constant, nil
+	}
+	ctx, diags := ev.Context(c, w)
+	if diags.HasErrors() {
+		return cty.DynamicVal, diags
+	}
+	return c.evaluate(ctx)
+}
+
+// Context holds only the roots, steps and locals that the expression refers
+// to.
+func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagnostics) {
+	m := w.meter()
+	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
+		rng := c.Syntax.Range()
+		if m.Over != nil {
+			return nil, m.Over.Diagnostics(rng)
+		}
+		return nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot evaluate", Detail: err.Error() + ".", Subject: &rng}}
+	}
+	vals := map[string]cty.Value{}
+	if c.Vars {
+		v, err := w.variables()
+		if err != nil {
+			return fail(err)
+		}
+		vals["var"] = v
+	}
+	if len(c.Direct) > 0 {
+		steps := make(map[string]cty.Value, len(c.Named))
+		for _, i := range c.Named {
+			v, err := w.step(i)
+			if err != nil {
+				return fail(err)
+			}
+			steps[ev.Steps[i].Name] = v
+		}
+		vals["step"] = cty.ObjectVal(steps)
+	}
+	if len(c.Locals) > 0 {
+		locals := make(map[string]cty.Value, len(c.Locals))
+		for _, l := range c.Locals {
+			v, diags := ev.local(l, w)
+			if diags.HasErrors() {
+				return nil, diags
+			}
+			locals[l.Name] = v
+		}
+		vals["local"] = cty.ObjectVal(locals)
+	}
+	for _, root := range []struct {
+		name string
+		used bool
+	}{{"each", c.Each}, {"self", c.Self}, {"failure", c.Failure}, {"run", c.Run}} {
+		if !root.used {
+			continue
+		}
+		v, err := w.root(root.name)
+		if err != nil {
+			return fail(err)
+		}
+		vals[root.name] = v
+	}
+	vals[metered.MeterName] = m.Variable()
+	return &hcl.EvalContext{Variables: vals, Functions: ev.Funcs}, nil
+}
+
+func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
+	c := l.Expr.Compiled
+	if l.Expr.Bad || c == nil {
+		return cty.DynamicVal, nil // reported where it is declared
+	}
+	if k, ok := w.localValue(l); ok {
+		return k.value, ev.settleLocal(l, k, w)
+	}
+	m := w.meter()
+	before := *m
+	ctx, diags := ev.Context(c, w)
+	if diags.HasErrors() {
+		return cty.DynamicVal, diags
+	}
+	var v cty.Value
+	if c.Constant != nil {
+		v = *c.Constant
+	} else if v, diags = c.evaluate(ctx); diags.HasErrors() {
+		return cty.DynamicVal, diags
+	}
+	if err := checkSize(m, v); err != nil {
+		return cty.DynamicVal, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Subject: &l.Where,
+			Summary: "Value too large", Detail: fmt.Sprintf("local.%s: %s.", l.Name, err),
+		}}
+	}
+	if m.Over != nil {
+		return cty.DynamicVal, m.Over.Diagnostics(l.Where)
+	}
+	own := m.Since(before)
+	w.keepLocal(l, c, KeptLocal{v, own})
+	m.Locals.Add(own)
+	return v, nil
+}
+
+// A KeptLocal is a local value with what it cost, which each evaluation pays
+// that needs it: or else an expression would fail on an engine that does not
+// have the value yet, and succeed on another one.
+type KeptLocal struct {
+	value cty.Value
+	metered.Spent
+}
+
+// settleLocal pays, once for each evaluation, for a local value that is known
+// from another one, and for those that it was made of.
+func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
+	if !w.settle(l, k) {
+		return nil
+	}
+	for _, inner := range l.Expr.Compiled.Locals {
+		if _, diags := ev.local(inner, w); diags.HasErrors() {
+			return diags
+		}
+	}
+	m := w.meter()
+	m.Locals.Add(k.Spent)
+	if !m.Take(k.Cost, k.Memory) {
+		return m.Over.Diagnostics(l.Where)
+	}
+	return nil
+}
+
+// maxText bounds what one local value may hold.
+const maxText = 4 << 20
+
+// checkSize keeps local values from doubling each other until memory is full.
+// A meter that is overdrawn meanwhile stays so.
+func checkSize(m *metered.Meter, v cty.Value) (err error) {
+	defer func() {
+		if p := recover(); p != nil && p != any(m.Over) {
+			panic(p)
+		}
+	}()
+	switch w := m.Weigh(v); {
+	case w.Bits > 4*value.MaxDigits:
+		return value.ErrDigits
+	case w.Size() > maxText:
+		return errors.New("a local value may hold at most 4 MiB")
+	}
+	return nil
+}
+
+// instanceNodes is what the result of an instance weighs without its output.
+const instanceNodes = 4
+
+func loadOfStep(r StepResult) value.Load {
+	if !r.Each {
+		return value.LoadOf(r.One.Output).Plus(value.Load{Nodes: instanceNodes})
+	}
+	var out value.Load
+	for i := range r.Instances {
+		out = out.Plus(value.LoadOf(r.Instances[i].Output)).Plus(value.Load{Nodes: instanceNodes})
+	}
+	return out
+}

@@ -1,0 +1,315 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A World supplies the values of references: those of a run, or unknown ones
+// while a definition is checked.
+type World interface {
+	variables() (cty.Value, error)
+	step(i int) (cty.Value, error)
+	root(name string) (cty.Value, error) // each, self, failure, run
+	localValue(l *Local) (KeptLocal, bool)
+	keepLocal(l *Local, c *Compiled, k KeptLocal)
+	settle(l *Local, k KeptLocal) bool // true the first time in an evaluation
+	meter() *metered.Meter
+}
+
+// A runWorld takes values from a run's scope.
+type runWorld struct {
+	ev   *Evaluator
+	s    *Scope
+	self int // index of the step that self is about
+	// locals are those of this evaluation: one that several others use is
+	// still evaluated once.
+	locals map[*Local]KeptLocal
+	used   metered.Meter // by this evaluation, its locals included
+}
+
+func (w *runWorld) meter() *metered.Meter {
+	if w.s != nil {
+		w.used.Allowance = w.s.Allowance
+	}
+	return &w.used
+}
+
+// ErrNoScope is the error of an expression that needs a Scope and has none.
+var ErrNoScope = errors.New("no values are available here")
+
+func (w *runWorld) variables() (cty.Value, error) {
+	if w.s == nil {
+		return cty.NilVal, ErrNoScope
+	}
+	return w.ev.decodeVars(w.meter(), w.s.Vars)
+}
+
+// decodeVars decodes the object of all variables to their declared types; the
+// result is kept with the Value, so that it is decoded once a run.
+func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
+	if c := value.KeptDecoded(v, ev); c != nil {
+		return c.Value, m.Input(c.Load)
+	}
+	size := value.LoadOf(v)
+	if err := m.Input(size); err != nil {
+		return cty.NilVal, err
+	}
+	raw, err := value.Decode(v)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
+	}
+	raw, whole := raw.Unmark() // sensitive as a whole is sensitive in each part
+	attrs := map[string]cty.Value{}
+	given := map[string]cty.Value{}
+	if !raw.IsNull() && raw.Type().IsObjectType() {
+		given = raw.AsValueMap()
+	}
+	for name, seen := range ev.Vars {
+		x, ok := given[name]
+		if !ok {
+			x = cty.NullVal(cty.DynamicPseudoType)
+		}
+		if c, err := value.Conform(x, seen.Type); err == nil {
+			x = c
+		}
+		if seen.Sensitive {
+			x = x.Mark(value.SensitiveMark{})
+		}
+		x = x.WithMarks(whole)
+		attrs[name] = x
+	}
+	out := cty.ObjectVal(attrs)
+	if !ev.Shared {
+		value.KeepDecoded(v, &value.Decoded{Owner: ev, Value: out, Load: size})
+	}
+	return out, nil
+}
+
+func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
+
+// memoOf returns the memo of a run for an evaluator; nil if there is none.
+func memoOf(s *Scope, ev *Evaluator) *Memo {
+	if s == nil || s.Memo == nil || ev.Shared {
+		return nil
+	}
+	if m := s.Memo; m.owner != ev {
+		*m = Memo{owner: ev}
+	}
+	return s.Memo
+}
+
+// ResultOf asks a scope for the result of a step. It keeps the result of a finished step
+// with instances: to put it together takes time for each of them.
+func ResultOf(s *Scope, ev *Evaluator, i int) StepResult {
+	if !ev.Steps[i].Each {
+		return s.Step(i)
+	}
+	m := memoOf(s, ev)
+	if m != nil {
+		if r, ok := m.results[i]; ok {
+			return r
+		}
+	}
+	r := s.Step(i)
+	if m != nil && r.Final {
+		if m.results == nil {
+			m.results = map[int]StepResult{}
+		}
+		m.results[i] = r
+	}
+	return r
+}
+
+func (w *runWorld) step(i int) (cty.Value, error) {
+	m := w.memo()
+	if m != nil {
+		if k, ok := m.steps[i]; ok {
+			return k.value, w.meter().Input(k.load)
+		}
+	}
+	if w.s == nil || w.s.Step == nil {
+		return cty.NilVal, errors.New("no step is visible here")
+	}
+	r := ResultOf(w.s, w.ev, i)
+	size := loadOfStep(r)
+	if err := w.meter().Input(size); err != nil {
+		return cty.NilVal, err
+	}
+	v, err := w.ev.stepValue(i, r)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode the result of step %q: %w", w.ev.Steps[i].Name, err)
+	}
+	if m != nil && r.Final {
+		if m.steps == nil {
+			m.steps = map[int]keptStep{}
+		}
+		m.steps[i] = keptStep{v, size}
+	}
+	return v, nil
+}
+
+func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
+	shape := ev.Steps[i]
+	if !shape.Each {
+		return instanceValue(r.One, shape.Out)
+	}
+	attrs := make(map[string]cty.Value, len(r.Instances))
+	for _, inst := range r.Instances {
+		v, err := instanceValue(inst, shape.Out)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		attrs[inst.Key] = v
+	}
+	return cty.ObjectVal(attrs), nil
+}
+
+// ErrorType is the type of step.NAME.error.
+var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
+
+// instanceValue is step.NAME, or one of its instances, in a run.
+func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
+	output, err := decodeOutput(r.Output, out)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	fault := cty.NullVal(ErrorType)
+	if r.ErrorCode != "" {
+		fault = cty.ObjectVal(map[string]cty.Value{
+			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText),
+		})
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"output": output, "status": cty.StringVal(r.Status), "attempts": cty.NumberIntVal(int64(r.Attempts)),
+		"error": fault, "started_at": timeValue(r.StartedAt), "timed_out": cty.BoolVal(r.TimedOut),
+	}), nil
+}
+
+// decodeOutput decodes an output to its type. An output that does not fit it keeps its own
+// type.
+func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
+	raw, err := value.Decode(v)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if raw.IsNull() {
+		return cty.NullVal(value.PlainType(ty)), nil
+	}
+	if c, err := value.Conform(raw, ty); err == nil {
+		return c, nil
+	}
+	return raw, nil // such as the substitute output of another shape
+}
+
+func timeValue(t time.Time) cty.Value {
+	if t.IsZero() {
+		return cty.NullVal(cty.String)
+	}
+	return cty.StringVal(t.UTC().Format(time.RFC3339Nano))
+}
+
+func (w *runWorld) root(name string) (cty.Value, error) {
+	s := w.s
+	if s == nil {
+		return cty.NilVal, ErrNoScope
+	}
+	switch {
+	case name == "run":
+		key := cty.NullVal(cty.String)
+		if s.Run.Key != "" {
+			key = cty.StringVal(s.Run.Key)
+		}
+		return cty.ObjectVal(map[string]cty.Value{
+			"id": cty.StringVal(s.Run.ID), "workflow": cty.StringVal(s.Run.Workflow), "key": key,
+			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
+		}), nil
+	case name == "each" && s.Each != nil:
+		if err := w.meter().Input(value.LoadOf(s.Each.Value)); err != nil {
+			return cty.NilVal, err
+		}
+		v, err := value.Decode(s.Each.Value)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("decode each.value: %w", err)
+		}
+		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
+	case name == "self" && s.Self != nil:
+		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
+			return cty.NilVal, err
+		}
+		return SelfValue(s.Self, w.ev.Steps[w.self])
+	case name == "failure" && s.Failure != nil:
+		return cty.ObjectVal(map[string]cty.Value{
+			"step": cty.StringVal(s.Failure.Step), "code": cty.StringVal(s.Failure.Code), "message": cty.StringVal(s.Failure.Message),
+		}), nil
+	}
+	return cty.NilVal, fmt.Errorf("%s has no value here", name)
+}
+
+// SelfValue is self in a run.
+func SelfValue(s *Self, shape StepShape) (cty.Value, error) {
+	in, err := decodeOutput(s.Input, shape.In)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
+	}
+	out := cty.NullVal(value.PlainType(shape.Out))
+	if s.OutputKnown {
+		if out, err = decodeOutput(s.Output, shape.Out); err != nil {
+			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)
+		}
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"input": in, "output": out, "key": cty.StringVal(s.Key), "timed_out": cty.BoolVal(s.TimedOut),
+	}), nil
+}
+
+func (w *runWorld) localValue(l *Local) (KeptLocal, bool) {
+	if v, ok := w.locals[l]; ok {
+		return v, true
+	}
+	if m := w.memo(); m != nil {
+		v, ok := m.locals[l]
+		return v, ok
+	}
+	return KeptLocal{}, false
+}
+
+func (w *runWorld) settle(l *Local, k KeptLocal) bool {
+	if _, ok := w.locals[l]; ok {
+		return false
+	}
+	w.note(l, k)
+	return true
+}
+
+func (w *runWorld) note(l *Local, k KeptLocal) {
+	if w.locals == nil {
+		w.locals = map[*Local]KeptLocal{}
+	}
+	w.locals[l] = k
+}
+
+// keepLocal remembers a local value, for the whole run if everything it was
+// made of is final.
+func (w *runWorld) keepLocal(l *Local, c *Compiled, k KeptLocal) {
+	w.note(l, k)
+	m := w.memo()
+	if m == nil {
+		return
+	}
+	for _, i := range c.Steps {
+		if _, final := m.steps[i]; !final {
+			return
+		}
+	}
+	if m.locals == nil {
+		m.locals = map[*Local]KeptLocal{}
+	}
+	m.locals[l] = k
+}

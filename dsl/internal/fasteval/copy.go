@@ -1,0 +1,325 @@
+package fasteval
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// A copier checks JSON against a shape and writes its canonical form, in one pass and
+// without building a tree. It knows the common case only: it gives up where a value has to be
+// converted and where something is wrong. Then the general evaluator has to handle the value:
+// it converts, or says what is wrong. Where a copier does not give up, its output is the same
+// as that of the general evaluator, to the byte.
+type copier struct {
+	value.Lexer
+	out   []byte
+	depth int
+	path  []byte   // JSON pointer of the value being read, where its shape is marked
+	marks []string // pointers of what is sensitive
+
+	scratch []byte         // see arrange
+	members []value.Member // see arrange
+}
+
+// Canonical checks a document against a shape; ok is false if it gives up.
+func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
+	if sh == nil {
+		return value.Value{}, false
+	}
+	c := copier{Lexer: value.Lex(raw), out: make([]byte, 0, len(raw))}
+	if !c.value(sh, false) || !c.End() {
+		return value.Value{}, false
+	}
+	slices.Sort(c.marks)
+	return value.NewValue(c.out, c.marks, nil), true
+}
+
+// value copies one value. hidden says that it is inside of something
+// sensitive, where marks say nothing new.
+func (c *copier) value(sh *Shape, hidden bool) bool {
+	if len(c.out) > value.MaxSize {
+		return false
+	}
+	free := sh.kind == schema.KindAny
+	switch c.Peek() {
+	case '"':
+		return (free || sh.kind == schema.KindString) && c.string()
+	case '{':
+		return (free || sh.kind == schema.KindObject || sh.kind == schema.KindMap) && c.object(sh, hidden)
+	case '[':
+		return (free || sh.kind == schema.KindList) && c.list(sh)
+	case 't':
+		return (free || sh.kind == schema.KindBool) && c.literal("true")
+	case 'f':
+		return (free || sh.kind == schema.KindBool) && c.literal("false")
+	case 'n':
+		return free && c.literal("null")
+	}
+	return (free || sh.kind == schema.KindNumber) && c.numeral()
+}
+
+func (c *copier) literal(w string) bool {
+	c.out = append(c.out, w...)
+	return c.Word(w)
+}
+
+func (c *copier) string() bool {
+	raw, plain, ok := c.Text()
+	if plain && ok {
+		c.out = append(c.out, raw...)
+		return true
+	}
+	if !ok {
+		return false
+	}
+	var s string
+	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) && !hasControl(raw) {
+		s = string(raw[1 : len(raw)-1])
+	} else if json.Unmarshal(raw, &s) != nil {
+		return false
+	}
+	c.out = value.AppendText(c.out, cty.NormalizeString(s))
+	return true
+}
+
+func hasControl(b []byte) bool {
+	return slices.ContainsFunc(b, func(c byte) bool { return c < 0x20 })
+}
+
+func (c *copier) numeral() bool {
+	raw, ok := c.Number()
+	if !ok {
+		return false
+	}
+	c.out, ok = appendNumber(c.out, raw)
+	return ok
+}
+
+// shortNumber is a length up to which a number has far fewer digits than the
+// evaluator keeps, so that it is read and written without loss.
+const shortNumber = 100
+
+// appendNumber writes a number as NumberText does.
+func appendNumber(out, raw []byte) ([]byte, bool) {
+	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
+		if bytes.IndexByte(raw, '.') >= 0 {
+			raw = bytes.TrimSuffix(bytes.TrimRight(raw, "0"), []byte("."))
+		}
+		if string(raw) == "-0" {
+			raw = raw[1:]
+		}
+		return append(out, raw...), true
+	}
+	v, err := value.ParseNumber(string(raw))
+	if err != nil {
+		return out, false
+	}
+	s, err := value.NumberText(v.AsBigFloat())
+	return append(out, s...), err == nil
+}
+
+func (c *copier) list(sh *Shape) bool {
+	elem := Anything
+	if sh.elem != nil {
+		elem = sh.elem
+	}
+	if c.depth++; c.depth > value.MaxDepth {
+		return false
+	}
+	c.Pos++
+	c.out = append(c.out, '[')
+	for first := true; ; first = false {
+		if first && c.Peek() == ']' {
+			break
+		}
+		if !c.value(elem, true) {
+			return false
+		}
+		if c.Peek() != ',' {
+			break
+		}
+		c.Pos++
+		c.out = append(c.out, ',')
+	}
+	c.out = append(c.out, ']')
+	c.depth--
+	return c.Take(']')
+}
+
+func (c *copier) object(sh *Shape, hidden bool) bool {
+	if c.depth++; c.depth > value.MaxDepth {
+		return false
+	}
+	start, n := len(c.out), 0 // n counts what is kept
+	c.Pos++
+	c.out = append(c.out, '{')
+	ordered := true
+	var last []byte
+	for first := true; !first || c.Peek() != '}'; first = false {
+		key, ok := c.key()
+		if !ok {
+			return false
+		}
+		ordered = ordered && (first || bytes.Compare(last[1:len(last)-1], key[1:len(key)-1]) < 0)
+		last = key
+		at := len(c.out)
+		if n > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = append(append(c.out, key...), ':')
+		keep, ok := c.attribute(sh, key[1:len(key)-1], hidden)
+		if !ok {
+			return false
+		}
+		if keep {
+			n++
+		} else {
+			c.out = c.out[:at]
+		}
+		if c.Peek() != ',' {
+			break
+		}
+		c.Pos++
+	}
+	c.out = append(c.out, '}')
+	if !ordered || sh.kind == schema.KindObject && n < len(sh.fields) {
+		if !c.arrange(sh, start, hidden) {
+			return false
+		}
+	}
+	c.depth--
+	return c.Take('}')
+}
+
+func (c *copier) key() (raw []byte, ok bool) {
+	if c.Peek() != '"' {
+		return nil, false
+	}
+	raw, plain, ok := c.Text()
+	return raw, ok && plain && c.Take(':')
+}
+
+// attribute copies the value of one attribute of an object or map; keep says
+// whether it belongs to the object.
+func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
+	switch sh.kind {
+	case schema.KindAny:
+		return true, c.value(Anything, true)
+	case schema.KindMap:
+		return true, c.value(sh.elem, true)
+	}
+	f := sh.field(name)
+	if f == nil {
+		return false, sh.open && c.value(Anything, true)
+	}
+	if f.hidden() && !hidden {
+		c.mark(f.name)
+	}
+	if c.Peek() == 'n' && (f.optional || f.filled) {
+		return true, f.optional && c.literal("null")
+	}
+	from, at := c.Pos, len(c.out)
+	n := len(c.path)
+	if f.shape.marked && !hidden {
+		c.path = append(append(c.path, '/'), value.EscapePointer(f.name)...)
+	}
+	ok = c.value(f.shape, hidden || f.hidden()) && f.allows(bytes.TrimLeft(c.Src[from:c.Pos], " \t\r\n"), c.out[at:])
+	c.path = c.path[:n]
+	return true, ok
+}
+
+// allows reports whether a value is among those of the enum. A string counts
+// only as it was written: the evaluator compares before it normalises.
+func (f *shapeField) allows(src, out []byte) bool {
+	if f.enum == nil {
+		return true
+	}
+	return slices.Contains(f.enum, string(out)) && (out[0] != '"' || bytes.Equal(src, out))
+}
+
+func (c *copier) mark(name string) {
+	c.marks = append(c.marks, string(c.path)+"/"+value.EscapePointer(name))
+}
+
+// field finds an attribute by name; nil if there is none.
+func (s *Shape) field(name []byte) *shapeField {
+	lo, hi := 0, len(s.fields)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if s.fields[mid].name < string(name) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(s.fields) && s.fields[lo].name == string(name) {
+		return &s.fields[lo]
+	}
+	return nil
+}
+
+// attributes notes the members of a canonical object.
+func (c *copier) attributes(object []byte) {
+	c.members = c.members[:0]
+	l := value.Lex(object)
+	for l.Pos = 1; l.Peek() == '"'; {
+		from := l.Pos
+		key, _, _ := l.Text()
+		l.Pos++
+		l.Skip()
+		c.members = append(c.members, value.Member{Key: key[1 : len(key)-1], Whole: object[from:l.Pos]})
+		l.Take(',')
+	}
+}
+
+// arrange writes an object again, with its members in order and null for those
+// that were left out. It gives up if two members have one name, or one is
+// required.
+func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
+	c.scratch = append(c.scratch[:0], c.out[start:]...)
+	c.attributes(c.scratch)
+	slices.SortFunc(c.members, func(a, b value.Member) int { return bytes.Compare(a.Key, b.Key) })
+	for i := 1; i < len(c.members); i++ {
+		if bytes.Equal(c.members[i-1].Key, c.members[i].Key) {
+			return false
+		}
+	}
+	c.out = append(c.out[:start], '{')
+	absent := func(f *shapeField) bool {
+		if !f.optional {
+			return false
+		}
+		if f.hidden() && !hidden {
+			c.mark(f.name)
+		}
+		c.out = append(append(append(c.out, '"'), f.name...), `":null,`...)
+		return true
+	}
+	next := 0
+	for _, m := range c.members {
+		for ; next < len(sh.fields) && sh.fields[next].name < string(m.Key); next++ {
+			if !absent(&sh.fields[next]) {
+				return false
+			}
+		}
+		next++
+		c.out = append(append(c.out, m.Whole...), ',')
+	}
+	for ; next < len(sh.fields); next++ {
+		if !absent(&sh.fields[next]) {
+			return false
+		}
+	}
+	if n := len(c.out); c.out[n-1] == ',' {
+		c.out = c.out[:n-1]
+	}
+	c.out = append(c.out, '}')
+	return true
+}

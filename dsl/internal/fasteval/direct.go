@@ -1,0 +1,528 @@
+package fasteval
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// An Expr is an expression in a form that is evaluated on the bytes of the values that it
+// refers to. It can be a reference, a template, an object or a list of such, or a comparison.
+// It gives up wherever anything is unusual. Then the general evaluator evaluates, so the
+// outcome is always the same as that of the general evaluator.
+type Expr struct {
+	kind  directKind
+	json  []byte     // constant: canonical JSON; in a template: as it stands in a JSON string
+	ref   *reference // reference
+	shape *Shape     // of a constant or reference, as it is wanted
+	keys  []string   // object: sorted, parallel to parts
+	parts []*Expr    // template, object, list, operation
+	op    *hclsyntax.Operation
+	local bool // it is the value of a local, which may not be too large
+}
+
+// maxNodes bounds the size of a direct expression: local values that name each
+// other twice would double it each time.
+const maxNodes = 200
+
+// smallLocal is a size in bytes of JSON that checkSize never refuses.
+const smallLocal = 64 << 10
+
+type directKind uint8
+
+const (
+	directConstant directKind = iota + 1
+	directReference
+	directTemplate
+	directObject
+	directList
+	directOperation
+)
+
+// Compile compiles an expression of a definition, which belongs to step self; nil if the
+// evaluator must evaluate it. effort bounds what the compilation may cost.
+func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
+	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
+		return nil
+	}
+	nodes := 0
+	x := Context{Evaluator: ev, Self: self, locals: e.Compiled.Locals, nodes: &nodes, effort: effort}
+	return x.direct(e.Syntax, to)
+}
+
+// direct compiles an expression whose value is wanted in a shape; nil if the
+// evaluator must do it.
+func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
+	if *x.nodes++; to == nil || *x.nodes > maxNodes {
+		return nil
+	}
+	if len(e.Variables()) == 0 {
+		return x.constant(e, to)
+	}
+	switch e := e.(type) {
+	case *hclsyntax.TemplateWrapExpr:
+		return x.direct(e.Wrapped, to)
+	case *hclsyntax.ParenthesesExpr:
+		return x.direct(e.Expression, to)
+	case *hclsyntax.ScopeTraversalExpr:
+		if e.Traversal.RootName() == "local" {
+			return x.localValue(e, to)
+		}
+		return referring(x.reference(e.Traversal), to)
+	case *hclsyntax.RelativeTraversalExpr:
+		return referring(x.instanceReference(e), to)
+	case *hclsyntax.TemplateExpr:
+		return x.template(e, to)
+	case *hclsyntax.ObjectConsExpr:
+		return x.object(e, to)
+	case *hclsyntax.TupleConsExpr:
+		if to.kind != schema.KindAny {
+			return nil
+		}
+		d := &Expr{kind: directList}
+		return d.of(x, Anything, e.Exprs...)
+	case *hclsyntax.BinaryOpExpr:
+		return x.operation(e.Op, to, e.LHS, e.RHS)
+	case *hclsyntax.UnaryOpExpr:
+		return x.operation(e.Op, to, e.Val)
+	}
+	return nil
+}
+
+// localValue compiles the expression behind local.NAME.
+func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
+	if len(e.Traversal) != 2 {
+		return nil
+	}
+	first, ok := pathStepOf(e.Traversal[1])
+	i := slices.IndexFunc(x.locals, func(l *eval.Local) bool { return ok && l.Name == first.Name })
+	if i < 0 || x.locals[i].Expr.Bad || x.locals[i].Expr.Compiled == nil || x.locals[i].Expr.Compiled.Secrets {
+		return nil
+	}
+	c := x.locals[i].Expr.Compiled
+	inner := Context{Evaluator: x.Evaluator, Self: x.Self, locals: c.Locals, nodes: x.nodes, effort: x.effort}
+	d := inner.direct(c.Syntax, to)
+	if d != nil {
+		d.local = true
+	}
+	return d
+}
+
+// of compiles the parts; nil if one cannot be.
+func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
+	for _, e := range list {
+		p := x.direct(e, to)
+		if p == nil {
+			return nil
+		}
+		d.parts = append(d.parts, p)
+	}
+	return d
+}
+
+// constant evaluates what refers to nothing.
+func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
+	if len(eval.Calls(e, "secret")) > 0 {
+		return nil
+	}
+	v, diags := metered.EvaluateOnce(e, x.Evaluator.Funcs, x.effort)
+	if diags.HasErrors() || v.ContainsMarked() {
+		return nil
+	}
+	out, err := value.Encode(v, false)
+	if err != nil {
+		return nil
+	}
+	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
+	// A set is written in order already, a number in full: only what the bytes
+	// can say may become another type.
+	if to.kind != schema.KindAny {
+		if _, ok := Canonical(to, d.json); !ok {
+			return nil
+		}
+	}
+	return d
+}
+
+func referring(r *reference, to *Shape) *Expr {
+	if r == nil {
+		return nil
+	}
+	sh := meet(r.shape, to)
+	if sh == nil {
+		return nil
+	}
+	return &Expr{kind: directReference, ref: r, shape: sh}
+}
+
+// instanceReference compiles step.NAME[KEY].output.A with a key that is itself
+// a reference.
+func (x *Context) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference {
+	index, ok := e.Source.(*hclsyntax.IndexExpr)
+	if !ok {
+		return nil
+	}
+	coll, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || coll.Traversal.RootName() != "step" || len(coll.Traversal) != 2 {
+		return nil
+	}
+	key, ok := index.Key.(*hclsyntax.ScopeTraversalExpr)
+	if !ok {
+		return nil
+	}
+	first, ok := pathStepOf(coll.Traversal[1])
+	if !ok {
+		return nil
+	}
+	r := &reference{root: "step", key: x.reference(key.Traversal)}
+	if r.key == nil || r.key.shape == nil {
+		return nil
+	}
+	r.step = slices.IndexFunc(x.Evaluator.Steps, func(s eval.StepShape) bool { return s.Name == first.Name })
+	if r.step < 0 || !x.Evaluator.Steps[r.step].Each {
+		return nil
+	}
+	r.each = true
+	var rest []value.PathStep
+	for _, t := range e.Traversal {
+		p, ok := pathStepOf(t)
+		if !ok {
+			return nil
+		}
+		rest = append(rest, p)
+	}
+	return x.ofStep(r, rest)
+}
+
+// template compiles a string with interpolations.
+func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
+	if to.kind != schema.KindAny && to.kind != schema.KindString {
+		return nil
+	}
+	d := &Expr{kind: directTemplate}
+	for _, p := range e.Parts {
+		part := x.direct(p, Anything)
+		if part == nil {
+			return nil
+		}
+		switch part.kind {
+		case directConstant:
+			text, ok := inTemplate(part.json)
+			if !ok {
+				return nil
+			}
+			part.json = text
+		case directReference:
+		default:
+			return nil
+		}
+		d.parts = append(d.parts, part)
+	}
+	return d
+}
+
+// inTemplate returns a JSON value as it stands inside of a string. Only ASCII
+// is sure to stay what it is, whatever it is put together with, and only
+// small whole numbers are sure to be written the same way.
+func inTemplate(raw []byte) ([]byte, bool) {
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '"':
+		ascii := !bytes.Contains(raw, []byte(`\u`)) && !slices.ContainsFunc(raw, func(c byte) bool { return c >= 0x7f })
+		return raw[1 : len(raw)-1], ascii
+	case raw[0] == 't', raw[0] == 'f':
+		return raw, true
+	case raw[0] != '{' && raw[0] != '[' && raw[0] != 'n':
+		return raw, len(raw) <= 15 && bytes.IndexByte(raw, '.') < 0
+	}
+	return nil, false
+}
+
+// object compiles an object with keys that are known.
+func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
+	if to.kind != schema.KindAny {
+		return nil
+	}
+	values := map[string]hclsyntax.Expression{}
+	for _, item := range e.Items {
+		if len(item.KeyExpr.Variables()) > 0 || len(eval.Calls(item.KeyExpr, "secret")) > 0 {
+			return nil
+		}
+		k, diags := metered.EvaluateOnce(item.KeyExpr, x.Evaluator.Funcs, x.effort)
+		if diags.HasErrors() || k.IsMarked() || k.Type() != cty.String || !k.IsKnown() || k.IsNull() || !value.IsPlain(k.AsString()) {
+			return nil
+		}
+		if _, twice := values[k.AsString()]; twice {
+			return nil
+		}
+		values[k.AsString()] = item.ValueExpr
+	}
+	d := &Expr{kind: directObject, keys: sorted.Keys(values)}
+	for _, k := range d.keys {
+		if d.of(x, Anything, values[k]) == nil {
+			return nil
+		}
+	}
+	return d
+}
+
+// operation compiles comparisons and logic.
+func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hclsyntax.Expression) *Expr {
+	if to.kind != schema.KindAny && to.kind != schema.KindBool {
+		return nil
+	}
+	switch op {
+	case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr, hclsyntax.OpLogicalNot,
+		hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual, hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
+		d := &Expr{kind: directOperation, op: op}
+		return d.of(x, Anything, operands...)
+	}
+	return nil
+}
+
+// WriteInto appends the value, which stands at path in its document, to out, and its marks
+// to marks. It may have written a part of it when it gives up, which it says by false.
+func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
+	c := copier{out: out, path: path, marks: marks, depth: 1}
+	if hidden {
+		c.marks = append(c.marks, string(c.path))
+	}
+	ok := d.write(x, &c, hidden)
+	return c.out, c.marks, ok
+}
+
+// write appends the value as canonical JSON; false if it gives up. c.path says
+// where the value stands.
+func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
+	from := len(c.out)
+	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
+}
+
+func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
+	switch d.kind {
+	case directConstant:
+		return c.other(d.json, d.shape, hidden)
+	case directReference:
+		f, ok := d.ref.find(x)
+		if !ok {
+			return false
+		}
+		if f.sensitive && !hidden {
+			c.marks = append(c.marks, string(c.path))
+			hidden = true
+		}
+		if f.raw == nil {
+			c.out = value.AppendText(c.out, cty.NormalizeString(f.text))
+			return d.shape.kind == schema.KindAny || d.shape.kind == schema.KindString
+		}
+		return c.other(f.raw, d.shape, hidden)
+	case directTemplate:
+		return d.writeTemplate(x, c, hidden)
+	case directObject, directList:
+		return d.writeParts(x, c, hidden)
+	case directOperation:
+		v, ok := d.truth(x, c)
+		c.out = strconv.AppendBool(c.out, v)
+		return ok
+	}
+	return false
+}
+
+// Scalar evaluates to a string, number or boolean that is not sensitive; ok is
+// false for anything else.
+func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
+	if d == nil {
+		return cty.NilVal, false
+	}
+	if d.kind == directReference && !d.local {
+		if f, ok := d.ref.find(x); ok && !f.sensitive && f.raw == nil {
+			return cty.StringVal(f.text), true
+		}
+	}
+	c := copier{out: make([]byte, 0, 64)}
+	if !d.write(x, &c, false) || len(c.marks) > 0 {
+		return cty.NilVal, false
+	}
+	switch c.out[0] {
+	case '"':
+		s, ok := plainText(c.out)
+		return cty.StringVal(s), ok
+	case 't', 'f':
+		return cty.BoolVal(c.out[0] == 't'), true
+	case '{', '[', 'n':
+		return cty.NilVal, false
+	}
+	v, err := value.ParseNumber(string(c.out))
+	return v, err == nil
+}
+
+// Value evaluates to a Value, sensitive as a whole where that is said.
+func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
+	c := copier{}
+	if whole {
+		c.marks = []string{""}
+	}
+	if !d.write(x, &c, whole) || len(c.out) > value.MaxSize {
+		return value.Value{}, false
+	}
+	slices.Sort(c.marks)
+	return value.NewValue(c.out, c.marks, nil), true
+}
+
+// other copies a value from another document.
+func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
+	c.Lexer = value.Lex(raw)
+	c.out = slices.Grow(c.out, len(raw)+1)
+	return c.value(sh, hidden) && c.End()
+}
+
+func (d *Expr) writeTemplate(x *Context, c *copier, hidden bool) bool {
+	c.out = append(c.out, '"')
+	sensitive := false
+	for _, p := range d.parts {
+		if p.kind == directConstant {
+			c.out = append(c.out, p.json...)
+			continue
+		}
+		f, ok := p.ref.find(x)
+		if !ok || p.local && len(f.raw)+len(f.text) > smallLocal {
+			return false
+		}
+		sensitive = sensitive || f.sensitive
+		at := len(c.out)
+		if f.raw == nil {
+			c.out = value.AppendText(c.out, f.text)
+		} else if !c.other(f.raw, p.shape, true) {
+			return false
+		}
+		text, ok := inTemplate(c.out[at:])
+		if !ok {
+			return false
+		}
+		c.out = append(c.out[:at], text...)
+	}
+	c.out = append(c.out, '"')
+	if sensitive && !hidden {
+		c.marks = append(c.marks, string(c.path))
+	}
+	return true
+}
+
+func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
+	brackets := "{}"
+	if d.kind == directList {
+		brackets = "[]"
+	}
+	if c.depth++; c.depth > value.MaxDepth {
+		return false
+	}
+	c.out = append(c.out, brackets[0])
+	n := len(c.path)
+	for i, p := range d.parts {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.path = append(c.path[:n], '/')
+		if d.kind == directList {
+			c.path = strconv.AppendInt(c.path, int64(i), 10)
+		} else {
+			c.path = append(c.path, value.EscapePointer(d.keys[i])...)
+			c.out = append(append(append(c.out, '"'), d.keys[i]...), '"', ':')
+		}
+		if !p.write(x, c, hidden) {
+			return false
+		}
+	}
+	c.path = c.path[:n]
+	c.out = append(c.out, brackets[1])
+	c.depth--
+	return true
+}
+
+// truth evaluates an operation whose result is a boolean. It evaluates both operands, also
+// if the first decides the result: if one of them has a mark, such as sensitive, truth
+// reports ok = false, and the general evaluator takes over.
+func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
+	var buf [2][]byte
+	at := len(c.out)
+	for i, p := range d.parts {
+		marks, from := len(c.marks), len(c.out)
+		if !p.write(x, c, false) || len(c.marks) > marks {
+			return false, false
+		}
+		buf[i] = c.out[from:len(c.out):len(c.out)]
+	}
+	c.out = c.out[:at] // the operands stay readable until something is written
+	a, b := buf[0], buf[1]
+	switch d.op {
+	case hclsyntax.OpLogicalNot:
+		v, ok = truthOf(a)
+		return !v, ok
+	case hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr:
+		l, okL := truthOf(a)
+		r, okR := truthOf(b)
+		if d.op == hclsyntax.OpLogicalAnd {
+			return l && r, okL && okR
+		}
+		return l || r, okL && okR
+	case hclsyntax.OpEqual:
+		return bytes.Equal(a, b), scalars(a, b)
+	case hclsyntax.OpNotEqual:
+		return !bytes.Equal(a, b), scalars(a, b)
+	}
+	l, okL := wholeOf(a)
+	r, okR := wholeOf(b)
+	switch d.op {
+	case hclsyntax.OpGreaterThan:
+		v = l > r
+	case hclsyntax.OpGreaterThanOrEqual:
+		v = l >= r
+	case hclsyntax.OpLessThan:
+		v = l < r
+	case hclsyntax.OpLessThanOrEqual:
+		v = l <= r
+	}
+	return v, okL && okR
+}
+
+func truthOf(raw []byte) (v, ok bool) {
+	return string(raw) == "true", string(raw) == "true" || string(raw) == "false"
+}
+
+// scalars reports whether two JSON values are of one scalar type, so that
+// they are equal where their canonical forms are.
+func scalars(a, b []byte) bool {
+	class := func(raw []byte) byte {
+		switch c := raw[0]; {
+		case c == '"', c == 'n', c == '{', c == '[':
+			return c
+		case c == 't', c == 'f':
+			return 't'
+		}
+		return '0'
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	k := class(a)
+	return k == class(b) && strings.IndexByte(`"t0`, k) >= 0
+}
+
+// wholeOf reads a small whole number.
+func wholeOf(raw []byte) (int64, bool) {
+	if len(raw) > 15 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,340 @@
+package fasteval
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// A Context is what a direct expression sees: when it is compiled the
+// declarations, when it is evaluated a scope.
+type Context struct {
+	Evaluator *eval.Evaluator
+	Self      int                // index of the step that self is about
+	locals    []*eval.Local      // that the expression refers to
+	nodes     *int               // compiled so far
+	effort    *metered.Allowance // of the check that compiles
+	Scope     *eval.Scope
+}
+
+// A reference reads one value by a path known when the definition is linked.
+type reference struct {
+	root  string
+	field string           // of a step or its instance, each, self, failure, run; "" of var
+	step  int              // of root step
+	key   *reference       // key of the instance; nil where name says it, or there are none
+	name  string           // key of the instance
+	each  bool             // the step has instances
+	path  []value.PathStep // in the document
+	ptr   string           // path as a JSON pointer
+
+	shape     *Shape // of what is found; nil if it has none
+	sensitive bool   // whatever its value
+}
+
+// A finding is what a reference found: a part of a document, or a text.
+type finding struct {
+	raw       []byte // canonical JSON; nil = text
+	text      string
+	sensitive bool // as a whole
+}
+
+// reference compiles a traversal; nil if it can be left to the evaluator only.
+func (x *Context) reference(t hcl.Traversal) *reference {
+	steps := make([]value.PathStep, 0, len(t))
+	for _, s := range t[1:] {
+		p, ok := pathStepOf(s)
+		if !ok {
+			return nil
+		}
+		steps = append(steps, p)
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	r := &reference{root: t.RootName()}
+	first, rest := steps[0].Name, steps[1:]
+	switch r.root {
+	case "var":
+		seen, ok := x.Evaluator.Vars[first]
+		if !ok {
+			return nil
+		}
+		r.sensitive = seen.Sensitive
+		r.through(steps, cty.Object(map[string]cty.Type{first: seen.Type}))
+		return r
+	case "step":
+		r.step = -1
+		for i := range x.Evaluator.Steps {
+			if x.Evaluator.Steps[i].Name == first {
+				r.step = i
+			}
+		}
+		if r.step < 0 {
+			return nil
+		}
+		r.each = x.Evaluator.Steps[r.step].Each
+		if r.each && len(rest) > 0 {
+			r.name, rest = rest[0].Name, rest[1:]
+			if !value.IsPlain(r.name) || r.name == "" {
+				return nil
+			}
+		}
+		return x.ofStep(r, rest)
+	}
+	r.field = first
+	switch r.root + "." + first {
+	case "each.value":
+		r.through(rest, cty.DynamicPseudoType)
+	case "self.output":
+		r.through(rest, x.Evaluator.Steps[x.Self].Out)
+	case "self.input":
+		r.through(rest, x.Evaluator.Steps[x.Self].In)
+	case "self.timed_out":
+		r.scalar(rest, schema.KindBool)
+	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
+		"run.id", "run.workflow", "run.key", "run.started_at":
+		r.scalar(rest, schema.KindString)
+	}
+	return r
+}
+
+// ofStep adds what follows the name of a step or of its instance.
+func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
+	if len(rest) == 0 {
+		return nil
+	}
+	r.field = rest[0].Name
+	switch r.field {
+	case "output":
+		r.through(rest[1:], x.Evaluator.Steps[r.step].Out)
+	case "status", "started_at":
+		r.scalar(rest[1:], schema.KindString)
+	case "timed_out":
+		r.scalar(rest[1:], schema.KindBool)
+	case "attempts":
+		r.scalar(rest[1:], schema.KindNumber)
+	case "error":
+		if len(rest) == 2 && (rest[1].Name == "code" || rest[1].Name == "message") {
+			r.field = rest[1].Name
+			r.scalar(nil, schema.KindString)
+		}
+	}
+	return r
+}
+
+func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
+	if len(rest) == 0 {
+		r.shape = &Shape{kind: k}
+	}
+}
+
+// through notes a path into a document of a type.
+func (r *reference) through(path []value.PathStep, ty cty.Type) {
+	var ptr strings.Builder
+	for _, p := range path {
+		switch {
+		case p.Index < 0 && !value.IsPlain(p.Name):
+			return
+		case ty == cty.DynamicPseudoType:
+		case ty.IsObjectType() && p.Index < 0 && ty.HasAttribute(p.Name):
+			ty = ty.AttributeType(p.Name)
+		case ty.IsMapType() && p.Index < 0, ty.IsListType() && p.Index >= 0:
+			ty = ty.ElementType()
+		default:
+			return
+		}
+		ptr.WriteByte('/')
+		if p.Index >= 0 {
+			ptr.WriteString(strconv.Itoa(p.Index))
+		} else {
+			ptr.WriteString(value.EscapePointer(p.Name))
+		}
+	}
+	r.path, r.ptr, r.shape = path, ptr.String(), ShapeFrom(ty)
+}
+
+func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
+	switch s := s.(type) {
+	case hcl.TraverseAttr:
+		return value.PathStep{Name: s.Name, Index: -1}, true
+	case hcl.TraverseIndex:
+		if !s.Key.IsKnown() || s.Key.IsNull() || s.Key.IsMarked() {
+			return value.PathStep{}, false
+		}
+		if s.Key.Type() == cty.String {
+			return value.PathStep{Name: s.Key.AsString(), Index: -1}, true
+		}
+		if s.Key.Type() == cty.Number {
+			if n, acc := s.Key.AsBigFloat().Int64(); acc == 0 && n >= 0 && n < 1<<31 {
+				return value.PathStep{Index: int(n)}, true
+			}
+		}
+	}
+	return value.PathStep{}, false
+}
+
+// find reads the value; false leaves it to the evaluator, which knows what to
+// do about null, about what is missing, and about marks inside of the value.
+func (r *reference) find(x *Context) (f finding, ok bool) {
+	if x.Scope == nil {
+		return finding{}, false
+	}
+	switch r.root {
+	case "var":
+		f, ok = r.within(x.Scope.Vars)
+		f.sensitive = f.sensitive || r.sensitive
+		return f, ok
+	case "step":
+		if inst, ok := r.instance(x); ok {
+			return r.ofInstance(&inst)
+		}
+	case "each":
+		switch e := x.Scope.Each; {
+		case e == nil:
+		case r.field == "key":
+			return finding{text: e.Key}, true
+		default:
+			return r.within(e.Value)
+		}
+	case "self":
+		return r.ofSelf(x.Scope.Self)
+	case "failure":
+		return r.ofFailure(x.Scope.Failure)
+	case "run":
+		return r.ofRun(&x.Scope.Run)
+	}
+	return finding{}, false
+}
+
+// instance returns the result of the step, or of one of its instances.
+func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
+	if x.Scope.Step == nil {
+		return inst, false
+	}
+	res := eval.ResultOf(x.Scope, x.Evaluator, r.step)
+	if res.Each != r.each {
+		return inst, false
+	}
+	if !r.each {
+		return res.One, true
+	}
+	name := r.name
+	if r.key != nil {
+		f, ok := r.key.find(x)
+		if !ok || f.sensitive {
+			return inst, false
+		}
+		if name = f.text; f.raw != nil {
+			if name, ok = plainText(f.raw); !ok {
+				return inst, false
+			}
+		}
+	}
+	i := sort.Search(len(res.Instances), func(i int) bool { return res.Instances[i].Key >= name })
+	if i == len(res.Instances) || res.Instances[i].Key != name || !value.IsPlain(name) {
+		return inst, false
+	}
+	return res.Instances[i], true
+}
+
+// plainText returns the text of a JSON string that is written as it is.
+func plainText(raw []byte) (string, bool) {
+	l := value.Lex(raw)
+	if l.Peek() != '"' {
+		return "", false
+	}
+	t, plain, ok := l.Text()
+	if !plain || !ok || !l.End() {
+		return "", false
+	}
+	return string(t[1 : len(t)-1]), true
+}
+
+func (r *reference) ofInstance(i *eval.InstanceResult) (finding, bool) {
+	switch r.field {
+	case "output":
+		return r.within(i.Output)
+	case "status":
+		return finding{text: i.Status}, true
+	case "code":
+		return finding{text: i.ErrorCode}, i.ErrorCode != ""
+	case "message":
+		return finding{text: i.ErrorText}, i.ErrorCode != ""
+	case "attempts":
+		return finding{raw: strconv.AppendInt(nil, int64(i.Attempts), 10)}, true
+	case "timed_out":
+		return finding{raw: strconv.AppendBool(nil, i.TimedOut)}, true
+	case "started_at":
+		return instant(i.StartedAt)
+	}
+	return finding{}, false
+}
+
+func instant(t time.Time) (finding, bool) {
+	if t.IsZero() {
+		return finding{}, false
+	}
+	return finding{text: t.UTC().Format(time.RFC3339Nano)}, true
+}
+
+func (r *reference) ofSelf(s *eval.Self) (finding, bool) {
+	switch {
+	case s == nil:
+	case r.field == "input":
+		return r.within(s.Input)
+	case r.field == "output" && s.OutputKnown:
+		return r.within(s.Output)
+	case r.field == "key":
+		return finding{text: s.Key}, true
+	case r.field == "timed_out":
+		return finding{raw: strconv.AppendBool(nil, s.TimedOut)}, true
+	}
+	return finding{}, false
+}
+
+func (r *reference) ofFailure(f *eval.Failure) (finding, bool) {
+	switch {
+	case f == nil:
+	case r.field == "step":
+		return finding{text: f.Step}, true
+	case r.field == "code":
+		return finding{text: f.Code}, true
+	case r.field == "message":
+		return finding{text: f.Message}, true
+	}
+	return finding{}, false
+}
+
+func (r *reference) ofRun(i *eval.RunInfo) (finding, bool) {
+	switch r.field {
+	case "id":
+		return finding{text: i.ID}, true
+	case "workflow":
+		return finding{text: i.Workflow}, true
+	case "key":
+		return finding{text: i.Key}, i.Key != ""
+	case "started_at":
+		return instant(i.StartedAt)
+	}
+	return finding{}, false
+}
+
+// within follows the path into a document.
+func (r *reference) within(v value.Value) (finding, bool) {
+	sensitive, ok := value.MarksAt(v, r.ptr)
+	if !ok {
+		return finding{}, false
+	}
+	raw, ok := value.PartOf(v, r.path)
+	return finding{raw: raw, sensitive: sensitive}, ok
+}

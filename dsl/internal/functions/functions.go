@@ -1,0 +1,154 @@
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+)
+
+// Reads are the answers of file() and env(): recorded when first asked, so
+// that a stored definition needs neither.
+type Reads struct {
+	Files map[string]string
+	Env   map[string]*string // nil = not set
+}
+
+// Impure names functions that Terraform has and this language must not have,
+// with what to use instead: the same expression must give the same value
+// whenever it is evaluated.
+var Impure = map[string]string{
+	"timestamp":     "Use run.started_at.",
+	"plantimestamp": "Use run.started_at.",
+	"uuid":          "Use run.id, or uuidv5(namespace, name).",
+	"bcrypt":        "It is random; hash in an agent.",
+	"templatefile":  "Use file() and string templates.",
+}
+
+var errSecretPlace = errors.New("secret() cannot be evaluated here")
+
+// Table returns the function table of one module. All functions are pure;
+// file and env answer from what was recorded when the module was loaded.
+func Table(rd *Reads) map[string]function.Function {
+	f := maps.Clone(pure)
+	f["file"] = textFunction("path", func(name string) (cty.Value, error) {
+		text, ok := rd.Files[name]
+		if !ok {
+			return cty.NilVal, errors.New("the file was not read when the definition was loaded")
+		}
+		return cty.StringVal(text), nil
+	})
+	f["env"] = textFunction("name", func(name string) (cty.Value, error) {
+		if v := rd.Env[name]; v != nil {
+			return cty.StringVal(*v), nil
+		}
+		return cty.NullVal(cty.String), nil
+	})
+	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errSecretPlace })
+	return f
+}
+
+// Known reports whether there is a function of that name.
+func Known(name string) bool {
+	_, ok := pure[name]
+	return ok || name == "file" || name == "env" || name == "secret"
+}
+
+// Names returns the names of all functions.
+func Names() []string {
+	return append(sorted.Keys(pure), "file", "env", "secret")
+}
+
+// pure is the table of functions that depend on nothing but their arguments.
+// It is never changed.
+var pure = pureFunctions()
+
+func pureFunctions() map[string]function.Function {
+	f := map[string]function.Function{
+		// numbers
+		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc,
+		"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
+		"signum": stdlib.SignumFunc, "sum": sumFunc,
+		// strings
+		"chomp": stdlib.ChompFunc, "format": limited(stdlib.FormatFunc), "formatlist": limited(stdlib.FormatListFunc),
+		"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+		"regexall": stdlib.RegexAllFunc, "replace": replaceFunc, "split": stdlib.SplitFunc,
+		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
+		"trimprefix": stdlib.TrimPrefixFunc, "trimsuffix": stdlib.TrimSuffixFunc, "trimspace": stdlib.TrimSpaceFunc,
+		"upper": stdlib.UpperFunc, "startswith": startsWithFunc, "endswith": endsWithFunc, "strcontains": strContainsFunc,
+		"basename": basenameFunc, "dirname": dirnameFunc,
+		// collections
+		"alltrue": allTrueFunc, "anytrue": anyTrueFunc, "chunklist": stdlib.ChunklistFunc, "coalesce": coalesceFunc,
+		"coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc,
+		"contains": stdlib.ContainsFunc, "distinct": distinctFunc, "element": stdlib.ElementFunc,
+		"flatten": stdlib.FlattenFunc, "index": indexFunc, "keys": stdlib.KeysFunc, "length": lengthFunc,
+		"lookup": lookupFunc, "matchkeys": matchkeysFunc, "merge": stdlib.MergeFunc, "one": oneFunc,
+		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": setIntersectionFunc,
+		"setproduct": stdlib.SetProductFunc, "setsubtract": setSubtractFunc, "setunion": setUnionFunc,
+		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
+		"zipmap": stdlib.ZipmapFunc,
+		// encoding and hashes
+		"base64decode": base64DecodeFunc, "base64encode": base64EncodeFunc, "csvdecode": stdlib.CSVDecodeFunc,
+		"jsondecode": jsonDecodeFunc, "jsonencode": jsonEncodeFunc, "urlencode": urlEncodeFunc,
+		"yamldecode": yamlDecodeFunc, "yamlencode": yamlEncodeFunc,
+		"md5": md5Func, "sha1": sha1Func, "sha256": sha256Func, "sha512": sha512Func,
+		"base64sha256": base64sha256Func, "base64sha512": base64sha512Func, "uuidv5": uuidv5Func,
+		// dates
+		"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCmpFunc,
+		// networks
+		"cidrhost": cidrHostFunc, "cidrnetmask": cidrNetmaskFunc, "cidrsubnet": cidrSubnetFunc, "cidrsubnets": cidrSubnetsFunc,
+		// types and marks
+		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc, "sensitive": sensitiveFunc, "nonsensitive": nonsensitiveFunc,
+		"issensitive": isSensitiveFunc,
+	}
+	for name, ty := range map[string]cty.Type{
+		"tobool": cty.Bool, "tonumber": cty.Number, "tostring": cty.String,
+		"tolist": cty.List(cty.DynamicPseudoType), "tomap": cty.Map(cty.DynamicPseudoType), "toset": cty.Set(cty.DynamicPseudoType),
+	} {
+		f[name] = stdlib.MakeToFunc(ty)
+	}
+	return f
+}
+
+// limited refuses format strings with absurd widths, which cost as much
+// memory as they name.
+func limited(f function.Function) function.Function {
+	params := f.Params()
+	return function.New(&function.Spec{
+		Params: params, VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) { return f.ReturnTypeForValues(args) },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if s := args[0]; s.IsKnown() && !s.IsNull() && s.Type() == cty.String && wideFormat(s.AsString()) {
+				return cty.NilVal, fmt.Errorf("a width or precision may have at most three digits")
+			}
+			return f.Call(args)
+		},
+	})
+}
+
+func wideFormat(s string) bool {
+	inVerb, digits := false, 0
+	for _, c := range s {
+		switch {
+		case c == '%':
+			inVerb, digits = !inVerb, 0
+		case inVerb && c >= '0' && c <= '9':
+			if digits++; digits > 3 {
+				return true
+			}
+		case inVerb && (c == '.' || c == '[' || c == ']' || c == '+' || c == '-' || c == '#' || c == ' '):
+			digits = 0
+		case c == '*' && inVerb:
+			return true
+		default:
+			inVerb = false
+		}
+	}
+	return false
+}

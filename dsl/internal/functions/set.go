@@ -1,0 +1,64 @@
+package functions
+
+import (
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// The operations on sets, in a time that grows with the number of elements.
+// The library's grows with its square.
+var (
+	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
+	// In a set that is given first and in how many of the n others.
+	setIntersectionFunc = setFunction(stdlib.SetIntersectionFunc, nil)
+	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
+)
+
+// setFunction makes a function of sets: keep decides by whether an element is
+// in the first set and in how many others it is; nil keeps what is in all.
+// Where something is not known yet the library decides.
+func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(), VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) { return f.ReturnTypeForValues(args) },
+		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
+			var order []cty.Value
+			seen := map[string]int{}
+			first := make([]bool, 0)
+			others := make([]int, 0)
+			for i, a := range args {
+				c, err := value.ConvertTo(a, ret)
+				if err != nil || !a.IsWhollyKnown() || ret.HasDynamicTypes() {
+					return f.Call(args)
+				}
+				for _, e := range c.AsValueSlice() {
+					id := identity(e)
+					at, ok := seen[id]
+					if !ok {
+						at = len(order)
+						seen[id] = at
+						order, first, others = append(order, e), append(first, false), append(others, 0)
+					}
+					if i == 0 {
+						first[at] = true
+					} else {
+						others[at]++
+					}
+				}
+			}
+			var out []cty.Value
+			for at, e := range order {
+				if keep == nil && first[at] && others[at] == len(args)-1 || keep != nil && keep(first[at], others[at]) {
+					out = append(out, e)
+				}
+			}
+			if len(out) == 0 {
+				return cty.SetValEmpty(ret.ElementType()), nil
+			}
+			return cty.SetVal(out), nil
+		},
+	})
+}

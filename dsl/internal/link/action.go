@@ -1,0 +1,116 @@
+package link
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// actionNoun merges the author's promises into the declared capabilities.
+func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
+	pick := func(promise *bool, declared bool) bool {
+		if promise != nil {
+			return *promise
+		}
+		return declared
+	}
+	return &noun.Action{
+		Agent: a.agent.decl.Name, Name: a.name,
+		Idempotent: pick(idempotent, a.schema.Idempotent),
+		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
+		ByKey:      pick(byKey, a.schema.ByKey),
+		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
+		Output: ReplyFunc(a.schema.Outputs, a.out, out), Skeleton: skeletonFunc(a.schema.Outputs, out),
+	}
+}
+
+// ReplyFunc checks, converts and marks replies (S35).
+func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
+	sh := ReplyShape(fields, declared, wanted)
+	slow := ReplyConverted(fields, declared, wanted)
+	return func(raw []byte) (value.Value, error) {
+		if len(raw) == 0 || string(raw) == "null" {
+			raw = []byte("{}")
+		}
+		if v, ok := fasteval.Canonical(sh, raw); ok {
+			return v, nil
+		}
+		return slow(raw)
+	}
+}
+
+// ReplyShape is the shape of replies that need no conversion; nil if there are
+// none.
+func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shape {
+	sh := fasteval.ShapeOfFields(fields)
+	if wanted.Equals(declared) {
+		return sh
+	}
+	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
+}
+
+// ReplyConverted is the general way of ReplyFunc: it converts the reply to the types of
+// the evaluator, and its errors say what is wrong.
+func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
+	return func(raw []byte) (value.Value, error) {
+		if err := value.CheckDepth(raw); err != nil {
+			return value.Value{}, fmt.Errorf("reply: %w", err)
+		}
+		if err := sdk.CheckObject(fields, raw); err != nil {
+			return value.Value{}, fmt.Errorf("reply: %w", err)
+		}
+		v, err := value.DecodeJSON(raw)
+		if err == nil {
+			v, err = value.Conform(v, declared)
+		}
+		if err == nil && !wanted.Equals(declared) {
+			if v, err = narrow(v, wanted); err != nil {
+				err = fmt.Errorf("output_type: %w", err)
+			}
+		}
+		if err != nil {
+			return value.Value{}, fmt.Errorf("reply: %w", err)
+		}
+		return value.Encode(value.MarkFields(v, fields), false)
+	}
+}
+
+// narrow converts a reply to the type that output_type gives it; what it names
+// without optional() must be there.
+func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
+	v, err := value.Conform(v, ty)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	var null []string
+	for _, name := range value.AttributeNames(ty) {
+		if !ty.AttributeOptional(name) && v.GetAttr(name).IsNull() {
+			null = append(null, strconv.Quote(name))
+		}
+	}
+	switch len(null) {
+	case 0:
+		return v, nil
+	case 1:
+		return cty.NilVal, fmt.Errorf("attribute %s is null", null[0])
+	}
+	return cty.NilVal, fmt.Errorf("attributes %s are null", strings.Join(null, ", "))
+}
+
+func retryable(codes []schema.ErrorCode) func(string) bool {
+	set := map[string]bool{}
+	for _, c := range codes {
+		if c.Retryable {
+			set[c.Code] = true
+		}
+	}
+	return func(code string) bool { return set[code] }
+}

@@ -1,0 +1,94 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/go-version"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
+	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
+	l.agents[d.Name] = la
+	bin, ok := bins[d.Name]
+	if !ok {
+		la.missing = true
+		l.Errorf(d.PluginAt, fmt.Sprintf("Agent %q not found", d.Name),
+			"No binary engine-agent-%s is known for it. Run engine init to look for it and lock it.", d.Plugin)
+		return
+	}
+	la.bin = bin
+	la.noun = &noun.Agent{
+		Name: d.Name, Plugin: d.Plugin, Version: bin.Version, Checksum: bin.Checksum,
+		Instances: d.Instances, MaxConcurrency: d.Concurrency, Env: d.Env, Breaker: d.Breaker,
+	}
+	l.constraint(la)
+	specs, err := argument.Specs(bin.Schema.Config)
+	if err != nil {
+		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
+		return
+	}
+	ctx := l.fileContext()
+	at := d.Where
+	if b := d.Block.One("config"); b != nil {
+		at = b.DefRange
+	}
+	args := argumentLinker{ctx}.arguments(specs, d.Config, at, "agent "+d.Name, false)
+	if len(d.Config) > 0 || len(specs) > 0 {
+		la.noun.Config = args.Eval
+	}
+}
+
+func (l *linker) constraint(la *linkedAgent) {
+	if la.decl.Constraint == "" || la.bin.Version == "" {
+		return
+	}
+	c, err := version.NewConstraint(la.decl.Constraint)
+	if err != nil {
+		return // reported by Parse
+	}
+	v, err := version.NewVersion(la.bin.Version)
+	if err != nil || !c.Check(v.Core()) {
+		l.Errorf(la.decl.Where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
+			la.decl.Name, la.decl.Plugin, la.decl.Constraint, la.bin.Version)
+	}
+}
+
+// fileContext evaluates what stands outside of workflows.
+func (l *linker) fileContext() *workflowLinker {
+	return &workflowLinker{
+		linker: l, ev: l.fileLevel, cur: -1,
+		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
+	}
+}
+
+// variableShapes is what the evaluator has to know of variables.
+func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
+	out := make(map[string]eval.VariableShape, len(decls))
+	for name, v := range decls {
+		out[name] = eval.VariableShape{Type: v.Type, Sensitive: v.Sensitive}
+	}
+	return out
+}
+
+// unknownVars is the object of all variables, of which only types are known.
+func unknownVars(decls map[string]*decl.Variable) cty.Value {
+	attrs := map[string]cty.Value{}
+	for name, v := range decls {
+		x := value.UnknownOf(v.Type)
+		if v.Type.IsObjectType() && v.Nullable {
+			x = cty.UnknownVal(value.PlainType(v.Type)) // may be null as a whole
+		}
+		if v.Sensitive {
+			x = x.Mark(value.SensitiveMark{})
+		}
+		attrs[name] = x
+	}
+	return cty.ObjectVal(attrs)
+}

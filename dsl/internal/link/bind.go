@@ -1,0 +1,205 @@
+package link
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A bind holds the parts of the declarations that Bind reads.
+type bind struct {
+	ev      *eval.Evaluator
+	decls   map[string]*decl.Variable
+	known   map[string]bool // variables of the other workflows of the module
+	sources map[string][]byte
+	places  report.Places
+}
+
+// values is Workflow.Bind.
+func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
+	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
+	for n, src := range b.sources {
+		r.Sources[n] = src
+	}
+	last := map[string]noun.Assignment{}
+	for _, a := range assigned {
+		if _, src := noun.WrittenValue(a); src != nil {
+			r.Sources[a.Where.File] = src
+		}
+		if b.declared(r, a) {
+			last[a.Name] = a
+		}
+	}
+	vals := map[string]cty.Value{}
+	for _, name := range sorted.Keys(b.decls) {
+		a, given := last[name]
+		if v, ok := b.one(r, b.decls[name], a, given); ok {
+			vals[name] = v
+		}
+	}
+	if !(diag.Diagnostics(r.List)).HasErrors() {
+		b.validate(r, vals, last)
+	}
+	if diags := r.Finish(); diags.HasErrors() {
+		return value.Value{}, diags
+	}
+	out, err := value.Encode(cty.ObjectVal(vals), false)
+	if err != nil {
+		r.Errorf(hcl.Range{}, "Invalid value", "The variables cannot be stored: %s.", err)
+	}
+	return out, r.Finish()
+}
+
+func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
+	if b.decls[a.Name] != nil {
+		return true
+	}
+	if b.known[a.Name] && a.Source != "--var" {
+		return false // for another workflow of the module
+	}
+	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
+		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
+	return false
+}
+
+func sourceOf(a noun.Assignment) string {
+	if a.Source == "" {
+		return "An assignment"
+	}
+	return a.Source
+}
+
+// placed reports an error about an assignment at its place, if it has one.
+func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
+	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
+}
+
+func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, given bool) (cty.Value, bool) {
+	x := v.Default
+	if given {
+		raw, err := v.Value(a)
+		if err == nil {
+			raw, err = v.Convert(raw)
+		}
+		if err != nil {
+			detail := fmt.Sprintf("%s gives variable %q a value that does not fit its type %s: %s.", sourceOf(a), v.Name, v.TypeText, err)
+			if v.Sensitive {
+				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", sourceOf(a), v.Name, v.TypeText)
+			}
+			placed(r, a, "Invalid value for variable", "%s", detail)
+			return cty.NilVal, false
+		}
+		x = raw
+		if x.IsNull() && !v.Nullable && v.Default != cty.NilVal {
+			x = v.Default // null means: as if not given
+		}
+	}
+	switch {
+	case x == cty.NilVal:
+		hint := v.Description
+		if hint != "" {
+			hint = " (" + strings.TrimSuffix(hint, ".") + ")"
+		}
+		r.Errorf(v.Where, "No value for required variable", "Variable %q has no default, so it needs a value%s: --var %s=VALUE, a values file, or the environment variable ENGINE_VAR_%s.",
+			v.Name, hint, v.Name, v.Name)
+		return cty.NilVal, false
+	case x.IsNull() && !v.Nullable:
+		placed(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.Name)
+		return cty.NilVal, false
+	}
+	if _, err := value.Encode(x, false); err != nil {
+		placed(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.Name, err)
+		return cty.NilVal, false
+	}
+	if v.Sensitive {
+		x = x.Mark(value.SensitiveMark{})
+	}
+	return x, true
+}
+
+// validate runs the validation blocks with the values in place.
+func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
+	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
+	for _, name := range sorted.Keys(b.decls) {
+		v := b.decls[name]
+		for _, c := range v.Validations {
+			if c.Condition == nil || c.Condition.Compiled == nil {
+				continue
+			}
+			w.Next()
+			cond, diags := b.ev.Value(c.Condition.Compiled, w)
+			if diags.HasErrors() {
+				r.HCL(diags)
+				continue
+			}
+			ok, err := value.BoolOf(cond)
+			if err != nil {
+				r.Errorf(c.Condition.Range, "Invalid condition", "The condition must be true or false: %s.", err)
+				continue
+			}
+			if ok {
+				continue
+			}
+			a := last[name]
+			w.Next()
+			detail := b.message(w, c)
+			if a.Where.File != "" {
+				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.Where))
+				continue
+			}
+			if a.Name != "" {
+				detail += "\nThe value comes from " + sourceOf(a) + "."
+			}
+			r.HCL(hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Invalid value for variable", Detail: detail,
+				Subject: &c.Condition.Range, Expression: c.Condition.Syntax,
+				EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": w.Vars}},
+			}})
+		}
+	}
+}
+
+func (b *bind) message(w eval.World, c *decl.Condition) string {
+	v, diags := b.ev.Value(c.Message.Compiled, w)
+	if diags.HasErrors() {
+		return "The condition is not met, and its error message cannot be evaluated."
+	}
+	return messageText(v)
+}
+
+// messageText returns an error message, unless it would show something
+// sensitive.
+func messageText(v cty.Value) string {
+	if v.ContainsMarked() {
+		return "The condition is not met. The message is hidden, because it holds a sensitive value."
+	}
+	s, err := value.StringOf(v)
+	if err != nil {
+		return "The condition is not met, and its error message is not a string."
+	}
+	return s
+}
+
+// variableList describes the variables in order of name.
+func variableList(decls map[string]*decl.Variable) []noun.Variable {
+	out := make([]noun.Variable, 0, len(decls))
+	for _, v := range decls {
+		out = append(out, noun.Variable{
+			Name: v.Name, Description: v.Description, Type: v.TypeText, Sensitive: v.Sensitive,
+			Nullable: v.Nullable, HasDefault: v.Default != cty.NilVal, Deployment: v.Deployment,
+		})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}

@@ -1,0 +1,214 @@
+package link
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// codeOf converts a value to an error code.
+func codeOf(v cty.Value) (string, error) {
+	if v.ContainsMarked() {
+		return "", errors.New("an error code cannot be sensitive")
+	}
+	s, err := value.StringOf(v)
+	if err == nil && !validCode(s) {
+		err = errors.New("an error code is snake_case, at most 100 characters")
+	}
+	return s, err
+}
+
+func validCode(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 100
+}
+
+// engineCodes are the codes that do not come from agents' schemas.
+var engineCodes = []string{
+	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
+	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
+	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
+}
+
+// knownCodes are the codes that a step or an undo can fail with. They are open
+// where some are known only in a run.
+type knownCodes struct {
+	others string // what a message says of any other code: "Action X does not answer with"
+	own    []string
+	open   bool
+}
+
+// codesOf collects the codes of a call: those that its action declares, that
+// its input names and that its conditions give.
+func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
+	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
+	for _, c := range a.schema.Errors {
+		if c.Code == schema.AnyCode {
+			l.namedCodes(&k, a, input)
+			continue
+		}
+		k.own = append(k.own, c.Code)
+	}
+	for _, c := range conditions {
+		if c.Code != nil {
+			k.literals(c.Code)
+		}
+	}
+	return k
+}
+
+// namedCodes adds the codes that the input of a generic agent names. Where the
+// schema does not say which argument holds them, it can be any.
+func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
+	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
+	for _, in := range input {
+		spec := a.in[in.Name]
+		switch {
+		case in.Expr.Bad:
+			k.open = true
+		case !declared:
+			k.literals(in.Expr)
+		case spec != nil && spec.Field.Codes:
+			k.values(l.check(in.Expr))
+		}
+	}
+}
+
+// values adds the texts of a value. If a part of the value is unknown before the run, the
+// list of codes counts as incomplete.
+func (k *knownCodes) values(v cty.Value) {
+	raw, _ := v.UnmarkDeep()
+	switch {
+	case !raw.IsKnown():
+		k.open = true
+	case raw.IsNull():
+	case raw.Type() == cty.String:
+		k.own = append(k.own, raw.AsString())
+	case raw.CanIterateElements():
+		for it := raw.ElementIterator(); it.Next(); {
+			_, elem := it.Element()
+			k.values(elem)
+		}
+	}
+}
+
+func (k *knownCodes) literals(e *eval.Expr) {
+	k.open = k.open || !constant(e)
+	k.own = append(k.own, literals(e)...)
+}
+
+// codes warns about error codes that cannot occur, which are most likely
+// spelled wrong.
+func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
+	if e == nil || e.Bad || k.open {
+		return
+	}
+	known := slices.Concat(k.own, engineCodes, also)
+	for _, c := range l.writtenCodes(e) {
+		if slices.Contains(known, c.code) {
+			continue
+		}
+		hint := diag.DidYouMean(c.code, known)
+		switch own := compact(k.own); {
+		case c.code == noun.AllCodes:
+			hint = " Only catch takes it, for every code."
+		case hint == "" && len(own) > 0:
+			hint = " Known are " + quotedList(own) + "."
+		}
+		l.Warnf(c.at, "Unknown error code", "%s the code %q.%s", k.others, c.code, hint)
+	}
+}
+
+func compact(codes []string) []string {
+	out := slices.Clone(codes)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+type writtenCode struct {
+	code string
+	at   hcl.Range
+}
+
+// writtenCodes are the codes of a list as far as they are known before a run.
+func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
+	var out []writtenCode
+	add := func(v cty.Value, at hcl.Range) {
+		if raw, _ := v.Unmark(); raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
+			out = append(out, writtenCode{raw.AsString(), at})
+		}
+	}
+	if items, ok := e.Elements(); ok {
+		for _, item := range items {
+			if constant(item) {
+				if v, diags := metered.EvaluateOnce(item.Syntax, nil, l.Allowance()); !diags.HasErrors() {
+					add(v, item.Range)
+				}
+			}
+		}
+		return out
+	}
+	if raw, _ := l.check(e).Unmark(); raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
+		for it := raw.ElementIterator(); it.Next(); {
+			_, v := it.Element()
+			add(v, e.Range)
+		}
+	}
+	return out
+}
+
+// workflowCodes looks at the codes of the workflow's own retry block, which
+// holds for all steps.
+func (l codeLinker) workflowCodes() {
+	all := knownCodes{others: "No action of a step answers with"}
+	for _, s := range l.steps {
+		if s.action == nil {
+			return
+		}
+		k := l.codesOf(s.action, s.decl.Input, slices.Concat(s.decl.Pre, s.decl.Post)...)
+		all.own, all.open = append(all.own, k.own...), all.open || k.open
+	}
+	l.codes(l.decl.Retry.Attr("on"), all)
+	l.codes(l.decl.Retry.Attr("not_on"), all)
+}
+
+// constant reports whether an expression holds nothing but literals, so that
+// literals finds every string in it.
+func constant(e *eval.Expr) bool {
+	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
+}
+
+// literals returns the strings written in an expression.
+func literals(e *eval.Expr) []string {
+	if e == nil {
+		return nil
+	}
+	var out []string
+	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			if n.Val.Type() == cty.String && n.Val.IsKnown() && !n.Val.IsNull() {
+				out = append(out, n.Val.AsString())
+			}
+		}
+		return nil
+	})
+	return out
+}

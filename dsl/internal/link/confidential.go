@@ -1,0 +1,83 @@
+package link
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// confidential reports whether a run of the workflow may come to hold sensitive
+// values, whatever its variables are: it writes secret() or sensitive(), or has
+// an output that is sensitive, or its actions are given or return what their
+// schemas call sensitive. Locals of the file count even where they are not
+// used.
+func confidential(l *workflowLinker) bool {
+	d := l.decl
+	if blockHides(d.Block) {
+		return true
+	}
+	for _, loc := range d.Locals {
+		if exprHides(loc.Expr) {
+			return true
+		}
+	}
+	for _, o := range d.Outputs {
+		if o.Sensitive {
+			return true
+		}
+	}
+	for _, s := range l.steps {
+		if s.action == nil {
+			continue
+		}
+		undo, given := s.action.schema.CompensatedBy, []syntax.Arg(nil)
+		agent := s.decl.Agent
+		if u := s.decl.Undo; u != nil {
+			undo, agent, given = u.Action, u.Agent, u.Input
+		}
+		if hides(s.action, s.decl.Input) {
+			return true
+		}
+		if la := l.agents[agent]; la != nil && undo != "" {
+			if a := la.actions[undo]; a != nil && hides(a, given) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hides reports whether an action returns something sensitive, or takes it in
+// one of the arguments given.
+func hides(a *linkedAction, given []syntax.Arg) bool {
+	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
+		return true
+	}
+	for _, f := range a.schema.Inputs {
+		if fieldHides(f) && slices.ContainsFunc(given, func(x syntax.Arg) bool { return x.Name == f.Name }) {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldHides(f schema.Field) bool { return f.Sensitive || value.HasSensitive(f.Type) }
+
+func blockHides(b *syntax.Block) bool {
+	if b == nil {
+		return false
+	}
+	for _, e := range b.Attrs {
+		if exprHides(e) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.Args, func(x syntax.Arg) bool { return exprHides(x.Expr) }) || slices.ContainsFunc(b.Blocks, blockHides)
+}
+
+func exprHides(e *eval.Expr) bool {
+	return e != nil && e.Syntax != nil && len(eval.Calls(e.Syntax, "secret", "sensitive")) > 0
+}

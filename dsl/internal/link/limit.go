@@ -1,0 +1,40 @@
+package link
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// errLimit says how a deadline is written.
+var errLimit = errors.New(`a deadline is a duration such as "90s", "36h" or "2d", or a time such as "2030-01-31T18:00:00Z"`)
+
+// parseLimit reads a deadline: a duration or an RFC 3339 time.
+func parseLimit(s string) (noun.Limit, error) {
+	if strings.Contains(s, "T") && strings.Contains(s, "-") {
+		at, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return noun.Limit{}, errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
+		}
+		return noun.Limit{At: at}, nil
+	}
+	span, err := value.ParseSpan(s)
+	if errors.Is(err, value.ErrSpan) {
+		err = errLimit
+	}
+	return noun.Limit{After: span}, err
+}
+
+// limitOf converts a value to a deadline.
+func limitOf(v cty.Value) (noun.Limit, error) {
+	s, err := value.StringOf(v)
+	if err != nil {
+		return noun.Limit{}, errLimit
+	}
+	return parseLimit(s)
+}

@@ -1,0 +1,406 @@
+package link
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/fasteval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// A linker links one module.
+type linker struct {
+	*report.Reporter
+	m         *decl.Module
+	fileLevel *eval.Evaluator
+	agents    map[string]*linkedAgent
+	known     map[string]bool // variables of all workflows
+	// undirected leaves every expression to the general evaluator. Tests compare the outcomes.
+	undirected bool
+}
+
+// A linkedAgent is an agent of the module with its binary.
+type linkedAgent struct {
+	decl    *decl.Agent
+	bin     noun.AgentBinary
+	noun    *noun.Agent
+	actions map[string]*linkedAction
+	missing bool
+}
+
+// A linkedAction is an action that the module uses, with its schema.
+type linkedAction struct {
+	agent  *linkedAgent
+	name   string
+	schema schema.Action
+	in     map[string]*argument.Spec
+	out    cty.Type
+	broken bool // the schema itself makes no sense
+}
+
+// A workflowLinker links one workflow.
+type workflowLinker struct {
+	*linker
+	decl  *decl.Workflow
+	ev    *eval.Evaluator
+	world *eval.CheckWorld
+	out   *noun.Workflow
+	steps []*linkedStep
+	cur   int // step being linked; -1 = none
+}
+
+// A linkedStep is a step, and the noun that it becomes.
+type linkedStep struct {
+	decl     *decl.Step
+	action   *linkedAction // nil if unknown
+	noun     *noun.Step
+	readOnly bool
+	// The settings of the step and of its undo; nil where they depend on the run.
+	static, undoStatic *noun.Settings
+}
+
+// An argumentLinker links the arguments of blocks: their types, values and evaluation.
+type argumentLinker struct{ *workflowLinker }
+
+// A codeLinker checks the error codes that steps name against those that actions declare.
+type codeLinker struct{ *workflowLinker }
+
+// A stepLinker links one step: its action, settings, conditions and for_each.
+type stepLinker struct{ *workflowLinker }
+
+// An undoLinker links the undo of steps, and checks that everything with an effect has one.
+type undoLinker struct{ *workflowLinker }
+
+// A nullChecker finds expressions that read a value which may be null.
+type nullChecker struct{ *workflowLinker }
+
+// docText is the description of an argument, to be appended to a message.
+func docText(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + trimStop(s)
+}
+
+// trimStop cuts full stops from the end of a text.
+func trimStop(s string) string {
+	for len(s) > 0 && s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// upperFirst begins a text with a capital letter.
+func upperFirst(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
+}
+
+// direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
+// it.
+func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
+	if l.undirected {
+		return nil
+	}
+	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
+}
+
+// title names the action with its plugin, for messages.
+func (a *linkedAction) title() string {
+	v := a.agent.bin.Version
+	if v != "" {
+		v = " " + v
+	}
+	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.Name, a.name, a.agent.decl.Plugin, v)
+}
+
+func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
+
+// action finds an action; nil after reporting that there is none (S73).
+func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
+	la := l.agents[agent]
+	if la == nil || la.missing || name == "" {
+		return nil
+	}
+	if a, ok := la.actions[name]; ok {
+		if a.broken {
+			return nil
+		}
+		return a
+	}
+	schema, ok := la.bin.Schema.Actions[name]
+	if !ok {
+		l.Errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
+			agent, la.decl.Plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
+		return nil
+	}
+	a := &linkedAction{agent: la, name: name, schema: schema}
+	la.actions[name] = a
+	var err error
+	if a.in, err = argument.Specs(schema.Inputs); err == nil {
+		a.out, err = value.ObjectFrom(schema.Outputs)
+	}
+	if err != nil {
+		a.broken = true
+		l.Errorf(at, "Invalid agent schema", "The schema of action %s is broken: %s.", a.title(), err)
+		return nil
+	}
+	return a
+}
+
+// shapes finds the action of every step and what its result looks like.
+func (l *workflowLinker) shapes() {
+	for _, s := range l.decl.Steps {
+		a := l.action(s.Agent, s.Action, s.ActionAt)
+		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
+		if a != nil {
+			shape.Out = l.outputType(s, a)
+			shape.In = argType(a.in)
+			l.out.Agents[s.Agent] = a.agent.noun
+		}
+		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
+		l.ev.Steps = append(l.ev.Steps, shape)
+		l.world.Steps = append(l.world.Steps, l.unknownStep(shape, a))
+	}
+}
+
+// argType is the type of a step's arguments as self.input shows them.
+func argType(specs map[string]*argument.Spec) cty.Type {
+	attrs := map[string]cty.Type{}
+	for n, s := range specs {
+		attrs[n] = s.Type
+	}
+	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
+}
+
+// outputType narrows the declared outputs by output_type.
+func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
+	if s.OutputType == cty.NilType {
+		return a.out
+	}
+	attrs := map[string]cty.Type{}
+	for n, ty := range a.out.AttributeTypes() {
+		attrs[n] = ty
+	}
+	for _, n := range value.AttributeNames(s.OutputType) {
+		declared, ok := attrs[n]
+		want := s.OutputType.AttributeType(n)
+		switch {
+		case !ok:
+			hint := diag.DidYouMean(n, value.AttributeNames(a.out))
+			if hint == "" && attrs["json"] == cty.DynamicPseudoType {
+				hint = fmt.Sprintf(" output_type describes the whole output; write object({ json = object({ %s = %s }) }).", n, value.TypeText(want))
+			}
+			l.Errorf(s.OutputAt, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), n, hint)
+		case !value.Assignable(declared, want):
+			l.Errorf(s.OutputAt, "Invalid output type", "Output %q of action %s is %s, which cannot become %s.", n, a.title(), value.TypeText(declared), value.TypeText(want))
+		default:
+			attrs[n] = want
+		}
+	}
+	var optional []string
+	for n := range attrs {
+		narrowed := s.OutputType.HasAttribute(n) && !s.OutputType.AttributeOptional(n)
+		if a.out.AttributeOptional(n) && !narrowed {
+			optional = append(optional, n)
+		}
+	}
+	return cty.ObjectWithOptionalAttrs(attrs, optional)
+}
+
+// unknownStep is step.NAME before a run.
+func (l *workflowLinker) unknownStep(shape eval.StepShape, a *linkedAction) cty.Value {
+	output := cty.DynamicVal
+	if a != nil {
+		output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
+	}
+	one := cty.ObjectVal(map[string]cty.Value{
+		"output": output, "status": cty.UnknownVal(cty.String).RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
+		"error": cty.UnknownVal(eval.ErrorType), "started_at": cty.UnknownVal(cty.String), "timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+	})
+	if shape.Each {
+		return cty.UnknownVal(cty.Map(one.Type())).RefineNotNull()
+	}
+	return one
+}
+
+// check evaluates an expression with unknown values and reports what cannot
+// work. It returns cty.DynamicVal where nothing is known.
+func (l *workflowLinker) check(e *eval.Expr) cty.Value {
+	if e == nil || e.Compiled == nil {
+		return cty.DynamicVal
+	}
+	if e.Bad {
+		l.checkReferences(e.Compiled)
+		return cty.DynamicVal
+	}
+	before := len(l.List)
+	l.world.Next()
+	v, diags := l.ev.Value(e.Compiled, l.world)
+	l.explain(diags)
+	if !diags.HasErrors() && e.Compiled.Constant == nil {
+		l.checkLoops(e)
+	}
+	if (l.List[before:]).HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// checkReferences looks at the references of an expression that cannot be
+// evaluated, each alone, so that one mistake does not hide the others.
+// Those inside try() and can() may fail.
+func (l *workflowLinker) checkReferences(c *eval.Compiled) {
+	l.world.Next()
+	ctx, diags := l.ev.Context(c, l.world)
+	if diags.HasErrors() {
+		return // a local value's, reported there
+	}
+	bearing := eval.Calls(c.Syntax, "try", "can")
+	for _, t := range c.Refs {
+		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
+			continue
+		}
+		_, diags := metered.Evaluate(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
+		l.explain(diags)
+	}
+}
+
+// explain reports diagnostics of an evaluation; where the result of a step
+// lacks an attribute it names the action.
+func (l *workflowLinker) explain(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		name, ty, ok := report.MissingAttribute(d)
+		if !ok {
+			l.HCL(hcl.Diagnostics{d})
+			continue
+		}
+		a := l.actionWithOutput(d, ty)
+		if a == nil {
+			l.HCL(hcl.Diagnostics{d})
+			continue
+		}
+		hint := diag.DidYouMean(name, value.AttributeNames(a.out))
+		if hint == "" && len(a.out.AttributeTypes()) > 0 {
+			hint = " Its outputs are " + quotedList(value.AttributeNames(a.out)) + "."
+		} else if hint == "" {
+			hint = " It has no outputs."
+		}
+		l.Errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
+	}
+}
+
+func quotedList(names []string) string {
+	out := ""
+	for i, n := range names {
+		if i > 0 {
+			out += ", "
+		}
+		out += fmt.Sprintf("%q", n)
+	}
+	return out
+}
+
+// actionWithOutput finds the action whose output was looked at in vain.
+func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
+	matches := func(i int) bool {
+		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
+	}
+	if t, ok := d.Expression.(*hclsyntax.ScopeTraversalExpr); ok {
+		switch root := t.Traversal.RootName(); {
+		case root == "self" && matches(l.cur):
+			return l.steps[l.cur].action
+		case root == "step" && len(t.Traversal) > 1:
+			if attr, ok := t.Traversal[1].(hcl.TraverseAttr); ok {
+				if i, ok := l.decl.Index[attr.Name]; ok && matches(i) {
+					return l.steps[i].action
+				}
+			}
+			return nil
+		}
+	}
+	for i := range l.steps {
+		if matches(i) {
+			return l.steps[i].action
+		}
+	}
+	return nil
+}
+
+// checkLoops looks inside for expressions over collections that are not known
+// yet, which the library does not evaluate.
+func (l *workflowLinker) checkLoops(e *eval.Expr) {
+	if e.Compiled.Secrets {
+		return
+	}
+	l.world.Next()
+	ctx, diags := l.ev.Context(e.Compiled, l.world)
+	if diags.HasErrors() {
+		return // reported already
+	}
+	v := &loopVisitor{l: l, ctx: []*hcl.EvalContext{ctx}}
+	v.l.HCL(hclsyntax.Walk(e.Syntax, v))
+}
+
+type loopVisitor struct {
+	l   *workflowLinker
+	ctx []*hcl.EvalContext
+}
+
+// Enter opens the scope of a for expression and evaluates its parts in it.
+func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	f, ok := n.(*hclsyntax.ForExpr)
+	if !ok {
+		return nil
+	}
+	parent := v.ctx[len(v.ctx)-1]
+	child := parent.NewChild()
+	key, val := cty.DynamicVal, cty.DynamicVal
+	coll, diags := metered.Evaluate(metered.Of(f.CollExpr), parent)
+	coll, _ = coll.Unmark()
+	ty := coll.Type()
+	open := !diags.HasErrors() && !coll.IsKnown() && (ty.IsMapType() || ty.IsListType() || ty.IsSetType())
+	if open {
+		val, key = cty.UnknownVal(ty.ElementType()), cty.UnknownVal(cty.String)
+		if !ty.IsMapType() {
+			key = cty.UnknownVal(cty.Number)
+		}
+	}
+	child.Variables = map[string]cty.Value{f.ValVar: val}
+	if f.KeyVar != "" {
+		child.Variables[f.KeyVar] = key
+	}
+	v.ctx = append(v.ctx, child)
+	if open {
+		for _, part := range []hclsyntax.Expression{f.KeyExpr, f.ValExpr, f.CondExpr} {
+			if part != nil {
+				_, diags := metered.Evaluate(metered.Of(part), child)
+				v.l.explain(diags)
+			}
+		}
+	}
+	return nil
+}
+
+// Exit closes the scope of a for expression.
+func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	if _, ok := n.(*hclsyntax.ForExpr); ok {
+		v.ctx = v.ctx[:len(v.ctx)-1]
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package link
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// secretName recognises the names of arguments and of keys whose values are secrets:
+// password, db_password, X-API-Key. It does not recognise public_key, max_tokens or
+// next_page_token.
+var (
+	secretName = regexp.MustCompile(`(^|_)(passwords?|passwd|pwd|passphrase|secret|token|bearer|api_?key|private_key|access_key|secret_key|client_secret|credentials?|authorization|cookie)$`)
+	noSecret   = regexp.MustCompile(`(^|_)(page|continuation|sync|next|idempotency|csrf)_token$`)
+)
+
+// Texts that hold a password whatever their name is: a URL with user:password@, and
+// password=… among the words of a connection string.
+var (
+	urlPassword  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:[^\s/@]+@`)
+	wordPassword = regexp.MustCompile(`(^|[\s;])(password|pwd)\s*=\s*[^\s;]`)
+)
+
+// plainSecrets warns of secrets that are written into the workflow: everybody who may
+// read the workflow, or the definition in the state, can read them.
+func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title string) {
+	if a.Expr.Bad || a.Expr.Syntax == nil {
+		return
+	}
+	var p plainSecret
+	whole := spec.Field.Sensitive && spec.Field.Type.Kind == schema.KindString
+	p.look(a.Expr.Syntax, a.Name, a.Name, whole && !holdsAddress(a.Name))
+	if len(p.found) == 0 {
+		return
+	}
+	rest := ""
+	if n := len(p.found) - maxNamedSecrets; n > 0 {
+		p.found, rest = p.found[:maxNamedSecrets], fmt.Sprintf(" and %d more", n)
+	}
+	r.Push(diag.Diagnostic{
+		Severity: diag.SeverityWarning, Range: report.Range(a.Where), HideSource: true,
+		Summary: "Secret is written out",
+		Detail: fmt.Sprintf("%s: this looks like a secret: %s%s. Who can read the workflow or the state can read it. "+
+			`Write secret("env:NAME") or secret("file:PATH") instead: only the agent gets the value then.`,
+			upperFirst(title), strings.Join(p.found, ", "), rest),
+	})
+}
+
+// maxNamedSecrets is how many secrets of an argument a warning names.
+const maxNamedSecrets = 10
+
+// holdsAddress reports whether an argument is an address, in which only a password is
+// a secret.
+func holdsAddress(name string) bool {
+	name = strings.ToLower(name)
+	return name == "dsn" || strings.HasSuffix(name, "_dsn") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri")
+}
+
+// plainSecret looks for secrets in an expression.
+type plainSecret struct{ found []string } // paths
+
+// look looks at what stands at path under a name. secret says that it is one whatever
+// its name is.
+func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret bool) {
+	switch e := e.(type) {
+	case *hclsyntax.ParenthesesExpr:
+		p.look(e.Expression, path, name, secret)
+	case *hclsyntax.TemplateWrapExpr:
+		p.look(e.Wrapped, path, name, secret)
+	case *hclsyntax.TemplateExpr:
+		p.text(e, path, name, secret)
+	case *hclsyntax.TupleConsExpr:
+		for _, x := range e.Exprs {
+			p.look(x, path, name, secret)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range e.Items {
+			if key, ok := constantText(item.KeyExpr); ok {
+				p.look(item.ValueExpr, path+"."+key, key, false)
+			}
+		}
+	case *hclsyntax.FunctionCallExpr:
+		if e.Name == "secret" {
+			return
+		}
+		for _, x := range e.Args {
+			p.look(x, path, "", false)
+		}
+	}
+}
+
+// text looks at a text. One that is put together is looked at for its written parts.
+func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)
+	if text, ok := constantText(e); ok && text != "" && secret {
+		p.found = append(p.found, path)
+		return
+	}
+	for _, part := range e.Parts {
+		text, ok := constantText(part)
+		if ok && (urlPassword.MatchString(text) || holdsAddress(name) && wordPassword.MatchString(text)) {
+			p.found = append(p.found, path)
+			return
+		}
+	}
+}
+
+// constantText returns the text that an expression is written as. Nothing is
+// evaluated.
+func constantText(e hclsyntax.Expression) (string, bool) {
+	switch e := e.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		if e.Val.IsNull() || e.Val.Type() != cty.String {
+			return "", false
+		}
+		return e.Val.AsString(), true
+	case *hclsyntax.TemplateExpr:
+		var text strings.Builder
+		for _, part := range e.Parts {
+			s, ok := constantText(part)
+			if !ok {
+				return "", false
+			}
+			text.WriteString(s)
+		}
+		return text.String(), true
+	case *hclsyntax.ObjectConsKeyExpr:
+		if word := hcl.ExprAsKeyword(e.Wrapped); word != "" && !e.ForceNonLiteral {
+			return word, true
+		}
+		return constantText(e.Wrapped)
+	}
+	return "", false
+}

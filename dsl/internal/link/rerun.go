@@ -1,0 +1,53 @@
+package link
+
+import (
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+)
+
+// rerun links what a further attempt does with what earlier ones left behind,
+// and checks that the action can say what heartbeat_timeout and on_rerun need.
+func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
+	a := ls.action
+	if a == nil {
+		return
+	}
+	if e := d.Attr("heartbeat_timeout"); e != nil && !a.schema.Heartbeats {
+		l.Errorf(e.Range, "Action without heartbeats",
+			"Action %s declares no heartbeats, so heartbeat_timeout would end every attempt. Use timeout.", a.title())
+	}
+	e := d.Attr("on_rerun")
+	switch d.OnRerun {
+	case noun.RerunContinue:
+		if !a.schema.Checkpoints {
+			l.Errorf(e.Range, "Action without checkpoints",
+				"Action %s declares no checkpoints, so there is nothing from which another attempt could continue.", a.title())
+		}
+	case noun.RerunUndoFirst:
+		l.undoFirst(d, out, e)
+	}
+	out.OnRerun = d.OnRerun
+	if d.OnRerun == noun.RerunDefault && a.schema.Checkpoints {
+		out.OnRerun = noun.RerunContinue
+	}
+}
+
+// undoFirst checks that a step can be undone while it is not known what it has
+// done, and that its next attempt has a key of its own.
+func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
+	switch {
+	case noun.Pivot:
+		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
+	case noun.Undo == nil || noun.NoUndo:
+		if d.Undo == nil { // else its action is broken, which has been said
+			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.Name)
+		}
+	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:
+		l.Errorf(e.Range, "Undo needs the output",
+			"on_rerun = \"undo_first\" calls the undo of step %q when its output is not known. Use an undo with by_key = true, or one whose input does not mention self.output.", d.Name)
+	case d.Attr("idempotency_key") != nil:
+		l.Errorf(e.Range, "Key stays the same",
+			"What was undone under a key cannot be done again under it, and idempotency_key gives every attempt of step %q the same. Leave out one of the two.", d.Name)
+	}
+}

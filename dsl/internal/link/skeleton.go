@@ -1,0 +1,86 @@
+package link
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// skeletonFunc returns the Skeleton of an action: the type that a result has
+// for the workflow, and what the schema says about each of its fields.
+func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
+	return func() string {
+		tree := skeletonOf(wanted)
+		if object, ok := tree.(map[string]any); ok {
+			for _, f := range fields {
+				describeField(object, f)
+			}
+		}
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(tree); err != nil {
+			return "{}" // strings in maps and lists can always be written
+		}
+		return string(bytes.TrimSpace(out.Bytes()))
+	}
+}
+
+// describeField adds to a field of the skeleton which values are allowed.
+func describeField(object map[string]any, f schema.Field) {
+	kind, plain := object[f.Name].(string)
+	if !plain {
+		return
+	}
+	for k, raw := range f.Enum {
+		var value any
+		text := string(raw)
+		if json.Unmarshal(raw, &value) == nil {
+			if s, ok := value.(string); ok {
+				text = s
+			}
+		}
+		if k == 0 {
+			kind = text
+		} else {
+			kind += " or " + text
+		}
+	}
+	if f.Optional {
+		kind += " or null"
+	}
+	object[f.Name] = kind
+}
+
+// skeletonOf is a JSON tree with the names of a type; a leaf is the name of its
+// own type in capitals.
+func skeletonOf(ty cty.Type) any {
+	switch {
+	case ty == cty.String:
+		return "STRING"
+	case ty == cty.Number:
+		return "NUMBER"
+	case ty == cty.Bool:
+		return "BOOL"
+	case ty.IsObjectType():
+		out := map[string]any{}
+		for name, inner := range ty.AttributeTypes() {
+			out[name] = skeletonOf(inner)
+		}
+		return out
+	case ty.IsMapType():
+		return map[string]any{"KEY": skeletonOf(ty.ElementType())}
+	case ty.IsListType(), ty.IsSetType():
+		return []any{skeletonOf(ty.ElementType())}
+	case ty.IsTupleType():
+		out := []any{}
+		for _, inner := range ty.TupleElementTypes() {
+			out = append(out, skeletonOf(inner))
+		}
+		return out
+	}
+	return "ANY"
+}

@@ -1,0 +1,310 @@
+package link
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// validations checks the validation blocks of the variables.
+func (l stepLinker) validations() {
+	for _, n := range sorted.Keys(l.decl.Variables) {
+		l.validation(l.decl.Variables[n])
+	}
+	for _, v := range append(append([]*decl.Variable(nil), l.m.TwinVariables...), l.decl.TwinVariables...) {
+		l.validation(v)
+	}
+}
+
+func (l stepLinker) validation(v *decl.Variable) {
+	for _, c := range v.Validations {
+		exprFunc(l.workflowLinker, c.Condition, "condition", cty.Bool, value.BoolOf)
+		exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, value.StringOf)
+	}
+}
+
+// limits links what belongs to the workflow as a whole.
+func (l stepLinker) limits() {
+	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
+	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
+	for name, e := range decl.AttrsOf(l.decl.Retry) {
+		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
+			scratch := forwardDefaults(true)
+			if err := retrySetters[name](&scratch, v); err != nil {
+				l.Invalid(e.Range, name, err)
+			}
+		}
+	}
+	if e := l.decl.Unique; e != nil {
+		if l.check(e).ContainsMarked() {
+			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
+		}
+		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
+	}
+}
+
+// keyOf converts a value to a key: a string that is not empty.
+func keyOf(v cty.Value) (string, error) {
+	if v.ContainsMarked() {
+		return "", errors.New("a key cannot hold a sensitive value")
+	}
+	s, err := value.StringOf(v)
+	if err == nil && s == "" {
+		err = errors.New("a key cannot be empty")
+	}
+	return s, err
+}
+
+func (l stepLinker) outputs() {
+	for _, o := range l.decl.Outputs {
+		if o.Value == nil {
+			continue
+		}
+		if !o.Sensitive && (l.check(o.Value).ContainsMarked() || l.mentionsSensitive(o.Value)) {
+			l.Errorf(o.Value.Range, "Output holds a sensitive value",
+				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.Name)
+		}
+		l.out.Outputs = append(l.out.Outputs, noun.Output{
+			Name: o.Name, Description: o.Description, Sensitive: o.Sensitive,
+			Value: argumentLinker(l).valueFunc(o.Value, "output "+o.Name, o.Sensitive, nil),
+		})
+	}
+}
+
+// mentionsSensitive finds what marks on unknown values cannot show: sensitive
+// outputs of the instances of a step.
+func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
+	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
+		return false
+	}
+	fields := map[string]bool{}
+	for i := range e.Compiled.Direct {
+		if a := l.steps[i].action; a != nil && l.ev.Steps[i].Each {
+			for _, f := range a.schema.Outputs {
+				if f.Sensitive || value.HasSensitive(f.Type) {
+					fields[f.Name] = true
+				}
+			}
+		}
+	}
+	found := false
+	look := func(t hcl.Traversal) {
+		for k := 1; k < len(t); k++ {
+			out, ok1 := t[k-1].(hcl.TraverseAttr)
+			attr, ok2 := t[k].(hcl.TraverseAttr)
+			found = found || ok1 && ok2 && out.Name == "output" && fields[attr.Name]
+		}
+	}
+	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ScopeTraversalExpr:
+			look(n.Traversal)
+		case *hclsyntax.RelativeTraversalExpr:
+			look(n.Traversal)
+		}
+		return nil
+	})
+	return found
+}
+
+// step links one step.
+func (l stepLinker) step(i int) {
+	d, ls := l.decl.Steps[i], l.steps[i]
+	l.cur = i
+	defer func() { l.cur = -1 }()
+	out := &noun.Step{
+		Index: i, Name: d.Name, Where: report.Range(d.Where).String(),
+		After: sorted.Ints(d.After), NoUndo: d.NoUndo, Pivot: d.Pivot,
+	}
+	ls.noun = out
+	l.out.Steps = append(l.out.Steps, out)
+	if d.Pivot {
+		l.out.Pivot = i
+	}
+	l.world.Each = l.eachValue(d, out)
+	l.world.Self = l.selfValue(i)
+	if when := exprFunc(l.workflowLinker, d.Attr("when"), "when", cty.Bool, value.BoolOf); d.WhenEach() {
+		out.WhenEach = when
+	} else {
+		out.When = when
+	}
+	out.IdempotencyKey = l.idempotencyKey(d)
+	out.Pre = l.conditions(d.Pre, "precondition_failed")
+	out.Post = l.conditions(d.Post, "postcondition_failed")
+	l.stepAction(d, ls, out)
+	out.Catch = l.catch(d, ls)
+	l.onlyWithEach(d)
+	undoLinker(l).undo(d, ls, out)
+	l.rerun(d, ls, out)
+}
+
+func (l stepLinker) onlyWithEach(d *decl.Step) {
+	for _, name := range []string{"max_parallel", "max_failures"} {
+		if e := d.Attr(name); e != nil && !d.Each() {
+			l.Errorf(e.Range, "Argument without for_each", "%s counts instances, so it needs for_each.", name)
+		}
+	}
+}
+
+// stepAction links the forward call.
+func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
+	a := ls.action
+	if a == nil { // reported; the arguments may still be looked at
+		for _, x := range d.Input {
+			l.check(x.Expr)
+		}
+		out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
+		return
+	}
+	out.Do = actionNoun(a, d.Idempotent, d.ReadOnly, nil, l.ev.Steps[d.Index].Out)
+	ls.readOnly = out.Do.ReadOnly
+	repeatable := out.Do.Idempotent || out.Do.ReadOnly
+	out.Retryable = retryable(a.schema.Errors)
+	out.Input = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
+	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
+	codes := codeLinker(l).codesOf(a, d.Input, slices.Concat(d.Pre, d.Post)...)
+	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
+	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
+	if d.Catch != nil {
+		codeLinker(l).codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
+	}
+}
+
+// SelfValue is self before a run.
+func (l stepLinker) selfValue(i int) cty.Value {
+	in, out := cty.DynamicVal, cty.DynamicVal
+	if a := l.steps[i].action; a != nil {
+		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
+		out = value.MarkFields(value.UnknownOf(l.ev.Steps[i].Out), a.schema.Outputs)
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
+		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+	})
+}
+
+func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, error) {
+	e := d.Attr("idempotency_key")
+	if e == nil {
+		return nil
+	}
+	if d.Each() && !e.Bad && e.Compiled != nil && !e.Compiled.EachKey {
+		l.Errorf(e.Range, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
+	}
+	if l.check(e).ContainsMarked() {
+		l.Errorf(e.Range, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
+	}
+	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
+}
+
+func (l stepLinker) conditions(decls []*decl.Condition, code string) []noun.Condition {
+	var out []noun.Condition
+	for _, c := range decls {
+		if c.Condition == nil || c.Message == nil {
+			continue
+		}
+		x := noun.Condition{
+			Check:   exprFunc(l.workflowLinker, c.Condition, "condition", cty.Bool, value.BoolOf),
+			Message: exprFunc(l.workflowLinker, c.Message, "error_message", cty.String, func(v cty.Value) (string, error) { return messageText(v), nil }),
+			Code:    exprFunc(l.workflowLinker, c.Code, "error_code", cty.String, codeOf),
+		}
+		if x.Code == nil {
+			x.Code = func(*eval.Scope) (string, error) { return code, nil }
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
+	if d.Catch == nil || d.Catch.Attr("errors") == nil {
+		return nil
+	}
+	out := &noun.Catch{Errors: exprFunc(l.workflowLinker, d.Catch.Attr("errors"), "errors", cty.List(cty.String), value.StringsOf)}
+	e := d.Catch.Attr("output")
+	if e == nil {
+		return out
+	}
+	ty := cty.DynamicPseudoType
+	if ls.action != nil {
+		ty = substituteType(l.ev.Steps[d.Index].Out)
+		if cons, ok := e.Syntax.(*hclsyntax.ObjectConsExpr); ok && !e.Bad {
+			l.substituteAttributes(cons, ty, ls.action)
+		}
+	}
+	out.Output = argumentLinker(l).valueFunc(e, "output", false, func(v cty.Value) (cty.Value, error) {
+		if v.IsKnown() && v.IsNull() {
+			return v, nil
+		}
+		return value.Conform(v, ty)
+	})
+	return out
+}
+
+// substituteType is the output type with every attribute optional: what is
+// left out of a substitute output is null.
+func substituteType(ty cty.Type) cty.Type {
+	if !ty.IsObjectType() {
+		return ty
+	}
+	return cty.ObjectWithOptionalAttrs(ty.AttributeTypes(), value.AttributeNames(ty))
+}
+
+func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.Type, a *linkedAction) {
+	for _, item := range cons.Items {
+		key, diags := metered.EvaluateOnce(item.KeyExpr, nil, l.Allowance())
+		if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+			continue
+		}
+		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
+			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
+				diag.DidYouMean(name, value.AttributeNames(ty)))
+		}
+	}
+}
+
+// shortest is the shortest timeout or interval of the workflow; 0 where that
+// depends on the run.
+func (l stepLinker) shortest() time.Duration {
+	best := time.Duration(-1)
+	add := func(d time.Duration) {
+		if d > 0 && (best < 0 || d < best) {
+			best = d
+		}
+	}
+	for i, ls := range l.steps {
+		if ls.static == nil {
+			return 0
+		}
+		add(ls.static.Timeout)
+		add(ls.static.HeartbeatTimeout)
+		add(ls.static.Retry.InitialInterval)
+		add(ls.static.Deadline.After)
+		if ls.static.Retry.OnExhausted == noun.ExhaustedCoolDown {
+			add(ls.static.Retry.CoolDown)
+		}
+		if l.out.Steps[i].Undo == nil {
+			continue
+		}
+		if ls.undoStatic == nil {
+			return 0
+		}
+		add(ls.undoStatic.Timeout)
+		add(ls.undoStatic.Retry.InitialInterval)
+		add(ls.undoStatic.Deadline.After)
+	}
+	return max(best, 0)
+}

@@ -1,0 +1,362 @@
+package metered
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A given is an expression that was evaluated already.
+type given struct {
+	*hclsyntax.ParenthesesExpr
+	v     cty.Value
+	diags hcl.Diagnostics
+}
+
+// Value returns what the evaluation gave.
+func (g *given) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return g.v, g.diags }
+
+func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
+	v, diags := e.Value(ctx)
+	return &given{around(e), v, diags}
+}
+
+// A choice is a condition with its two results. The library evaluates both
+// and brings them to one type.
+type choice struct {
+	*hclsyntax.ParenthesesExpr
+	cond *hclsyntax.ConditionalExpr
+}
+
+// Value evaluates both results, pays for the types they may get, and chooses.
+func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := MeterOf(ctx)
+	m.pay(stepCost, 0)
+	cond := *c.cond
+	yes, no := evaluated(cond.TrueResult, ctx), evaluated(cond.FalseResult, ctx)
+	w := m.Weigh(yes.v)
+	w.join(m.Weigh(no.v))
+	m.pay(w.nodes*300, w.nodes*50)
+	if !yes.v.Type().Equals(no.v.Type()) {
+		c.unify(m, yes, no, w)
+	}
+	cond.TrueResult, cond.FalseResult = yes, no
+	v, diags := cond.Value(ctx)
+	m.check()
+	return v, diags
+}
+
+// unify pays for a common type of the two results. Two tuples of different
+// length become lists, for which the library would compare all their elements
+// with each other; long ones become lists here.
+func (c *choice) unify(m *Meter, yes, no *given, w weight) {
+	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
+	a, b := yes.v.Type(), no.v.Type()
+	p := payment{m: m}
+	switch {
+	case sequenceLength(a)+sequenceLength(b) <= 100:
+	case a.IsTupleType() && b.IsTupleType() && len(a.TupleElementTypes()) != len(b.TupleElementTypes()):
+		yes.v = p.uniform(yes.v, cty.List(cty.DynamicPseudoType), w)
+		no.v = p.uniform(no.v, cty.List(cty.DynamicPseudoType), w)
+	case a.IsObjectType() && b.IsObjectType() && !sameNames(a, b):
+		yes.v = p.uniform(yes.v, cty.Map(cty.DynamicPseudoType), w)
+		no.v = p.uniform(no.v, cty.Map(cty.DynamicPseudoType), w)
+	}
+	m.payAlike([]cty.Type{yes.v.Type(), no.v.Type()})
+}
+
+// sameNames reports whether two objects have the same attributes, whose types
+// are then compared one by one.
+func sameNames(a, b cty.Type) bool {
+	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
+		return false
+	}
+	for name := range a.AttributeTypes() {
+		if !b.HasAttribute(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// payAlike pays for the search for a common type, as the library makes it. Tuples of one
+// length are compared element by element, and so are objects with the same names. Other
+// tuples and objects become lists and maps: there the types of all elements together are
+// compared, each with each. So two tuples of 20,000 elements may need 20,000 comparisons
+// or 800 million.
+func (m *Meter) payAlike(types []cty.Type) {
+	if len(types) < 2 {
+		return
+	}
+	m.pay(int64(len(types))*20, int64(len(types))*16)
+	first := types[0]
+	switch {
+	case all(types, cty.Type.IsTupleType):
+		if !all(types, func(ty cty.Type) bool { return len(ty.TupleElementTypes()) == len(first.TupleElementTypes()) }) {
+			m.payAlike(m.elementTypes(types))
+			return
+		}
+		for i := range first.TupleElementTypes() {
+			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.TupleElementTypes()[i] }))
+		}
+	case all(types, cty.Type.IsObjectType):
+		m.pay(product(int64(len(types)), sequenceLength(first), 50), 0)
+		if !all(types, func(ty cty.Type) bool { return sameNames(ty, first) }) {
+			m.payAlike(m.elementTypes(types))
+			return
+		}
+		for name := range first.AttributeTypes() {
+			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.AttributeType(name) }))
+		}
+	case all(types, cty.Type.IsListType), all(types, cty.Type.IsSetType), all(types, cty.Type.IsMapType):
+		m.payAlike(across(types, cty.Type.ElementType))
+	case all(types, func(ty cty.Type) bool { return ty.IsListType() || ty.IsTupleType() || ty == cty.DynamicPseudoType }),
+		all(types, func(ty cty.Type) bool { return ty.IsMapType() || ty.IsObjectType() || ty == cty.DynamicPseudoType }):
+		m.payAlike(m.elementTypes(types))
+		m.payEach(types)
+	default:
+		m.payEach(types)
+	}
+}
+
+// payEach pays for the comparison of each type with each.
+func (m *Meter) payEach(types []cty.Type) {
+	var w weight
+	for _, ty := range types {
+		m.addType(&w, ty, 1)
+	}
+	n := int64(len(types))
+	m.pay(product(n, n, 6, 1+w.nodes/n), product(n, n, 3))
+}
+
+// elementTypes are the types of all elements of tuples, objects, lists and maps.
+func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
+	for _, ty := range types {
+		m.pay(sequenceLength(ty)*20, sequenceLength(ty)*32)
+		switch {
+		case ty.IsTupleType():
+			out = append(out, ty.TupleElementTypes()...)
+		case ty.IsObjectType():
+			for _, e := range ty.AttributeTypes() {
+				out = append(out, e)
+			}
+		case ty.IsCollectionType():
+			out = append(out, ty.ElementType())
+		}
+	}
+	return out
+}
+
+// equalCost is the cost of a comparison with a type. The first difference ends it.
+func equalCost(ty cty.Type) int64 {
+	if ty.IsPrimitiveType() {
+		return 20
+	}
+	return 100
+}
+
+func all(types []cty.Type, is func(cty.Type) bool) bool {
+	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
+}
+
+// across returns one part of each type.
+func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
+	out := make([]cty.Type, len(types))
+	for i, ty := range types {
+		out[i] = part(ty)
+	}
+	return out
+}
+
+// sequenceLength is the number of types in a tuple or an object, all of which
+// may be compared with each other.
+func sequenceLength(ty cty.Type) int64 {
+	switch {
+	case ty.IsTupleType():
+		return int64(len(ty.TupleElementTypes()))
+	case ty.IsObjectType():
+		return int64(len(ty.AttributeTypes()))
+	}
+	return 1
+}
+
+// A call is the call of a function.
+type call struct {
+	*hclsyntax.ParenthesesExpr
+	call *hclsyntax.FunctionCallExpr
+}
+
+// Value evaluates the arguments, pays for the call and makes it.
+func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := MeterOf(ctx)
+	m.pay(1000, 500)
+	if c.call.Name == "try" || c.call.Name == "can" { // they evaluate their arguments themselves
+		v, diags := c.call.Value(ctx)
+		m.check()
+		m.Weigh(v)
+		m.pay(0, int64(len(diags))*faultMemory)
+		return v, diags
+	}
+	made := *c.call
+	made.Args = make([]hclsyntax.Expression, len(c.call.Args))
+	failed := false
+	args := make([]*given, len(made.Args))
+	for i, e := range c.call.Args {
+		args[i] = evaluated(e, ctx)
+		made.Args[i] = args[i]
+		failed = failed || args[i].diags.HasErrors()
+	}
+	if !failed {
+		c.settle(m, ctx, args)
+	}
+	v, diags := made.Value(ctx)
+	m.check()
+	return v, diags
+}
+
+// settle pays for a call, and brings its arguments into a form that the
+// library converts in one go.
+func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
+	p := c.payment(m, args)
+	p.settle(c.call.Name)
+	f, ok := functionOf(ctx, c.call.Name)
+	if !ok {
+		return
+	}
+	for range numberParams(f) {
+		p.numbers()
+	}
+	params := f.Params()
+	for i, a := range args {
+		want := cty.NilType
+		switch {
+		case i < len(params):
+			want = params[i].Type
+		case f.VarParam() != nil:
+			want = f.VarParam().Type
+		}
+		if c.call.ExpandFinal && i == len(args)-1 || want == cty.NilType {
+			continue
+		}
+		a.v = p.uniform(a.v, want, p.weights[i])
+	}
+	switch name := c.call.Name; {
+	case len(args) == 0:
+	case name == "tolist" || name == "toset":
+		args[0].v = p.uniform(args[0].v, cty.List(cty.DynamicPseudoType), p.all)
+	case name == "tomap":
+		args[0].v = p.uniform(args[0].v, cty.Map(cty.DynamicPseudoType), p.all)
+	}
+}
+
+// numberParams counts the parameters of a function that are numbers.
+func numberParams(f function.Function) (n int) {
+	for _, x := range f.Params() {
+		if x.Type == cty.Number {
+			n++
+		}
+	}
+	if v := f.VarParam(); v != nil && v.Type == cty.Number {
+		n++
+	}
+	return n
+}
+
+// payment weighs the arguments of a call. The last one may stand for many.
+func (c *call) payment(m *Meter, args []*given) payment {
+	values := make([]cty.Value, 0, len(args))
+	for i, a := range args {
+		v, _ := a.v.Unmark()
+		if c.call.ExpandFinal && i == len(args)-1 && v.IsKnown() && !v.IsNull() && v.CanIterateElements() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
+			n := int64(v.LengthInt())
+			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
+			if a.v.ContainsMarked() {
+				m.pay(product(n, n, 10), product(n, n, 24)) // all arguments are copied for each marked one
+			}
+			values = append(values, v.AsValueSlice()...)
+			continue
+		}
+		values = append(values, a.v)
+	}
+	p := payment{m: m, args: values, weights: make([]weight, len(values))}
+	for i, v := range values {
+		p.weights[i] = m.Weigh(v)
+		p.all.join(p.weights[i])
+	}
+	return p
+}
+
+// uniform brings a tuple or an object to a list or a map where one is wanted.
+// Where the type of the elements is not certain, the library would compare the types of all elements
+// with each other; here each type is compared once.
+func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
+	if !want.IsCollectionType() {
+		return v
+	}
+	if want.ElementType() != cty.DynamicPseudoType {
+		if want.HasDynamicTypes() {
+			p.m.payAlike(p.m.elementTypes([]cty.Type{v.Type()}))
+			return v
+		}
+		p.m.pay(w.nodes*300, w.nodes*elementBytes)
+		if out, err := value.ConvertTo(v, want); err == nil {
+			return out
+		}
+		return v
+	}
+	raw, marks := v.Unmark()
+	ty := raw.Type()
+	if !raw.IsKnown() || raw.IsNull() || !ty.IsTupleType() && !ty.IsObjectType() || ty.IsObjectType() != want.IsMapType() || raw.LengthInt() < 2 {
+		return v
+	}
+	var types []cty.Type
+	for it := raw.ElementIterator(); it.Next(); {
+		_, e := it.Element()
+		known := false
+		for _, t := range types {
+			p.m.pay(equalCost(t), 0)
+			if known = t.Equals(e.Type()); known {
+				break
+			}
+		}
+		if !known {
+			types = append(types, e.Type())
+		}
+	}
+	p.m.pay(w.nodes*int64(len(types))*20, 0)
+	p.m.payAlike(types)
+	elem := types[0]
+	if len(types) > 1 {
+		elem, _ = convert.UnifyUnsafe(types)
+	}
+	if elem == cty.NilType || elem == cty.DynamicPseudoType || elem.HasDynamicTypes() {
+		p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
+		return v // what becomes of it is for the library to say
+	}
+	p.m.pay(w.nodes*300, w.nodes*elementBytes)
+	named := map[string]cty.Value{}
+	var list []cty.Value
+	for it := raw.ElementIterator(); it.Next(); {
+		k, e := it.Element()
+		c, err := convert.Convert(e, elem)
+		if err != nil {
+			p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
+			return v
+		}
+		if ty.IsObjectType() {
+			named[k.AsString()] = c
+		} else {
+			list = append(list, c)
+		}
+	}
+	if ty.IsObjectType() {
+		return cty.MapVal(named).WithMarks(marks)
+	}
+	return cty.ListVal(list).WithMarks(marks)
+}

@@ -1,0 +1,222 @@
+package metered
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// Costs of nodes, in nominal nanoseconds and bytes.
+const (
+	roundCost    = 2_000 // of the body of a loop, with its context
+	roundMemory  = 100   // the context is garbage at once
+	stepCost     = 300
+	faultMemory  = 1_000 // of a diagnostic: those of loops are collected
+	elementBytes = 100   // of an element in what is built
+	textMemory   = 4     // a byte of text in a buffer that grows, and in the result
+	textCost     = 4
+)
+
+// Of returns an expression as it is evaluated: like e, with nodes in it
+// that pay for the work. Only what may cost much is copied, and e stays as it
+// is, so that whatever looks at the source finds what was written.
+func Of(e hclsyntax.Expression) hclsyntax.Expression {
+	switch e := e.(type) {
+	case *hclsyntax.ParenthesesExpr:
+		c := *e
+		c.Expression = Of(e.Expression)
+		return &c
+	case *hclsyntax.TemplateWrapExpr:
+		c := *e
+		c.Wrapped = Of(e.Wrapped)
+		return &c
+	case *hclsyntax.TemplateExpr:
+		if e.IsStringLiteral() {
+			return e
+		}
+		c := *e
+		c.Parts = make([]hclsyntax.Expression, len(e.Parts))
+		for i, p := range e.Parts {
+			c.Parts[i] = paying(Of(p), payText)
+		}
+		return paying(&c, nil)
+	case *hclsyntax.TemplateJoinExpr:
+		c := *e
+		c.Tuple = paying(Of(e.Tuple), payTexts)
+		return &c
+	case *hclsyntax.FunctionCallExpr:
+		c := *e
+		c.Args = meteredAll(e.Args)
+		return &call{around(e), &c}
+	case *hclsyntax.ConditionalExpr:
+		c := *e
+		c.Condition = Of(e.Condition)
+		c.TrueResult, c.FalseResult = Of(e.TrueResult), Of(e.FalseResult)
+		return &choice{around(e), &c}
+	case *hclsyntax.IndexExpr:
+		c := *e
+		c.Collection, c.Key = Of(e.Collection), paying(Of(e.Key), payNumber)
+		return paying(&c, nil)
+	case *hclsyntax.TupleConsExpr:
+		c := *e
+		c.Exprs = meteredAll(e.Exprs)
+		return paying(&c, payBuilt)
+	case *hclsyntax.ObjectConsExpr:
+		c := *e
+		c.Items = make([]hclsyntax.ObjectConsItem, len(e.Items))
+		for i, item := range e.Items {
+			c.Items[i] = hclsyntax.ObjectConsItem{KeyExpr: Of(item.KeyExpr), ValueExpr: Of(item.ValueExpr)}
+		}
+		return paying(&c, payBuilt)
+	case *hclsyntax.ObjectConsKeyExpr:
+		c := *e
+		c.Wrapped = Of(e.Wrapped)
+		return &c
+	case *hclsyntax.ForExpr:
+		c := *e
+		c.CollExpr = paying(Of(e.CollExpr), payOrder)
+		c.KeyExpr, c.ValExpr, c.CondExpr = turn(e.KeyExpr), turn(e.ValExpr), turn(e.CondExpr)
+		return paying(&c, payBuilt)
+	case *hclsyntax.SplatExpr:
+		c := *e
+		c.Source, c.Each = paying(Of(e.Source), payOrder), turn(e.Each)
+		return paying(&c, payBuilt)
+	case *hclsyntax.BinaryOpExpr:
+		c := *e
+		operand := payNumber
+		if e.Op == hclsyntax.OpEqual || e.Op == hclsyntax.OpNotEqual {
+			operand = payCompared
+		}
+		c.LHS, c.RHS = paying(Of(e.LHS), operand), paying(Of(e.RHS), operand)
+		return paying(&c, nil)
+	case *hclsyntax.UnaryOpExpr:
+		c := *e
+		c.Val = paying(Of(e.Val), payNumber)
+		return paying(&c, nil)
+	case *hclsyntax.RelativeTraversalExpr:
+		c := *e
+		c.Source = Of(e.Source)
+		return &c
+	}
+	return e // a literal, a reference, the item of a splat
+}
+
+func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
+	out := make([]hclsyntax.Expression, len(list))
+	for i, e := range list {
+		out[i] = Of(e)
+	}
+	return out
+}
+
+// around makes the part of a node by which the library's walks look through
+// it: a pair of parentheses around what was written.
+func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
+	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
+}
+
+// A payer pays for the value of the expression in it, after a fixed amount
+// before it is evaluated.
+type payer struct {
+	*hclsyntax.ParenthesesExpr
+	settle func(*Meter, cty.Value)
+}
+
+func paying(e hclsyntax.Expression, settle func(*Meter, cty.Value)) hclsyntax.Expression {
+	switch e.(type) {
+	case nil:
+		return nil
+	case *hclsyntax.LiteralValueExpr:
+		return e
+	}
+	return &payer{around(e), settle}
+}
+
+// Value evaluates the expression and pays for it.
+func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := MeterOf(ctx)
+	m.pay(stepCost, 0)
+	v, diags := p.Expression.Value(ctx)
+	m.check()
+	if p.settle != nil {
+		p.settle(m, v)
+	}
+	return v, diags
+}
+
+// A round is a part of a loop that is evaluated for each element.
+type round struct{ *hclsyntax.ParenthesesExpr }
+
+func turn(e hclsyntax.Expression) hclsyntax.Expression {
+	if e == nil {
+		return nil
+	}
+	return &round{around(Of(e))}
+}
+
+// Value pays before it evaluates.
+func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	m := MeterOf(ctx)
+	m.pay(roundCost, roundMemory)
+	v, diags := r.Expression.Value(ctx)
+	m.check()
+	m.pay(0, int64(len(diags))*faultMemory)
+	return v, diags
+}
+
+// payText pays for a part of a string, before it is put into it.
+func payText(m *Meter, v cty.Value) {
+	raw, _ := v.Unmark()
+	switch n := int64(0); {
+	case raw.IsNull(), !raw.IsKnown():
+	case raw.Type() == cty.String:
+		n = int64(len(raw.AsString()))
+		m.pay(n*textCost, n*textMemory)
+	case raw.Type() == cty.Number:
+		m.Weigh(raw)
+	}
+}
+
+// payTexts pays for the strings that a loop in a template makes.
+func payTexts(m *Meter, v cty.Value) {
+	w := m.Weigh(v)
+	m.pay(w.bytes*textCost, w.bytes*textMemory)
+}
+
+// payBuilt pays for a value that was put together from others.
+func payBuilt(m *Meter, v cty.Value) {
+	m.Weigh(v)
+	raw, _ := v.Unmark()
+	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
+		n := int64(raw.LengthInt())
+		m.pay(n*elementBytes, n*elementBytes)
+	}
+}
+
+// payOrder pays for the walk through the elements of a value.
+func payOrder(m *Meter, v cty.Value) {
+	raw, _ := v.Unmark()
+	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
+		n := int64(raw.LengthInt())
+		m.pay(n*(50+elementCost(raw.Type(), n)), n*20)
+	}
+}
+
+// payCompared pays for the comparison of a value with another one.
+func payCompared(m *Meter, v cty.Value) {
+	w := m.Weigh(v)
+	m.pay(w.nodes*1500, w.nodes*50)
+}
+
+// payNumber pays for a value that may be read as a number. Numbers may have
+// many digits before the point: each multiplication may double them.
+func payNumber(m *Meter, v cty.Value) {
+	raw, _ := v.Unmark()
+	if raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {
+		m.pay(parsing(value.Numeral(raw.AsString())), 0)
+	}
+	bits := value.Exponent(raw)
+	m.pay(bits*bits/1000, bits/4)
+}

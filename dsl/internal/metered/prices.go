@@ -1,0 +1,412 @@
+package metered
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
+	for ; ctx != nil; ctx = ctx.Parent() {
+		if f, ok := ctx.Functions[name]; ok {
+			return f, true
+		}
+	}
+	return function.Function{}, false
+}
+
+// A payment is what a call has to pay for, known before it is made.
+type payment struct {
+	m       *Meter
+	args    []cty.Value
+	weights []weight
+	all     weight
+}
+
+// A rate is the price of a call by the size of its arguments.
+type rate struct {
+	perByte, perNode       int64 // nanoseconds
+	byteMemory, nodeMemory int64 // bytes allocated for each
+	more                   func(*payment)
+}
+
+// usual is the rate of functions that look at their arguments a few times and
+// copy them once.
+var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
+
+// rates are those of functions for which the usual one is too low or, where
+// large texts are usual, too high.
+var rates = map[string]rate{
+	"length":          {perByte: 110, perNode: 50},
+	"md5":             {perByte: 8, byteMemory: 1},
+	"sha1":            {perByte: 6, byteMemory: 1},
+	"sha256":          {perByte: 8, byteMemory: 1},
+	"sha512":          {perByte: 8, byteMemory: 1},
+	"base64sha256":    {perByte: 8, byteMemory: 1},
+	"base64sha512":    {perByte: 8, byteMemory: 1},
+	"base64encode":    {perByte: 10, byteMemory: 4},
+	"base64decode":    {perByte: 10, byteMemory: 3},
+	"urlencode":       {perByte: 20, byteMemory: 4, more: func(p *payment) { p.m.pay(0, 9*p.all.special) }},
+	"substr":          {perByte: 80, byteMemory: 2},
+	"strrev":          {perByte: 300, byteMemory: 3},
+	"title":           {perByte: 60, byteMemory: 4},
+	"trim":            {perByte: 10, byteMemory: 2, more: payTrim},
+	"startswith":      {perByte: 1},
+	"endswith":        {perByte: 1},
+	"strcontains":     {perByte: 5},
+	"jsonencode":      {perByte: 20, perNode: 3000, nodeMemory: 100, more: func(p *payment) { p.m.pay(0, 4*p.all.json()) }},
+	"jsondecode":      {perByte: 30, byteMemory: 3, more: payJSON},
+	"yamlencode":      {perByte: 100, perNode: 3000, more: payYAMLText},
+	"yamldecode":      {more: payYAML},
+	"csvdecode":       {perByte: 30, byteMemory: 3, more: payCSV},
+	"join":            {perByte: 6, perNode: 400, byteMemory: 2, nodeMemory: 150, more: payJoin},
+	"split":           {perByte: 6, byteMemory: 1, more: paySplit},
+	"format":          {perByte: 20, perNode: 1000, nodeMemory: 200, more: payFormat},
+	"formatlist":      {perByte: 20, perNode: 1000, nodeMemory: 300, more: payFormatList},
+	"replace":         {perByte: 25, byteMemory: 2, more: payReplace},
+	"regex":           {perByte: 10, byteMemory: 1, more: func(p *payment) { p.pattern(0, 1) }},
+	"regexall":        {perByte: 10, byteMemory: 1, more: payRegexAll},
+	"indent":          {perByte: 10, byteMemory: 4, more: payIndent},
+	"parseint":        {perByte: 10, byteMemory: 4, more: func(p *payment) { p.m.pay(product(p.all.longest, p.all.longest)/4, 0) }},
+	"sum":             {perNode: 600, nodeMemory: 200, more: (*payment).numbers},
+	"tonumber":        {perByte: 10, byteMemory: 1, perNode: 400, more: (*payment).numbers},
+	"toset":           {perByte: 40, perNode: 3000, byteMemory: 6, nodeMemory: 400, more: paySet},
+	"setunion":        {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
+	"setsubtract":     {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
+	"setintersection": {perByte: 40, perNode: 12_000, byteMemory: 6, nodeMemory: 500, more: paySet},
+	"setproduct":      {perByte: 10, perNode: 1000, nodeMemory: 300, more: payProduct},
+	"sort":            {perByte: 10, perNode: 2500, nodeMemory: 300},
+	"distinct":        {perByte: 30, perNode: 1600, byteMemory: 4, nodeMemory: 300},
+	"matchkeys":       {perByte: 20, perNode: 800, byteMemory: 4, nodeMemory: 300},
+	"index":           {perByte: 20, perNode: 500, byteMemory: 4, nodeMemory: 200},
+	"flatten":         {perNode: 600, nodeMemory: 300, more: func(p *payment) { p.m.pay(p.all.nodes*p.all.depth*100, p.all.nodes*p.all.depth*100) }},
+	"merge":           {perNode: 800, nodeMemory: 400},
+	"coalesce":        {perByte: 1, perNode: 600, nodeMemory: 200, more: (*payment).types},
+	"coalescelist":    {perByte: 1, perNode: 600, nodeMemory: 300},
+	"concat":          {perByte: 1, perNode: 800, nodeMemory: 400, more: (*payment).lists},
+	"zipmap":          {perByte: 10, perNode: 1000, nodeMemory: 500},
+	"transpose":       {perByte: 10, perNode: 1500, nodeMemory: 600},
+	"chunklist":       {perByte: 1, perNode: 500, nodeMemory: 400},
+	"keys":            {perByte: 1, perNode: 500, nodeMemory: 200},
+	"values":          {perByte: 1, perNode: 500, nodeMemory: 200},
+	"lookup":          {perByte: 1, perNode: 900, nodeMemory: 20},
+	"element":         {perByte: 1, perNode: 100, nodeMemory: 20},
+	"sensitive":       {perNode: 20},
+	"nonsensitive":    {perNode: 20},
+	"issensitive":     {perNode: 20},
+	"chomp":           {perByte: 400, byteMemory: 3},
+	"tomap":           {perByte: 1, perNode: 3000, nodeMemory: 300},
+	"range":           {perNode: 500, nodeMemory: 50, more: payRange},
+	"timecmp":         {perByte: 20},
+}
+
+// settle pays for a call.
+func (p *payment) settle(name string) {
+	r, ok := rates[name]
+	if !ok {
+		r = usual
+	}
+	p.m.pay(product(p.all.bytes, r.perByte)+product(p.all.nodes, r.perNode), product(p.all.bytes, r.byteMemory)+product(p.all.nodes, r.nodeMemory))
+	if n := int64(len(p.args)); n > 100 {
+		p.m.pay(n*200, n*100)
+	}
+	if r.more != nil {
+		r.more(p)
+	}
+}
+
+// text is an argument that is a string; "" where it is none, or not known.
+func (p *payment) text(i int) string {
+	if i >= len(p.args) {
+		return ""
+	}
+	v, _ := p.args[i].Unmark()
+	if v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
+		return ""
+	}
+	return v.AsString()
+}
+
+// built pays for a text of which the size is known.
+func (p *payment) built(bytes int64) {
+	p.m.pay(product(bytes, textCost), product(bytes, textMemory))
+}
+
+// numbers pays for texts that may be read as numbers.
+func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
+
+// types pays for a common type of all arguments.
+func (p *payment) types() {
+	types := make([]cty.Type, len(p.args))
+	for i, v := range p.args {
+		types[i] = v.Type()
+	}
+	p.m.payAlike(types)
+}
+
+// elements pays for a common type of the elements of all arguments. A tuple counts with
+// each type that its elements have, because it has become a list or a set by then.
+func (p *payment) elements() {
+	var types []cty.Type
+	for _, v := range p.args {
+		own := len(types)
+		for _, ty := range p.m.elementTypes([]cty.Type{v.Type()}) {
+			p.m.pay(int64(len(types)-own)*equalCost(ty), 0)
+			if !slices.ContainsFunc(types[own:], ty.Equals) {
+				types = append(types, ty)
+			}
+		}
+	}
+	p.m.payAlike(types)
+}
+
+// lists pays for a common type of the elements of lists. Where one argument is a tuple
+// the result is a tuple, and no common type is looked for.
+func (p *payment) lists() {
+	for _, v := range p.args {
+		if !v.Type().IsListType() {
+			return
+		}
+	}
+	p.elements()
+}
+
+// payTrim: where not all letters are ASCII each is looked for in the others.
+func payTrim(p *payment) {
+	if len(p.weights) == 2 && p.weights[1].special > 0 {
+		p.m.pay(product(p.weights[0].bytes, p.weights[1].bytes), 0)
+	}
+}
+
+func payJoin(p *payment) { p.built(product(p.all.nodes, p.weights0().bytes) + p.all.bytes) }
+
+func (p *payment) weights0() weight {
+	if len(p.weights) == 0 {
+		return weight{}
+	}
+	return p.weights[0]
+}
+
+func paySplit(p *payment) {
+	n := int64(strings.Count(p.text(1), p.text(0))) + 1
+	p.m.pay(n*800, n*200)
+}
+
+// mostPrinted is how long one verb can make what it prints: the text, as JSON
+// or quoted, and its width or precision.
+func mostPrinted(format string, w weight) (verbs, longest int64) {
+	width, digits := int64(0), int64(0)
+	for _, c := range format {
+		if c < '0' || c > '9' {
+			digits = 0
+			continue
+		}
+		digits = min(digits*10+int64(c-'0'), 999)
+		width = max(width, digits)
+	}
+	return int64(strings.Count(format, "%")), width + 40 + w.json()
+}
+
+func payFormat(p *payment) {
+	p.numbers()
+	var most weight // no verb prints more than the largest argument
+	for i, w := range p.weights {
+		if i > 0 && w.json() >= most.json() {
+			most = w
+		}
+	}
+	verbs, longest := mostPrinted(p.text(0), most)
+	p.built(p.weights0().bytes + product(verbs, longest))
+}
+
+// payFormatList charges for formatlist. Each text of a list goes into one line of the
+// result, once for each verb. An argument that is no list goes into every line.
+func payFormatList(p *payment) {
+	p.numbers()
+	lines, lists, each := int64(1), weight{}, weight{}
+	for i, v := range p.args {
+		raw, _ := v.Unmark()
+		switch {
+		case i == 0:
+		case raw.IsKnown() && !raw.IsNull() && (raw.Type().IsListType() || raw.Type().IsSetType() || raw.Type().IsTupleType()):
+			lines = max(lines, int64(raw.LengthInt()))
+			lists.join(p.weights[i])
+		default:
+			each.join(p.weights[i])
+		}
+	}
+	verbs, longest := mostPrinted(p.text(0), each)
+	p.built(product(lines, p.weights0().bytes+product(verbs, longest)) + product(verbs, lists.json()))
+	p.m.pay(lines*1000, lines*300)
+}
+
+func payReplace(p *payment) {
+	s, old, with := p.text(0), p.text(1), p.text(2)
+	if len(old) > 2 && old[0] == '/' && old[len(old)-1] == '/' {
+		p.pattern(1, 0)
+		named := int64(strings.Count(with, "$"))
+		p.built(product(int64(len(s)), 1+named) + product(int64(len(s))+1, int64(len(with))))
+		return
+	}
+	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
+}
+
+// pattern pays for compiling a regular expression, which is done twice, and
+// for matching a text.
+func (p *payment) pattern(pattern, text int) {
+	re, s := p.text(pattern), int64(len(p.text(text)))
+	states := product(int64(len(re))+1, repeated(re))
+	p.m.pay(product(states, 1500), product(states, 400))
+	p.m.pay(product(s, 50+5*min(states, 1<<30)), 0)
+}
+
+// repeated is how often {n} at most repeats a part of a regular expression;
+// the library refuses more than a thousand.
+func repeated(re string) int64 {
+	out := int64(1)
+	for rest := re; out < 1000; {
+		i := strings.IndexByte(rest, '{')
+		if i < 0 {
+			break
+		}
+		rest = rest[i+1:]
+		most, n := int64(1), int64(0)
+		for _, c := range rest {
+			if c >= '0' && c <= '9' {
+				n = min(n*10+int64(c-'0'), 1000)
+				most = max(most, n)
+			} else if n = 0; c != ',' {
+				break
+			}
+		}
+		out *= most
+	}
+	return min(out, 1000)
+}
+
+// maxMatches bounds how many matches are counted.
+const maxMatches = 100_000
+
+func payRegexAll(p *payment) {
+	p.pattern(0, 1)
+	p.pattern(0, 1) // once to count the matches
+	re, err := regexp.Compile(p.text(0))
+	if err != nil {
+		return // the call says so
+	}
+	n := int64(len(re.FindAllStringIndex(p.text(1), maxMatches)))
+	p.m.pay(product(n, 300+200*int64(re.NumSubexp())), product(n, 150+150*int64(re.NumSubexp())))
+	if n == maxMatches {
+		p.m.pay(2*MaxCost, 0)
+	}
+}
+
+// payRange pays for the elements, of which the library makes at most 1,024.
+func payRange(p *payment) {
+	var at [3]float64 // end; start and end; start, end and step
+	for i, v := range p.args {
+		raw, _ := v.Unmark()
+		if i < len(at) && raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() {
+			at[i], _ = raw.AsBigFloat().Float64()
+		}
+	}
+	count := at[0]
+	switch len(p.args) {
+	case 2:
+		count = at[1] - at[0]
+	case 3:
+		count = (at[1] - at[0]) / at[2]
+	}
+	n := int64(1024)
+	if count = math.Abs(count); count < 1024 { // and a number
+		n = int64(count) + 1
+	}
+	p.m.pay(n*450, n*200)
+}
+
+func payIndent(p *payment) {
+	if len(p.args) != 2 {
+		return
+	}
+	v, _ := p.args[0].Unmark()
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return
+	}
+	spaces, _ := v.AsBigFloat().Int64()
+	p.built(product(spaces, int64(strings.Count(p.text(1), "\n"))))
+}
+
+func payProduct(p *payment) {
+	n := int64(1)
+	sets := true
+	for _, v := range p.args {
+		raw, _ := v.Unmark()
+		if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() {
+			return
+		}
+		n = product(n, int64(raw.LengthInt()))
+		sets = sets && raw.Type().IsSetType()
+	}
+	k := int64(len(p.args))
+	p.m.pay(product(n, 300+300*k), product(n, 100+100*k))
+	if sets {
+		p.m.pay(product(n, 5000+500*k), product(n, 500+100*k))
+	}
+	for _, v := range p.args {
+		if v.Type().IsTupleType() {
+			p.m.payAlike(v.Type().TupleElementTypes())
+		}
+	}
+}
+
+// paySet pays for elements that the library puts into one bucket of a set: it
+// compares each with all others there.
+func paySet(p *payment) {
+	p.elements()
+	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))
+	if p.all.nodes < 200 {
+		return
+	}
+	buckets := map[int]int64{}
+	p.m.pay(p.all.nodes*500+p.all.bytes*20, p.all.bytes*2+p.all.nodes*100)
+	for _, v := range p.args {
+		raw, _ := v.UnmarkDeep()
+		if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() {
+			continue
+		}
+		each := 200 + p.all.nodes/int64(max(raw.LengthInt(), 1))*100 // to compare two elements
+		for it := raw.ElementIterator(); it.Next(); {
+			_, e := it.Element()
+			h := e.Hash()
+			buckets[h]++
+			p.m.pay(buckets[h]*each, 0)
+		}
+	}
+}
+
+func payCSV(p *payment) {
+	s := p.text(0)
+	fields := int64(strings.Count(s, ",") + strings.Count(s, "\n") + 1)
+	p.m.pay(fields*1000, fields*400)
+}
+
+// payJSON pays for each value of a document before it is decoded.
+func payJSON(p *payment) {
+	n := value.JSONNodes([]byte(p.text(0)))
+	p.m.pay(n*1500, n*500)
+}
+
+// payYAMLText: each line is indented by its depth, and long ones are broken.
+func payYAMLText(p *payment) {
+	w := p.all
+	lines := w.nodes + w.breaks
+	p.built(2*(w.bytes+9*w.special) + product(lines, 2*w.depth+8))
+	p.m.pay(product(w.bytes+5*w.special, 100), 0)
+}

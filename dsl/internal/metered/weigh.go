@@ -1,0 +1,150 @@
+package metered
+
+import (
+	"math/bits"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A weight is the size of a value as if it shared nothing: so much there is
+// for whatever walks it.
+type weight struct {
+	nodes   int64 // values in it, and types where there is no value
+	bytes   int64 // of texts and names
+	special int64 // of these, bytes that an encoder may have to escape
+	breaks  int64 // of these, blanks and line feeds
+	depth   int64
+	longest int64 // bytes of the longest text
+	digits  int64 // bytes of the longest text that may be read as a number
+	Bits    int64 // before or behind the point of the longest number
+}
+
+const nodeCost = 200
+
+// Weigh measures a value and pays for the look at it. A value that names
+// another one twice doubles with each level: then the account stops the walk.
+func (m *Meter) Weigh(v cty.Value) weight {
+	var w weight
+	m.add(&w, v, 1)
+	return w
+}
+
+func (m *Meter) add(w *weight, v cty.Value, depth int64) {
+	w.node(m, depth)
+	v, _ = v.Unmark()
+	ty := v.Type()
+	switch {
+	case v.IsNull(), !v.IsKnown():
+		m.addType(w, ty, depth)
+	case ty == cty.String:
+		w.text(m, v.AsString())
+	case ty == cty.Number:
+		w.bytes += 20
+		bits := value.Exponent(v)
+		w.Bits = max(w.Bits, bits)
+		if bits > 512 {
+			w.bytes += bits / 3
+			m.pay(bits*bits/1000, bits/2)
+		}
+	case ty.IsCapsuleType(), ty == cty.Bool:
+	case v.CanIterateElements():
+		n := int64(v.LengthInt())
+		if n == 0 {
+			m.addType(w, ty, depth)
+			return
+		}
+		m.pay(n*elementCost(ty, n), 0)
+		named := ty.IsObjectType() || ty.IsMapType()
+		for it := v.ElementIterator(); it.Next(); {
+			k, e := it.Element()
+			if named {
+				w.text(m, k.AsString())
+			}
+			m.add(w, e, depth+1)
+		}
+	}
+}
+
+// elementCost is the cost of reaching one of n elements. The library sorts the elements of
+// a set each time, and the names of an object or a map nearly each time.
+func elementCost(ty cty.Type, n int64) int64 {
+	switch log := int64(bits.Len64(uint64(n))); {
+	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():
+		return 200 + 300*log
+	case ty.IsSetType():
+		return 1000 + 3000*log
+	case ty.IsObjectType(), ty.IsMapType():
+		return 100 + 10*log
+	}
+	return 0
+}
+
+func (m *Meter) addType(w *weight, ty cty.Type, depth int64) {
+	w.node(m, depth)
+	switch {
+	case ty.IsPrimitiveType(), ty == cty.DynamicPseudoType, ty.IsCapsuleType():
+	case ty.IsCollectionType():
+		m.addType(w, ty.ElementType(), depth+1)
+	case ty.IsTupleType():
+		for _, e := range ty.TupleElementTypes() {
+			m.addType(w, e, depth+1)
+		}
+	case ty.IsObjectType():
+		for name, e := range ty.AttributeTypes() {
+			w.bytes += int64(len(name))
+			m.addType(w, e, depth+1)
+		}
+	}
+}
+
+func (w *weight) node(m *Meter, depth int64) {
+	w.nodes++
+	w.depth = max(w.depth, depth)
+	if depth > maxNesting {
+		m.Over = overDepth
+	}
+	m.pay(nodeCost, 0)
+}
+
+func (w *weight) text(m *Meter, s string) {
+	n := int64(len(s))
+	m.pay(n, 0)
+	w.bytes += n
+	w.longest = max(w.longest, n)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ' ', c == '\n':
+			w.breaks++
+			if c == '\n' {
+				w.special++
+			}
+		case c < 0x20, c >= 0x7f, c == '"', c == '\\':
+			w.special++
+		}
+	}
+	if n > w.digits {
+		w.digits = max(w.digits, value.Numeral(s))
+	}
+}
+
+// Size is what the value takes in memory, roughly, if it shares nothing.
+func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
+
+// json is at least the size of the value as JSON.
+func (w weight) json() int64 { return w.bytes + 5*w.special + 8*w.nodes }
+
+func (w *weight) join(x weight) {
+	w.nodes, w.bytes, w.special, w.breaks = w.nodes+x.nodes, w.bytes+x.bytes, w.special+x.special, w.breaks+x.breaks
+	w.depth, w.longest, w.digits = max(w.depth, x.depth), max(w.longest, x.longest), max(w.digits, x.digits)
+}
+
+// parsing is the cost of reading a long text as a number, which grows with
+// the square of its length.
+func parsing(digits int64) int64 {
+	if digits < 200 {
+		return 0
+	}
+	return product(digits, digits) / 20
+}

@@ -1,0 +1,10 @@
+package noun
+
+import "github.com/saga-engine/engine/sdk/schema"
+
+// An AgentBinary is what is known of the binary chosen for an agent.
+type AgentBinary struct {
+	Schema   schema.Schema
+	Version  string // semantic version
+	Checksum string // hex sha256 of the binary; "" = not locked
+}

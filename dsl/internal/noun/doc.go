@@ -1,0 +1,12 @@
+// Package noun holds the nouns of a linked definition. Package dsl gives them to others under the
+// same names.
+//
+//	in:   what package link has resolved
+//	out:  Workflow, Step, Action, Undo and their parts: data, and functions of a Scope
+//
+// It touches nothing. A nil function means that the attribute was not written.
+//
+// Invariants:
+//   - Nouns do not change after they were linked, and are safe for concurrent use.
+//   - Functions are pure.
+package noun

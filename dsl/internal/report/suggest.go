@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// suggestAttribute finds, for a diagnostic about an attribute that an object
+// does not have, the object's most similar attribute. hcl knows the type but
+// does not look.
+func suggestAttribute(d *hcl.Diagnostic) string {
+	name, ty, ok := MissingAttribute(d)
+	if !ok {
+		return ""
+	}
+	if s := diag.Nearest(name, value.AttributeNames(ty)); s != "" {
+		return fmt.Sprintf("Did you mean %q?", s)
+	}
+	if names := value.AttributeNames(ty); len(names) > 0 && len(names) <= 12 {
+		return "It has: " + strings.Join(names, ", ") + "."
+	}
+	return ""
+}
+
+// MissingAttribute returns the attribute that a traversal could not find and
+// the object type it was looked for in.
+func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
+	if d.Summary != "Unsupported attribute" || d.Expression == nil || d.EvalContext == nil {
+		return "", cty.NilType, false
+	}
+	var val cty.Value
+	var steps hcl.Traversal
+	switch e := d.Expression.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		v, diags := e.Traversal[:1].TraverseAbs(d.EvalContext)
+		if diags.HasErrors() {
+			return "", cty.NilType, false
+		}
+		val, steps = v, e.Traversal[1:]
+	case *hclsyntax.RelativeTraversalExpr:
+		v, diags := metered.Evaluate(e.Source, d.EvalContext)
+		if diags.HasErrors() {
+			return "", cty.NilType, false
+		}
+		val, steps = v, e.Traversal
+	default:
+		return "", cty.NilType, false
+	}
+	for _, s := range steps {
+		next, diags := s.TraversalStep(val)
+		if diags.HasErrors() {
+			attr, ok := s.(hcl.TraverseAttr)
+			if !ok || !val.Type().IsObjectType() {
+				return "", cty.NilType, false
+			}
+			return attr.Name, val.Type(), true
+		}
+		val = next
+	}
+	return "", cty.NilType, false
+}
+
+// snippetValues describes the known values that the failed expression refers
+// to, without sensitive ones.
+func snippetValues(d *hcl.Diagnostic) []diag.SnippetValue {
+	if d.Expression == nil || d.EvalContext == nil {
+		return nil
+	}
+	var out []diag.SnippetValue
+	seen := map[string]bool{}
+	for _, t := range d.Expression.Variables() {
+		v, diags := t.TraverseAbs(d.EvalContext)
+		name := traversalText(t)
+		if diags.HasErrors() || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if s := describe(v); s != "" {
+			out = append(out, diag.SnippetValue{Traversal: name, Statement: s})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Traversal < out[j].Traversal })
+	return out
+}
+
+// describe says what a value is, for people; "" if nothing is known.
+func describe(v cty.Value) string {
+	switch {
+	case v.ContainsMarked():
+		return "has a sensitive value"
+	case v.Type() == cty.DynamicPseudoType && !v.IsKnown():
+		return ""
+	case !v.IsKnown():
+		return "" // known only in a run
+	case v.IsNull():
+		return "is null"
+	case v.Type() == cty.String:
+		s := v.AsString()
+		if len(s) > 60 {
+			s = strings.ToValidUTF8(s[:57], "") + "..."
+		}
+		return fmt.Sprintf("is %q", s)
+	case v.Type() == cty.Bool:
+		return fmt.Sprintf("is %t", v.True())
+	case v.Type() == cty.Number:
+		text, err := value.NumberText(v.AsBigFloat())
+		if err != nil {
+			return "is a number with too many digits"
+		}
+		return "is " + text
+	case v.CanIterateElements():
+		return fmt.Sprintf("is %s with %d elements", v.Type().FriendlyName(), v.LengthInt())
+	}
+	return ""
+}
+
+// traversalText writes a traversal as it stands in source.
+func traversalText(t hcl.Traversal) string {
+	var b strings.Builder
+	for _, s := range t {
+		switch s := s.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteString("." + s.Name)
+		case hcl.TraverseIndex:
+			switch {
+			case s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull():
+				fmt.Fprintf(&b, "[%q]", s.Key.AsString())
+			case s.Key.Type() == cty.Number && s.Key.IsKnown() && !s.Key.IsNull():
+				b.WriteString("[" + s.Key.AsBigFloat().Text('f', -1) + "]")
+			default:
+				b.WriteString("[...]")
+			}
+		}
+	}
+	return b.String()
+}

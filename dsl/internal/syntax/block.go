@@ -1,0 +1,227 @@
+package syntax
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
+)
+
+// A Reader reads files, blocks and expressions, and reports what is wrong with them.
+type Reader struct{ *report.Reporter }
+
+// A Block is one block of source, read by its spec. Missing parts are nil, so
+// that one error does not hide the others.
+type Block struct {
+	Kind       string
+	Label      string
+	labelRange hcl.Range
+	DefRange   hcl.Range
+	Attrs      map[string]*eval.Expr
+	Blocks     []*Block
+	Args       []Arg // of a free body, in order of the source
+	Broken     bool  // something in it was refused: missing parts may be no fault
+}
+
+// An Arg is one attribute of a free body.
+type Arg struct {
+	Name  string
+	Where hcl.Range // of the name
+	Expr  *eval.Expr
+}
+
+// Attr returns an argument; nil if it is not written, or the block is nil.
+func (b *Block) Attr(name string) *eval.Expr {
+	if b == nil {
+		return nil
+	}
+	return b.Attrs[name]
+}
+
+// One returns the block's inner block of a kind, or nil.
+func (b *Block) One(kind string) *Block {
+	if b == nil {
+		return nil
+	}
+	for _, c := range b.Blocks {
+		if c.Kind == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// All returns the inner blocks of a kind.
+func (b *Block) All(kind string) []*Block {
+	var out []*Block
+	if b != nil {
+		for _, c := range b.Blocks {
+			if c.Kind == kind {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// Read turns a body into a block by its spec and reports what does not fit.
+func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
+	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
+	if spec.free {
+		r.ReadFree(body, b)
+		return b
+	}
+	content, diags := body.Content(spec.hcl())
+	for _, d := range diags {
+		if d.Summary != "Missing required argument" {
+			b.Broken = true
+		}
+		if d.Subject != nil && d.Summary == "Missing required argument" {
+			d.Subject = &b.DefRange
+		}
+	}
+	r.HCL(diags)
+	for name, a := range content.Attributes {
+		b.Attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
+	}
+	once := map[string]hcl.Range{}
+	for _, hb := range content.Blocks {
+		bs := spec.block(hb.Type)
+		if first, dup := once[hb.Type]; dup && !bs.many {
+			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
+				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
+			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
+			continue
+		}
+		once[hb.Type] = hb.DefRange
+		c := r.Read(hb.Body, bs.body, hb.Type, hb.DefRange)
+		if bs.label && len(hb.Labels) > 0 {
+			c.Label, c.labelRange = hb.Labels[0], hb.LabelRanges[0]
+			r.checkName(c)
+		}
+		b.Blocks = append(b.Blocks, c)
+	}
+	return b
+}
+
+// ReadFree reads a body whose arguments may have any name.
+func (r Reader) ReadFree(body hcl.Body, b *Block) {
+	attrs, diags := body.JustAttributes()
+	for _, d := range diags {
+		b.Broken = true
+		if strings.HasPrefix(d.Summary, "Unexpected \"") {
+			d.Detail = "Blocks are not allowed here. For an argument that is an object write NAME = { ... }."
+		}
+	}
+	r.HCL(diags)
+	for name, a := range attrs {
+		b.Args = append(b.Args, Arg{Name: name, Where: a.NameRange, Expr: r.expr(a.Expr, a.Range, false)})
+	}
+	sort.Slice(b.Args, func(i, j int) bool {
+		x, y := b.Args[i].Where, b.Args[j].Where
+		if x.Start.Byte != y.Start.Byte {
+			return x.Start.Byte < y.Start.Byte
+		}
+		return b.Args[i].Name < b.Args[j].Name
+	})
+}
+
+// checkName enforces one narrow grammar for names: they become keys, columns
+// of tables and labels of metrics.
+func (r Reader) checkName(b *Block) {
+	if !ValidName(b.Label) {
+		r.Errorf(b.labelRange, "Invalid name",
+			"The name of a %s begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them.", b.Kind)
+		b.Broken = true
+	}
+}
+
+// ValidName reports whether a name is within the grammar that checkName enforces.
+func ValidName(s string) bool {
+	if s == "" || len(s) > 100 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return true
+}
+
+// expr takes an expression over and checks the parts that depend on nothing
+// else: names of functions and the size of numbers.
+func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
+	out := &eval.Expr{Range: rng}
+	if syn, ok := e.(hclsyntax.Expression); ok {
+		out.Syntax, out.Range = syn, syn.Range()
+	} else {
+		out.Syntax, out.Raw = r.fromJSON(e)
+		out.Range = e.Range()
+	}
+	if out.Syntax == nil {
+		out.Bad = true
+		out.Syntax = &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: out.Range}
+		return out
+	}
+	if !typ {
+		r.checkSyntax(out)
+	}
+	return out
+}
+
+// fromJSON converts an expression of the JSON form: strings are templates,
+// objects and arrays are constructors. It returns nil after reporting an
+// error, and the raw text of a string.
+func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
+	rng := e.Range()
+	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
+		out := &hclsyntax.ObjectConsExpr{SrcRange: rng, OpenRange: e.StartRange()}
+		for _, p := range pairs {
+			k, _ := r.fromJSON(p.Key)
+			v, _ := r.fromJSON(p.Value)
+			if k == nil || v == nil {
+				return nil, nil
+			}
+			out.Items = append(out.Items, hclsyntax.ObjectConsItem{KeyExpr: k, ValueExpr: v})
+		}
+		return out, nil
+	}
+	if list, diags := hcl.ExprList(e); !diags.HasErrors() {
+		out := &hclsyntax.TupleConsExpr{SrcRange: rng, OpenRange: e.StartRange()}
+		for _, item := range list {
+			v, _ := r.fromJSON(item)
+			if v == nil {
+				return nil, nil
+			}
+			out.Exprs = append(out.Exprs, v)
+		}
+		return out, nil
+	}
+	val, diags := e.Value(nil) // without a context strings come as they are
+	if diags.HasErrors() {
+		r.HCL(diags)
+		return nil, nil
+	}
+	if val.Type() != cty.String || val.IsNull() {
+		return &hclsyntax.LiteralValueExpr{Val: val, SrcRange: rng}, nil
+	}
+	raw := val.AsString()
+	start := hcl.Pos{Line: rng.Start.Line, Column: rng.Start.Column + 1, Byte: rng.Start.Byte + 1}
+	if d := prescanTemplate([]byte(raw), rng.Filename, start); d != nil {
+		r.HCL(hcl.Diagnostics{d})
+		return nil, nil
+	}
+	t, diags := hclsyntax.ParseTemplate([]byte(raw), rng.Filename, start)
+	r.HCL(diags)
+	if diags.HasErrors() {
+		return nil, nil
+	}
+	return t, &raw
+}

@@ -1,0 +1,147 @@
+package syntax
+
+import (
+	"bytes"
+	"encoding/json"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/report"
+)
+
+// Format lays a source out; see dsl.Format. Of source that cannot be parsed it returns
+// the text as it is, and the reason.
+func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
+	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
+	if strings.HasSuffix(filename, ".json") {
+		return formatJSON(r, src, filename)
+	}
+	body := formattable(r, src, filename)
+	if body == nil {
+		return src, r.Finish()
+	}
+	out := unwrapTemplates(src, body)
+	for range maxFormatPasses { // the library's layout settles after a pass or two
+		next := endWithNewline(hclwrite.Format(out), lineBreak(src))
+		if bytes.Equal(next, out) {
+			break
+		}
+		out = next
+	}
+	if !sameMeaning(src, out) {
+		return src, r.Finish() // never give out what reads differently
+	}
+	return out, r.Finish()
+}
+
+const maxFormatPasses = 8
+
+// formattable parses source; nil after reporting why it cannot.
+func formattable(r *report.Reporter, src []byte, filename string) *hclsyntax.Body {
+	if d := Prescan(src, filename); d != nil {
+		r.HCL(hcl.Diagnostics{d})
+		return nil
+	}
+	f, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	r.HCL(diags)
+	body, ok := f.Body.(*hclsyntax.Body)
+	if !ok || diags.HasErrors() {
+		return nil
+	}
+	return body
+}
+
+func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.Diagnostics) {
+	if d := PrescanJSON(src, filename); d != nil {
+		r.HCL(hcl.Diagnostics{d})
+		return src, r.Finish()
+	}
+	_, diags := hcljson.Parse(src, filename)
+	r.HCL(diags)
+	var out bytes.Buffer
+	if diags.HasErrors() || json.Indent(&out, bytes.TrimSpace(src), "", "  ") != nil {
+		return src, r.Finish()
+	}
+	out.WriteByte('\n')
+	// Strings hold no raw line breaks, so these are all layout.
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.Finish()
+}
+
+// unwrapTemplates rewrites attributes of the form name = "${expr}" to
+// name = expr, which means the same.
+func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
+	type cut struct{ from, to, inFrom, inTo int }
+	var cuts []cut
+	var collect func(*hclsyntax.Body)
+	collect = func(b *hclsyntax.Body) {
+		for _, a := range b.Attributes {
+			w, ok := a.Expr.(*hclsyntax.TemplateWrapExpr)
+			if !ok {
+				continue
+			}
+			outer, inner := w.SrcRange, w.Wrapped.Range()
+			whole := src[outer.Start.Byte:outer.End.Byte]
+			if bytes.ContainsAny(whole, "\r\n") || bytes.HasPrefix(whole, []byte("<<")) || bytes.Contains(whole, []byte("/*")) {
+				continue
+			}
+			cuts = append(cuts, cut{outer.Start.Byte, outer.End.Byte, inner.Start.Byte, inner.End.Byte})
+		}
+		for _, c := range b.Blocks {
+			collect(c.Body)
+		}
+	}
+	collect(body)
+	sort.Slice(cuts, func(i, j int) bool { return cuts[i].from > cuts[j].from })
+	out := append([]byte(nil), src...)
+	for _, c := range cuts {
+		inner := append([]byte(nil), src[c.inFrom:c.inTo]...)
+		out = append(out[:c.from], append(inner, out[c.to:]...)...)
+	}
+	return out
+}
+
+// lineBreak is what ends the first line of a text.
+func lineBreak(src []byte) []byte {
+	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
+		return []byte("\r\n")
+	}
+	return []byte("\n")
+}
+
+func endWithNewline(b, lineBreak []byte) []byte {
+	trimmed := bytes.TrimRight(b, " \t\r\n")
+	if len(trimmed) == 0 {
+		return trimmed
+	}
+	return append(trimmed[:len(trimmed):len(trimmed)], lineBreak...)
+}
+
+// sameMeaning reports whether two texts have the same tokens, but for white
+// space and the quotes of unwrapped templates.
+func sameMeaning(a, b []byte) bool {
+	return bytes.Equal(tokenText(a), tokenText(b))
+}
+
+func tokenText(src []byte) []byte {
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // both texts were parsed
+	var out []byte
+	for _, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenNewline, hclsyntax.TokenEOF, hclsyntax.TokenOQuote, hclsyntax.TokenCQuote,
+			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateSeqEnd:
+			continue
+		case hclsyntax.TokenComment:
+			out = append(out, bytes.TrimSpace(t.Bytes)...)
+		default:
+			out = append(out, t.Bytes...)
+		}
+		out = append(out, 0)
+	}
+	return out
+}

@@ -1,0 +1,204 @@
+package syntax
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// Limits on source text. The parsers of hcl are recursive and have no limit
+// of their own, and a stack that overflows cannot be recovered from in Go, so
+// everything is measured before it is parsed.
+const (
+	MaxSource = 1 << 20 // bytes of one file or value
+	maxTokens = 300_000 // tokens of one file
+	maxDepth  = 200     // nested brackets, templates and directives
+	maxChain  = 1_000   // operators, indices and calls in one expression
+	MaxModule = 16 << 20
+	MaxFiles  = 1_000
+)
+
+// Prescan refuses source that would be dangerous to parse. The lexer it uses
+// is a state machine without recursion.
+func Prescan(src []byte, file string) *hcl.Diagnostic {
+	if len(src) > MaxSource {
+		return TooBig(file)
+	}
+	if crowded(src) {
+		return tooMany(hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos})
+	}
+	tokens, _ := hclsyntax.LexConfig(src, file, hcl.InitialPos) // the parser will say what is wrong with a token
+	return scanTokens(tokens)
+}
+
+// prescanTemplate is Prescan for the inside of a string.
+func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
+	tokens, _ := hclsyntax.LexTemplate(src, file, start)
+	return scanTokens(tokens)
+}
+
+// TooBig is the finding about a file that is larger than MaxSource.
+func TooBig(file string) *hcl.Diagnostic {
+	at := hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError, Subject: &at,
+		Summary: "File too large",
+		Detail:  "A file may hold at most 1 MiB. Split it; all files of a directory form one module.",
+	}
+}
+
+// crowded reports whether a file holds more brackets, operators, words and line ends
+// than it may hold tokens. The lexer takes a hundred bytes for each token, also for
+// those that are too many.
+func crowded(src []byte) bool {
+	marks, word := 0, false
+	for _, c := range src {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c >= 0x80:
+			if !word {
+				marks++
+			}
+			word = true
+			continue
+		case strings.IndexByte("[](){},.:?=!<>&|+-*/%\n", c) >= 0:
+			marks++
+		}
+		word = false
+	}
+	return marks > maxTokens
+}
+
+func tooMany(at hcl.Range) *hcl.Diagnostic {
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError, Subject: &at,
+		Summary: "File too large", Detail: "A file may hold at most 300,000 tokens. Split it; all files of a directory form one module.",
+	}
+}
+
+func tooDeep(at hcl.Range) *hcl.Diagnostic {
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError, Subject: &at,
+		Summary: "Nesting too deep",
+		Detail:  "Brackets, templates and conditions may be nested at most 200 deep.",
+	}
+}
+
+// scanTokens measures nesting and the length of operator chains. Each open
+// bracket is a frame with the length of the expression seen in it so far.
+func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+	type frame struct {
+		chain int
+		lines bool // a new line ends an expression here
+	}
+	frames := []frame{{lines: true}}
+	directives, unary := 0, 0
+	for i, t := range tokens {
+		if i == maxTokens {
+			return tooMany(t.Range)
+		}
+		top := &frames[len(frames)-1]
+		prefix := false
+		switch t.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			if t.Type != hclsyntax.TokenTemplateInterp && t.Type != hclsyntax.TokenTemplateControl {
+				top.chain++ // the parts of a template are a flat list and not a chain
+			}
+			frames = append(frames, frame{lines: t.Type == hclsyntax.TokenOBrace})
+			if t.Type == hclsyntax.TokenTemplateControl {
+				directives += directive(tokens[i+1:])
+			}
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+			hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			if len(frames) > 1 {
+				frames = frames[:len(frames)-1]
+			}
+		case hclsyntax.TokenComma:
+			top.chain = 0
+		case hclsyntax.TokenNewline:
+			if top.lines {
+				top.chain = 0
+			}
+		case hclsyntax.TokenMinus, hclsyntax.TokenBang:
+			prefix = true
+			top.chain++
+		case hclsyntax.TokenNumberLit: // reading one of very many digits takes memory by its length
+			if len(t.Bytes) > 2*value.MaxDigits {
+				return &hcl.Diagnostic{
+					Severity: hcl.DiagError, Subject: &t.Range,
+					Summary: "Number too long", Detail: fmt.Sprintf("A number may have at most %d digits.", value.MaxDigits),
+				}
+			}
+		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent, hclsyntax.TokenComment:
+		default:
+			top.chain++
+		}
+		if prefix {
+			unary++
+		} else {
+			unary = 0
+		}
+		if len(frames)+max(directives, 0)+unary > maxDepth {
+			return tooDeep(t.Range)
+		}
+		if top.chain > maxChain {
+			at := t.Range
+			return &hcl.Diagnostic{
+				Severity: hcl.DiagError, Subject: &at,
+				Summary: "Expression too long",
+				Detail:  "One expression may hold at most 1,000 operators, indices and calls. Use locals to name its parts.",
+			}
+		}
+	}
+	return nil
+}
+
+// directive says how the template directive that begins here changes the
+// nesting: %{ if } and %{ for } open, %{ endif } and %{ endfor } close.
+func directive(rest hclsyntax.Tokens) int {
+	if len(rest) == 0 || rest[0].Type != hclsyntax.TokenIdent {
+		return 0
+	}
+	switch string(rest[0].Bytes) {
+	case "if", "for":
+		return 1
+	case "endif", "endfor":
+		return -1
+	}
+	return 0
+}
+
+// PrescanJSON is Prescan for JSON source: it counts brackets outside strings.
+func PrescanJSON(src []byte, file string) *hcl.Diagnostic {
+	if len(src) > MaxSource {
+		return TooBig(file)
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				line := 1
+				for _, b := range src[:i] {
+					if b == '\n' {
+						line++
+					}
+				}
+				pos := hcl.Pos{Line: line, Column: 1, Byte: i}
+				return tooDeep(hcl.Range{Filename: file, Start: pos, End: pos})
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}

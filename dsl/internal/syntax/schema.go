@@ -1,0 +1,170 @@
+package syntax
+
+import "github.com/hashicorp/hcl/v2"
+
+// LanguageVersion is the version of the workflow language this package reads.
+// A definition records it.
+const LanguageVersion = "1"
+
+// A bodySpec lists what may stand inside a block. Every name of the language
+// is written here once.
+type bodySpec struct {
+	attrs  []attrSpec
+	blocks []blockSpec
+	free   bool // any attribute, no blocks
+}
+
+type attrSpec struct {
+	name     string
+	required bool
+	// literal attributes are known before a run: no references, no functions.
+	literal bool
+	// types are type constraints, such as list(string).
+	typ bool
+}
+
+type blockSpec struct {
+	name  string
+	label bool // one label: the name of the thing
+	many  bool // may be repeated
+	body  *bodySpec
+}
+
+func opt(names ...string) []attrSpec {
+	out := make([]attrSpec, len(names))
+	for i, n := range names {
+		out[i] = attrSpec{name: n}
+	}
+	return out
+}
+
+var (
+	freeSpec = &bodySpec{free: true}
+
+	conditionSpec = &bodySpec{attrs: []attrSpec{
+		{name: "condition", required: true}, {name: "error_message", required: true}, {name: "error_code"},
+	}}
+
+	validationSpec = &bodySpec{attrs: []attrSpec{
+		{name: "condition", required: true}, {name: "error_message", required: true},
+	}}
+
+	undoRetrySpec = &bodySpec{attrs: opt("max_attempts", "strategy", "initial_interval", "multiplier",
+		"max_interval", "jitter", "on", "not_on")}
+
+	retrySpec = &bodySpec{attrs: append(append([]attrSpec(nil), undoRetrySpec.attrs...),
+		opt("on_exhausted", "cool_down", "cool_downs")...)}
+
+	variableSpec = &bodySpec{
+		attrs: []attrSpec{
+			{name: "type", literal: true, typ: true}, {name: "default"}, {name: "description"},
+			{name: "sensitive", literal: true}, {name: "nullable", literal: true},
+		},
+		blocks: []blockSpec{{name: "validation", many: true, body: validationSpec}},
+	}
+
+	compensateSpec = &bodySpec{
+		attrs: []attrSpec{
+			{name: "action", required: true}, {name: "timeout"}, {name: "deadline"},
+			{name: "idempotent", literal: true}, {name: "by_key", literal: true},
+		},
+		blocks: []blockSpec{{name: "input", body: freeSpec}, {name: "retry", body: undoRetrySpec}},
+	}
+
+	stepSpec = &bodySpec{
+		attrs: append(opt("action", "when", "for_each", "max_parallel", "max_failures", "depends_on",
+			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
+			attrSpec{name: "output_type", literal: true, typ: true}, attrSpec{name: "compensation", literal: true},
+			attrSpec{name: "pivot", literal: true}, attrSpec{name: "idempotent", literal: true},
+			attrSpec{name: "read_only", literal: true}, attrSpec{name: "on_rerun", literal: true}),
+		blocks: []blockSpec{
+			{name: "input", body: freeSpec},
+			{name: "retry", body: retrySpec},
+			{name: "catch", body: &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}},
+			{name: "precondition", many: true, body: conditionSpec},
+			{name: "postcondition", many: true, body: conditionSpec},
+			{name: "compensate", body: compensateSpec},
+		},
+	}
+
+	workflowSpec = &bodySpec{
+		attrs: opt("description", "deadline"),
+		blocks: []blockSpec{
+			{name: "variable", label: true, many: true, body: variableSpec},
+			{name: "locals", many: true, body: freeSpec},
+			{name: "step", label: true, many: true, body: stepSpec},
+			{name: "output", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "value", required: true}, {name: "description"}, {name: "sensitive", literal: true},
+			}}},
+			{name: "retry", body: retrySpec},
+			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
+		},
+	}
+
+	agentSpec = &bodySpec{
+		attrs: []attrSpec{
+			{name: "plugin", literal: true}, {name: "version", literal: true},
+			{name: "instances"}, {name: "max_concurrency"}, {name: "env", literal: true},
+		},
+		blocks: []blockSpec{
+			{name: "config", body: freeSpec},
+			{name: "circuit_breaker", body: &bodySpec{attrs: opt("trip_after", "failure_ratio", "min_calls",
+				"window", "cooldown", "probes")}},
+		},
+	}
+
+	// ModuleSpec lists what may stand at the top of a file.
+	ModuleSpec = &bodySpec{blocks: []blockSpec{
+		{name: "engine", many: true, body: &bodySpec{attrs: []attrSpec{{name: "required_version", literal: true}}}},
+		{name: "agent", label: true, many: true, body: agentSpec},
+		{name: "variable", label: true, many: true, body: variableSpec},
+		{name: "locals", many: true, body: freeSpec},
+		{name: "workflow", label: true, many: true, body: workflowSpec},
+	}}
+)
+
+// hcl returns the spec in the library's terms.
+func (s *bodySpec) hcl() *hcl.BodySchema {
+	out := &hcl.BodySchema{}
+	for _, a := range s.attrs {
+		out.Attributes = append(out.Attributes, hcl.AttributeSchema{Name: a.name, Required: a.required})
+	}
+	for _, b := range s.blocks {
+		h := hcl.BlockHeaderSchema{Type: b.name}
+		if b.label {
+			h.LabelNames = []string{"name"}
+		}
+		out.Blocks = append(out.Blocks, h)
+	}
+	return out
+}
+
+func (s *bodySpec) attr(name string) attrSpec {
+	for _, a := range s.attrs {
+		if a.name == name {
+			return a
+		}
+	}
+	return attrSpec{}
+}
+
+func (s *bodySpec) block(name string) blockSpec {
+	for _, b := range s.blocks {
+		if b.name == name {
+			return b
+		}
+	}
+	return blockSpec{}
+}
+
+// fields names what can stand after the roots whose attributes are fixed.
+var RootFields = map[string][]string{
+	"each":    {"key", "value"},
+	"self":    {"input", "output", "key", "timed_out"},
+	"failure": {"step", "code", "message"},
+	"run":     {"id", "workflow", "key", "started_at", "tick"},
+}
+
+// StepFields are the attributes of step.NAME.
+var StepFields = []string{"output", "status", "attempts", "error", "started_at", "timed_out"}

@@ -1,0 +1,158 @@
+package value
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// MaxDepth bounds how deep the JSON of a value may be nested.
+const MaxDepth = 200
+
+// MaxSize bounds the JSON of one value.
+const MaxSize = 16 << 20
+
+// The mark on sensitive values. Marks flow through every expression.
+type SensitiveMark struct{}
+
+// A SecretMark stands on the placeholder of a secret while expressions are
+// evaluated. User data is JSON and has no marks, so it cannot forge one.
+type SecretMark struct{ parts *[]SecretPart }
+
+// Placeholder is the text of a secret during evaluation. Whatever changes the
+// text is noticed when the value is encoded: a secret is passed on whole.
+const Placeholder = "\ue000secret\ue000"
+
+// SecretValue is a secret during evaluation: a placeholder with a mark that holds its parts.
+func SecretValue(parts []SecretPart) cty.Value {
+	return cty.StringVal(Placeholder).WithMarks(cty.NewValueMarks(SecretMark{&parts}, SensitiveMark{}))
+}
+
+// DecodeJSON decodes a document into the value its own shape implies.
+func DecodeJSON(data []byte) (cty.Value, error) {
+	return decodeMarked(data, nil, nil)
+}
+
+// Decode decodes a Value with its marks.
+func Decode(v Value) (cty.Value, error) {
+	if v.IsNull() && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 {
+		return cty.NullVal(cty.DynamicPseudoType), nil
+	}
+	return decodeMarked(v.JSON(), v.Sensitive(), v.Secrets())
+}
+
+func decodeMarked(data []byte, sensitive []string, secrets []Secret) (cty.Value, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var doc any
+	if err := CheckDepth(data); err != nil {
+		return cty.NilVal, err
+	}
+	if err := dec.Decode(&doc); err != nil {
+		return cty.NilVal, errors.New("the text is not valid JSON")
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return cty.NilVal, errors.New("the text is more than one JSON value")
+	}
+	d := &valueDecoder{}
+	if len(sensitive) > 0 {
+		d.sensitive = map[string]bool{}
+		for _, p := range sensitive {
+			d.sensitive[p] = true
+		}
+	}
+	if len(secrets) > 0 {
+		d.secrets = map[string][]SecretPart{}
+		for _, s := range secrets {
+			d.secrets[s.Path] = s.Parts
+		}
+	}
+	return d.value(doc, "")
+}
+
+// CheckDepth refuses deep nesting before the recursive decoder sees it.
+func CheckDepth(data []byte) error {
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return fmt.Errorf("the value is nested more than %d deep", MaxDepth)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+type valueDecoder struct {
+	sensitive map[string]bool
+	secrets   map[string][]SecretPart
+}
+
+func (d *valueDecoder) value(doc any, ptr string) (cty.Value, error) {
+	if d.secrets != nil {
+		if parts, ok := d.secrets[ptr]; ok {
+			return SecretValue(parts), nil
+		}
+	}
+	v, err := d.plain(doc, ptr)
+	if err == nil && d.sensitive[ptr] {
+		v = v.Mark(SensitiveMark{})
+	}
+	return v, err
+}
+
+func (d *valueDecoder) plain(doc any, ptr string) (cty.Value, error) {
+	marked := d.sensitive != nil || d.secrets != nil
+	switch x := doc.(type) {
+	case nil:
+		return cty.NullVal(cty.DynamicPseudoType), nil
+	case bool:
+		return cty.BoolVal(x), nil
+	case string:
+		return cty.StringVal(x), nil
+	case json.Number:
+		return ParseNumber(x.String())
+	case []any:
+		items := make([]cty.Value, len(x))
+		for i, e := range x {
+			p := ""
+			if marked {
+				p = ptr + "/" + strconv.Itoa(i)
+			}
+			v, err := d.value(e, p)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			items[i] = v
+		}
+		return cty.TupleVal(items), nil
+	case map[string]any:
+		attrs := make(map[string]cty.Value, len(x))
+		for k, e := range x {
+			p := ""
+			if marked {
+				p = ptr + "/" + EscapePointer(k)
+			}
+			v, err := d.value(e, p)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			attrs[k] = v
+		}
+		return cty.ObjectVal(attrs), nil
+	}
+	return cty.NilVal, errors.New("unexpected JSON value")
+}

@@ -1,0 +1,216 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+)
+
+// Conform converts a value to a type constraint. It differs from the
+// library's conversion in one thing: where the constraint says any, the value
+// keeps its own type, also inside of lists and maps, so that ["a", 1] does not
+// become ["a", "1"].
+func Conform(v cty.Value, ty cty.Type) (cty.Value, error) {
+	if ty == cty.DynamicPseudoType {
+		return v, nil
+	}
+	if !ty.HasDynamicTypes() {
+		return ConvertTo(v, ty)
+	}
+	raw, marks := v.Unmark()
+	out, err := conformDynamic(raw, ty)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return out.WithMarks(marks), nil
+}
+
+func conformDynamic(v cty.Value, ty cty.Type) (cty.Value, error) {
+	switch {
+	case v.IsNull():
+		return cty.NullVal(cty.DynamicPseudoType), nil
+	case !v.IsKnown():
+		if v.Type() == cty.DynamicPseudoType || v.Type().IsObjectType() == ty.IsObjectType() {
+			return cty.DynamicVal, nil
+		}
+		return convert.Convert(v, ty)
+	case ty.IsListType():
+		items, err := Sequence(v)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		for i := range items {
+			if items[i], err = Conform(items[i], ty.ElementType()); err != nil {
+				return cty.NilVal, fmt.Errorf("element %d: %w", i, err)
+			}
+		}
+		return cty.TupleVal(items), nil
+	case ty.IsMapType():
+		if !v.Type().IsMapType() && !v.Type().IsObjectType() {
+			return cty.NilVal, fmt.Errorf("a map is required, this is %s", v.Type().FriendlyName())
+		}
+		attrs := v.AsValueMap()
+		out := make(map[string]cty.Value, len(attrs))
+		for _, k := range sorted.Keys(attrs) { // the first mistake is always the same
+			c, err := Conform(attrs[k], ty.ElementType())
+			if err != nil {
+				return cty.NilVal, fmt.Errorf("element %q: %w", k, err)
+			}
+			out[k] = c
+		}
+		return cty.ObjectVal(out), nil
+	case ty.IsObjectType():
+		return conformObject(v, ty)
+	}
+	return convert.Convert(v, ty)
+}
+
+func conformObject(v cty.Value, ty cty.Type) (cty.Value, error) {
+	if !v.Type().IsMapType() && !v.Type().IsObjectType() {
+		return cty.NilVal, fmt.Errorf("an object is required, this is %s", v.Type().FriendlyName())
+	}
+	attrs := v.AsValueMap()
+	out := map[string]cty.Value{}
+	for _, name := range AttributeNames(ty) {
+		at := ty.AttributeType(name)
+		x, ok := attrs[name]
+		if !ok {
+			if !ty.AttributeOptional(name) {
+				return cty.NilVal, fmt.Errorf("attribute %q is required", name)
+			}
+			x = cty.NullVal(cty.DynamicPseudoType)
+		}
+		c, err := Conform(x, at)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("attribute %q: %w", name, err)
+		}
+		out[name] = c
+	}
+	return cty.ObjectVal(out), nil
+}
+
+// ConvertTo converts a value to a type that is known in full. The library
+// compares the types of all elements of a list with each other, although all
+// were converted to one type; here each element is converted, and no more.
+func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
+	if ty.IsPrimitiveType() {
+		return ConvertScalar(v, ty)
+	}
+	if ty.Equals(ty.WithoutOptionalAttributesDeep()) {
+		out, ok, err := convertParts(v, ty)
+		if ok || errors.Is(err, errAlike) {
+			return out, err
+		}
+	}
+	if ty.IsSetType() {
+		if err := distinguishable(v); err != nil {
+			return cty.NilVal, err
+		}
+	}
+	return convert.Convert(v, ty) // which also says what is wrong
+}
+
+// maxComparisons is how many elements may be compared with each other to make a set.
+// The library compares all that have one hash, and numbers have one if their first ten
+// digits are the same. A million comparisons take a quarter of a second.
+const maxComparisons = 4_000_000
+
+var errAlike = errors.New("the set has too many numbers whose first ten digits are the same: use a set of strings, or a list")
+
+// distinguishable returns errAlike if it would take too long to make a set of the
+// elements of v.
+func distinguishable(v cty.Value) error {
+	raw, _ := v.UnmarkDeep()
+	if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() || raw.LengthInt() < 1000 {
+		return nil
+	}
+	buckets, sum := map[int]int{}, 0
+	for it := raw.ElementIterator(); it.Next(); {
+		_, e := it.Element()
+		h := e.Hash()
+		if sum += buckets[h]; sum > maxComparisons {
+			return errAlike
+		}
+		buckets[h]++
+	}
+	return nil
+}
+
+// ConvertScalar converts a value to a string, a number or a boolean. A number
+// may be so large that its text fills the memory, and a text so long that
+// reading it as a number takes minutes.
+func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
+	raw, _ := v.Unmark()
+	switch {
+	case ty == cty.String && Exponent(raw) > 8*MaxDigits:
+		return cty.NilVal, ErrDigits
+	case ty == cty.Number && raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() && Numeral(raw.AsString()) > 8*MaxDigits:
+		return cty.NilVal, ErrDigits
+	}
+	return convert.Convert(v, ty)
+}
+
+// convertParts converts the parts of a tuple or an object; false if that does
+// not do. Returns errAlike.
+func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
+	raw, marks := v.Unmark()
+	from := raw.Type()
+	if !raw.IsKnown() || raw.IsNull() || !from.IsTupleType() && !from.IsObjectType() || raw.LengthInt() == 0 {
+		return cty.NilVal, false, nil
+	}
+	switch {
+	case from.IsTupleType() && (ty.IsListType() || ty.IsSetType()):
+		list := make([]cty.Value, 0, raw.LengthInt())
+		for it := raw.ElementIterator(); it.Next(); {
+			_, e := it.Element()
+			c, err := ConvertTo(e, ty.ElementType())
+			if err != nil {
+				return cty.NilVal, false, err
+			}
+			list = append(list, c)
+		}
+		if ty.IsSetType() {
+			if err := distinguishable(cty.TupleVal(list)); err != nil {
+				return cty.NilVal, false, err
+			}
+			return cty.SetVal(list).WithMarks(marks), true, nil
+		}
+		return cty.ListVal(list).WithMarks(marks), true, nil
+	case from.IsObjectType() && (ty.IsMapType() || ty.IsObjectType()):
+		attrs := make(map[string]cty.Value, raw.LengthInt())
+		for name := range from.AttributeTypes() {
+			want := ty
+			switch {
+			case ty.IsMapType():
+				want = ty.ElementType()
+			case ty.HasAttribute(name):
+				want = ty.AttributeType(name)
+			default:
+				continue // the conversion drops it
+			}
+			c, err := ConvertTo(raw.GetAttr(name), want)
+			if err != nil {
+				return cty.NilVal, false, err
+			}
+			attrs[name] = c
+		}
+		if ty.IsMapType() {
+			return cty.MapVal(attrs).WithMarks(marks), true, nil
+		}
+		return cty.ObjectVal(attrs).WithMarks(marks), len(attrs) == len(ty.AttributeTypes()), nil
+	}
+	return cty.NilVal, false, nil
+}
+
+// Sequence returns the elements of a list, set or tuple.
+func Sequence(v cty.Value) ([]cty.Value, error) {
+	ty := v.Type()
+	if !ty.IsListType() && !ty.IsSetType() && !ty.IsTupleType() {
+		return nil, fmt.Errorf("a list is required, this is %s", ty.FriendlyName())
+	}
+	return v.AsValueSlice(), nil
+}

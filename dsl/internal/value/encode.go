@@ -1,0 +1,211 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Encode writes a known value as a Value: canonical JSON, and its marks
+// as pointers. Secrets are an error unless they are allowed in this place.
+func Encode(v cty.Value, secrets bool) (Value, error) {
+	e := &Encoder{AllowSecrets: secrets}
+	if err := e.value(v, false); err != nil {
+		return Value{}, err
+	}
+	return e.Finish(), nil
+}
+
+// An Encoder writes one document, perhaps of several values.
+type Encoder struct {
+	Out          []byte
+	path         []byte // JSON pointer of the value being written
+	depth        int    // of path
+	Sensitive    []string
+	Secrets      []Secret
+	AllowSecrets bool
+}
+
+// Finish makes a Value of what was written.
+func (e *Encoder) Finish() Value {
+	slices.Sort(e.Sensitive)
+	slices.SortFunc(e.Secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
+	return NewValue(e.Out, e.Sensitive, e.Secrets)
+}
+
+// ErrSize is the error of a value larger than MaxSize.
+var ErrSize = fmt.Errorf("the value is larger than %d MiB", MaxSize>>20)
+
+func (e *Encoder) value(v cty.Value, hidden bool) error {
+	if len(e.Out) > MaxSize {
+		return ErrSize
+	}
+	if e.depth > MaxDepth {
+		return fmt.Errorf("the value is nested more than %d deep", MaxDepth)
+	}
+	if v.IsMarked() {
+		raw, marks := v.Unmark()
+		done, err := e.secret(raw, marks)
+		if err != nil || done {
+			return err
+		}
+		if _, ok := marks[SensitiveMark{}]; ok && !hidden {
+			e.Sensitive = append(e.Sensitive, string(e.path))
+			hidden = true
+		}
+		v = raw
+	}
+	ty := v.Type()
+	switch {
+	case !v.IsKnown():
+		return errors.New("the value is not known")
+	case v.IsNull():
+		e.Out = append(e.Out, "null"...)
+	case ty == cty.Bool:
+		e.Out = strconv.AppendBool(e.Out, v.True())
+	case ty == cty.String:
+		e.Out = AppendText(e.Out, v.AsString())
+	case ty == cty.Number:
+		s, err := NumberText(v.AsBigFloat())
+		if err != nil {
+			return err
+		}
+		e.Out = append(e.Out, s...)
+	case ty.IsListType(), ty.IsSetType(), ty.IsTupleType():
+		return e.list(v, hidden)
+	case ty.IsMapType(), ty.IsObjectType():
+		return e.object(v, hidden)
+	default:
+		return fmt.Errorf("%s cannot be stored", ty.FriendlyName())
+	}
+	return nil
+}
+
+// secret writes a value that carries the mark of a secret; done is false for
+// any other.
+func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
+	var found []SecretMark
+	for m := range marks {
+		if s, ok := m.(SecretMark); ok {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return false, nil
+	}
+	whole := raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() && raw.AsString() == Placeholder
+	switch {
+	case !e.AllowSecrets:
+		return false, errors.New("a secret cannot be used here")
+	case !whole || len(found) > 1:
+		return false, errors.New("a secret can only be passed on as it is, not computed with")
+	}
+	e.Secrets = append(e.Secrets, Secret{Path: string(e.path), Parts: *found[0].parts})
+	e.Out = append(e.Out, "null"...)
+	return true, nil
+}
+
+func (e *Encoder) list(v cty.Value, hidden bool) error {
+	e.Out = append(e.Out, '[')
+	n := len(e.path)
+	e.depth++
+	i := 0
+	for it := v.ElementIterator(); it.Next(); i++ {
+		_, x := it.Element()
+		if i > 0 {
+			e.Out = append(e.Out, ',')
+		}
+		e.path = strconv.AppendInt(append(e.path[:n], '/'), int64(i), 10)
+		if err := e.value(x, hidden); err != nil {
+			return err
+		}
+	}
+	e.path = e.path[:n]
+	e.depth--
+	e.Out = append(e.Out, ']')
+	return nil
+}
+
+// object writes attributes in order of name: the iterator sorts them.
+func (e *Encoder) object(v cty.Value, hidden bool) error {
+	e.Out = append(e.Out, '{')
+	first := true
+	for it := v.ElementIterator(); it.Next(); first = false {
+		k, x := it.Element()
+		if !first {
+			e.Out = append(e.Out, ',')
+		}
+		if err := e.Attribute(k.AsString(), x, hidden); err != nil {
+			return err
+		}
+	}
+	e.Out = append(e.Out, '}')
+	return nil
+}
+
+// Attribute writes a name and its value.
+func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
+	n := len(e.path)
+	e.path = append(append(e.path, '/'), EscapePointer(name)...)
+	e.depth++
+	e.Out = append(AppendText(e.Out, name), ':')
+	err := e.value(v, hidden)
+	e.path = e.path[:n]
+	e.depth--
+	return err
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendText writes a string as JSON, without the escapes that are only meant
+// for HTML: what encoding/json writes with SetEscapeHTML(false). What is not
+// UTF-8 becomes U+FFFD.
+func AppendText(out []byte, s string) []byte {
+	out = append(out, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			out = append(out, s[from:i]...)
+			switch c {
+			case '"', '\\':
+				out = append(out, '\\', c)
+			case '\b':
+				out = append(out, '\\', 'b')
+			case '\f':
+				out = append(out, '\\', 'f')
+			case '\n':
+				out = append(out, '\\', 'n')
+			case '\r':
+				out = append(out, '\\', 'r')
+			case '\t':
+				out = append(out, '\\', 't')
+			default:
+				out = append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			}
+			i++
+			from = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = append(append(out, s[from:i]...), `\ufffd`...)
+			from = i + size
+		case r == '\u2028' || r == '\u2029': // line ends in JavaScript
+			out = append(append(out, s[from:i]...), '\\', 'u', '2', '0', '2', hexDigits[r&15])
+			from = i + size
+		}
+		i += size
+	}
+	return append(append(out, s[from:]...), '"')
+}

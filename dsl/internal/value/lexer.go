@@ -1,0 +1,74 @@
+package value
+
+import "github.com/saga-engine/engine/sdk/jsonscan"
+
+// A Lexer walks over a JSON document that is known to be JSON, so its text and skip check
+// less than those of a Scanner. Its methods report false for what they cannot use; the
+// decoder says what is wrong.
+type Lexer struct{ jsonscan.Scanner }
+
+// Lex returns a lexer at the beginning of a document.
+func Lex(src []byte) Lexer { return Lexer{jsonscan.Scanner{Src: src}} }
+
+// Text reads a string and returns it with its quotes. plain says that it holds
+// nothing but printable ASCII and no escapes: that it is its own canonical form.
+func (l *Lexer) Text() (raw []byte, plain, ok bool) {
+	plain = true
+	for i := l.Pos + 1; i < len(l.Src); i++ {
+		switch c := l.Src[i]; {
+		case c == '"':
+			raw = l.Src[l.Pos : i+1]
+			l.Pos = i + 1
+			return raw, plain, true
+		case c == '\\':
+			plain = false
+			i++
+		case c < 0x20 || c >= 0x7f:
+			plain = false
+		}
+	}
+	return nil, false, false
+}
+
+// Skip passes over one value of a document that is known to be JSON, and
+// returns it.
+func (l *Lexer) Skip() (raw []byte, ok bool) {
+	l.Peek()
+	from, depth := l.Pos, 0
+	for l.Pos < len(l.Src) {
+		switch c := l.Src[l.Pos]; c {
+		case '"':
+			if _, _, ok := l.Text(); !ok {
+				return nil, false
+			}
+		case '{', '[':
+			depth++
+			l.Pos++
+		case '}', ']', ',':
+			if depth == 0 {
+				return l.Src[from:l.Pos], l.Pos > from
+			}
+			if c != ',' {
+				depth--
+			}
+			l.Pos++
+		default:
+			l.Pos++
+			continue
+		}
+		if depth == 0 {
+			return l.Src[from:l.Pos], true
+		}
+	}
+	return l.Src[from:l.Pos], depth == 0 && l.Pos > from
+}
+
+// IsPlain reports whether a text is its own canonical form as a JSON string.
+func IsPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,23 @@
+package value
+
+// LoadOf measures a stored value.
+func LoadOf(v Value) Load {
+	raw := v.JSON()
+	return Load{int64(len(raw)), JSONNodes(raw)}
+}
+
+// JSONNodes counts the values and names of a document.
+func JSONNodes(data []byte) int64 {
+	n, inString := int64(1), false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && (c == ',' || c == ':' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
+}

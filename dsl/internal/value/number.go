@@ -1,0 +1,133 @@
+package value
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// MaxDigits is the number of decimal digits a number may have, before and
+// after the point together.
+const MaxDigits = 1000
+
+// ErrDigits is the error of a number that is too long.
+var ErrDigits = errors.New("a number may have at most 1000 digits")
+
+const log2of10 = 3.3219280948873626
+
+// ParseNumber reads a decimal number with enough precision to write it again
+// exactly: the library's 512 bits, or more for longer numbers.
+func ParseNumber(s string) (cty.Value, error) {
+	digits := 0
+	for _, c := range s {
+		if c == 'e' || c == 'E' {
+			break
+		}
+		if c >= '0' && c <= '9' {
+			digits++
+		}
+	}
+	if digits > MaxDigits {
+		return cty.NilVal, ErrDigits
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if exp, err := strconv.Atoi(s[i+1:]); err == nil && exp > 0 {
+			digits += min(exp, MaxDigits) // the zeros before the point
+		}
+	}
+	prec := uint(max(512, math.Ceil(float64(digits)*log2of10)+64))
+	f, _, err := big.ParseFloat(s, 10, prec, big.ToNearestEven)
+	if err != nil {
+		return cty.NilVal, errors.New("not a number")
+	}
+	if _, err := NumberText(f); err != nil {
+		return cty.NilVal, err
+	}
+	return cty.NumberVal(f), nil
+}
+
+// NumberText writes a number as JSON. Integers are exact. A fraction is
+// rounded to what its precision surely holds, so that 0.1 + 0.2 is 0.3 as in
+// decimal arithmetic. It returns an error for infinity and for more than
+// MaxDigits digits.
+func NumberText(f *big.Float) (string, error) {
+	if f.IsInf() {
+		return "", errors.New("a number must be finite")
+	}
+	if f.Sign() == 0 {
+		return "0", nil
+	}
+	// The exponent first: writing out 1e900000000 would take a gigabyte.
+	if e := float64(f.MantExp(nil)); e > (MaxDigits+1)*log2of10 || e < -(MaxDigits+1)*log2of10 {
+		return "", ErrDigits
+	}
+	if n, acc := f.Int64(); acc == big.Exact {
+		return strconv.FormatInt(n, 10), nil // far cheaper than the general way
+	}
+	if f.IsInt() {
+		s := f.Text('f', 0)
+		if len(strings.TrimPrefix(s, "-")) > MaxDigits {
+			return "", ErrDigits
+		}
+		return s, nil
+	}
+	sure := int(float64(f.Prec())/log2of10) - 3
+	if f.Prec() == 0 || sure < 15 {
+		sure = 15
+	}
+	s := plainDecimal(f.Text('e', sure-1))
+	if digits := len(s) - strings.Count(s, "-") - strings.Count(s, "."); digits > MaxDigits+1 {
+		return "", ErrDigits
+	}
+	return s, nil
+}
+
+// plainDecimal turns "1.2300e-03" into "0.00123".
+func plainDecimal(s string) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	mant, expText, _ := strings.Cut(s, "e")
+	exp := 0
+	neg := strings.HasPrefix(expText, "-")
+	for _, c := range strings.TrimLeft(expText, "+-") {
+		exp = exp*10 + int(c-'0')
+	}
+	if neg {
+		exp = -exp
+	}
+	digits := strings.TrimRight(strings.Replace(mant, ".", "", 1), "0")
+	point := 1 + exp // digits before the point
+	switch {
+	case point <= 0:
+		return sign + "0." + strings.Repeat("0", -point) + digits
+	case point >= len(digits):
+		return sign + digits + strings.Repeat("0", point-len(digits))
+	}
+	return sign + digits[:point] + "." + digits[point:]
+}
+
+// Numeral returns how much of a text could be the beginning of a number.
+func Numeral(s string) int64 {
+	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
+}
+
+// Exponent returns how many bits a number has before or behind the point; 0
+// for what is no known number.
+func Exponent(v cty.Value) int64 {
+	v, _ = v.Unmark()
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return 0
+	}
+	f := v.AsBigFloat()
+	if f.IsInf() {
+		return 0
+	}
+	e := int64(f.MantExp(nil))
+	return max(e, -e)
+}

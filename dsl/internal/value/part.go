@@ -1,0 +1,139 @@
+package value
+
+import "strings"
+
+// A PathStep names an attribute, or counts elements.
+type PathStep struct {
+	Name  string
+	Index int // -1 for a name
+}
+
+// MarksAt reports whether the part at ptr is sensitive as a whole; ok is false
+// if it has marks of its own inside, or secrets.
+func MarksAt(v Value, ptr string) (sensitive, ok bool) {
+	if !v.marked() {
+		return false, true
+	}
+	for _, s := range v.d.marks.Secrets {
+		if below(ptr, s.Path) || below(s.Path, ptr) {
+			return false, false
+		}
+	}
+	for _, p := range v.d.marks.Sensitive {
+		switch {
+		case below(ptr, p):
+			sensitive = true
+		case below(p, ptr):
+			return false, false
+		}
+	}
+	return sensitive, true
+}
+
+// below reports whether a pointer is another or leads into it.
+func below(ptr, outer string) bool {
+	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
+}
+
+// FarPart is the size of a document from which looking for a part of a part is
+// dearer than decoding it once for the whole run.
+const FarPart = 4 << 10
+
+// PartOf returns a part of the document.
+func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
+	raw = v.JSON()
+	for i, p := range path {
+		if i == 0 && p.Index < 0 && len(raw) >= FarPart {
+			raw, ok = v.d.attribute(p.Name)
+		} else if len(raw) >= FarPart {
+			return nil, false
+		} else {
+			l := Lex(raw)
+			raw, ok = l.part(p)
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return raw, true
+}
+
+// part returns one attribute of an object or one element of a list.
+func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
+	switch open := l.Peek(); {
+	case open == '{' && p.Index < 0:
+	case open == '[' && p.Index >= 0:
+	default:
+		return nil, false
+	}
+	l.Pos++
+	for i := 0; ; i++ {
+		found := i == p.Index
+		if p.Index < 0 {
+			if l.Peek() != '"' {
+				return nil, false
+			}
+			key, _, ok := l.Text()
+			if !ok || !l.Take(':') {
+				return nil, false
+			}
+			found = string(key[1:len(key)-1]) == p.Name
+		} else if l.Peek() == ']' {
+			return nil, false
+		}
+		raw, ok = l.Skip()
+		if found || !ok {
+			return raw, ok
+		}
+		if !l.Take(',') {
+			return nil, false
+		}
+	}
+}
+
+// attribute returns one attribute of a large object. Where the attributes are
+// is noted when the first is wanted.
+func (d *valueData) attribute(name string) (raw []byte, ok bool) {
+	index := d.index.Load()
+	if index == nil {
+		index = &[]Member{}
+		for l := Lex(d.json); l.Take('{') || l.Take(','); {
+			key, _, ok := l.Text()
+			if !ok || !l.Take(':') {
+				break
+			}
+			raw, ok := l.Skip()
+			if !ok {
+				break
+			}
+			*index = append(*index, Member{key[1 : len(key)-1], raw})
+			if len(*index) > maxIndex {
+				break
+			}
+		}
+		d.index.Store(index)
+	}
+	for _, m := range *index {
+		if string(m.Key) == name {
+			return m.Whole, true
+		}
+	}
+	return nil, false
+}
+
+// maxIndex is the most attributes that are noted: what has more is data, not
+// variables or outputs.
+const maxIndex = 200
+
+// Split makes a Value of each member of an object. They share the bytes of its
+// document.
+func Split(members []Member) (keys []string, values []Value) {
+	keys, values = make([]string, len(members)), make([]Value, len(members))
+	data := make([]valueData, len(members))
+	for i, m := range members {
+		from := len(m.Key) + len(`"":`)
+		data[i].json = m.Whole[from:len(m.Whole):len(m.Whole)]
+		keys[i], values[i] = string(m.Key), Value{&data[i]}
+	}
+	return keys, values
+}

@@ -1,0 +1,110 @@
+package value
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+)
+
+// EscapePointer writes a name as a part of a JSON pointer.
+func EscapePointer(s string) string {
+	if !strings.ContainsAny(s, "~/") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
+}
+
+// ParseDocument decodes JSON, with numbers as they are written.
+func ParseDocument(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // keeps every digit
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("decode value: %w", err)
+	}
+	return doc, nil
+}
+
+// UnescapePointer reads a part of a JSON pointer as a name.
+func UnescapePointer(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+}
+
+// MinSensitive is the length below which a sensitive text is not looked for
+// in other texts: it would be found everywhere.
+const MinSensitive = 4
+
+// SensitiveStrings returns the texts of all strings and numbers in the
+// sensitive parts that have at least four characters, longest first, each
+// once: what has to be removed from logs and messages. Secrets are not among
+// them; who resolves one knows it.
+func (v Value) SensitiveStrings() []string {
+	if len(v.Sensitive()) == 0 {
+		return nil
+	}
+	doc, err := ParseDocument(v.JSON())
+	if err != nil {
+		return nil // not a document, so nothing in it can have been shown
+	}
+	seen := map[string]bool{}
+	for _, ptr := range v.Sensitive() {
+		if part, ok := getPointer(doc, ptr); ok {
+			collectLeaves(part, seen)
+		}
+	}
+	out := sorted.Keys(seen)
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) > len(out[j]) })
+	return out
+}
+
+func getPointer(doc any, ptr string) (any, bool) {
+	if ptr == "" {
+		return doc, true
+	}
+	for _, tok := range strings.Split(ptr, "/")[1:] {
+		switch c := doc.(type) {
+		case map[string]any:
+			next, ok := c[UnescapePointer(tok)]
+			if !ok {
+				return nil, false
+			}
+			doc = next
+		case []any:
+			n, err := strconv.Atoi(tok)
+			if err != nil || n < 0 || n >= len(c) {
+				return nil, false
+			}
+			doc = c[n]
+		default:
+			return nil, false
+		}
+	}
+	return doc, true
+}
+
+func collectLeaves(doc any, out map[string]bool) {
+	add := func(s string) {
+		if len([]rune(s)) >= MinSensitive {
+			out[s] = true
+		}
+	}
+	switch x := doc.(type) {
+	case string:
+		add(x)
+	case json.Number:
+		add(x.String())
+	case []any:
+		for _, e := range x {
+			collectLeaves(e, out)
+		}
+	case map[string]any:
+		for _, e := range x {
+			collectLeaves(e, out)
+		}
+	}
+}

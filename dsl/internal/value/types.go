@@ -1,0 +1,163 @@
+package value
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// TypeFrom translates a type of an agent's schema.
+func TypeFrom(t schema.Type) (cty.Type, error) {
+	switch t.Kind {
+	case schema.KindAny:
+		return cty.DynamicPseudoType, nil
+	case schema.KindBool:
+		return cty.Bool, nil
+	case schema.KindNumber:
+		return cty.Number, nil
+	case schema.KindString:
+		return cty.String, nil
+	case schema.KindList, schema.KindSet, schema.KindMap:
+		if t.Elem == nil {
+			return cty.NilType, fmt.Errorf("type %s has no element type", t.Kind)
+		}
+		elem, err := TypeFrom(*t.Elem)
+		if err != nil {
+			return cty.NilType, err
+		}
+		switch t.Kind {
+		case schema.KindList:
+			return cty.List(elem), nil
+		case schema.KindSet:
+			return cty.Set(elem), nil
+		}
+		return cty.Map(elem), nil
+	case schema.KindObject:
+		return ObjectFrom(t.Fields)
+	}
+	return cty.NilType, fmt.Errorf("unknown type %q", t.Kind)
+}
+
+// ObjectFrom translates the fields of an agent's schema to an object type.
+func ObjectFrom(fields []schema.Field) (cty.Type, error) {
+	attrs := map[string]cty.Type{}
+	var optional []string
+	for _, f := range fields {
+		ty, err := TypeFrom(f.Type)
+		if err != nil {
+			return cty.NilType, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		attrs[f.Name] = ty
+		if f.Optional {
+			optional = append(optional, f.Name)
+		}
+	}
+	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
+}
+
+// MarkFields marks the sensitive fields of an object of a schema. A field
+// below a list or a map marks its whole element.
+func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
+		return v
+	}
+	raw, marks := v.Unmark()
+	attrs := raw.AsValueMap()
+	if attrs == nil {
+		return v
+	}
+	for _, f := range fields {
+		if x, ok := attrs[f.Name]; ok {
+			x = MarkType(x, f.Type)
+			if f.Sensitive {
+				x = x.Mark(SensitiveMark{})
+			}
+			attrs[f.Name] = x
+		}
+	}
+	return cty.ObjectVal(attrs).WithMarks(marks)
+}
+
+// MarkType marks the sensitive parts of a value of a schema's type. A sensitive part below a
+// list or a map marks the whole value.
+func MarkType(v cty.Value, t schema.Type) cty.Value {
+	switch {
+	case t.Kind == schema.KindObject:
+		return MarkFields(v, t.Fields)
+	case t.Elem != nil && HasSensitive(*t.Elem):
+		return v.Mark(SensitiveMark{})
+	}
+	return v
+}
+
+// HasSensitive reports whether a type has a sensitive field anywhere below.
+func HasSensitive(t schema.Type) bool {
+	if t.Elem != nil {
+		return HasSensitive(*t.Elem)
+	}
+	for _, f := range t.Fields {
+		if f.Sensitive || HasSensitive(f.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// TypeText writes a type as in the language.
+func TypeText(ty cty.Type) string {
+	if ty == cty.DynamicPseudoType {
+		return "any"
+	}
+	return ty.FriendlyNameForConstraint()
+}
+
+// Assignable reports whether a value of one type may turn out to fit another.
+func Assignable(from, to cty.Type) bool {
+	from, to = PlainType(from), to.WithoutOptionalAttributesDeep()
+	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
+		return true
+	}
+	return convert.GetConversionUnsafe(from, to) != nil
+}
+
+// PlainType is the type as values have it: without optional attributes, and
+// with nothing said where the constraint says any.
+func PlainType(ty cty.Type) cty.Type {
+	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
+		return cty.DynamicPseudoType
+	}
+	return ty.WithoutOptionalAttributesDeep()
+}
+
+// UnknownOf returns a value of the type of which nothing is known; objects
+// stay objects, so that what is wrong below them shows.
+func UnknownOf(ty cty.Type) cty.Value {
+	switch {
+	case ty.IsObjectType():
+		attrs := map[string]cty.Value{}
+		for name, at := range ty.AttributeTypes() {
+			attrs[name] = UnknownOf(at)
+		}
+		return cty.ObjectVal(attrs)
+	case ty.HasDynamicTypes():
+		return cty.DynamicVal
+	}
+	return cty.UnknownVal(ty.WithoutOptionalAttributesDeep())
+}
+
+// AttributeNames returns the names of an object's attributes in ascending order; nil for any other type.
+func AttributeNames(ty cty.Type) []string {
+	if !ty.IsObjectType() {
+		return nil
+	}
+	names := make([]string, 0, len(ty.AttributeTypes()))
+	for n := range ty.AttributeTypes() {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}

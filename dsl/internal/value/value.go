@@ -1,0 +1,139 @@
+package value
+
+import (
+	"bytes"
+	"slices"
+	"sync/atomic"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Value is an immutable JSON document together with what must be kept apart
+// from it: which parts are sensitive, and which parts are references to
+// secrets that are resolved only right before a call. The zero Value is null.
+//
+// Numbers are exact decimals: an integer beyond 2^53 survives. Object keys are
+// sorted, so equal values have equal bytes.
+type Value struct{ d *valueData }
+
+type valueData struct {
+	json    []byte
+	marks   *marks                   // nil = none, as nearly always
+	decoded atomic.Pointer[Decoded]  // a cache; see KeepDecoded
+	index   atomic.Pointer[[]Member] // a cache; see attribute
+}
+
+// A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
+// whole value) is the concatenation of Parts. The JSON holds null there.
+type Secret struct {
+	Path  string       `json:"path"`
+	Parts []SecretPart `json:"parts"`
+}
+
+// A SecretPart is literal text or a reference such as "env:X" or "file:X";
+// exactly one field is set.
+type SecretPart struct {
+	Text string `json:"text,omitempty"`
+	Ref  string `json:"ref,omitempty"`
+}
+
+// marks are the marks of a value, which are not in its document.
+type marks struct {
+	Sensitive []string
+	Secrets   []Secret
+}
+
+// NewValue makes a Value from canonical JSON; it keeps data, which the caller
+// must not change afterwards. sensitive lists JSON pointers (RFC 6901).
+func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
+	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
+		return Value{}
+	}
+	d := &valueData{json: data}
+	if len(sensitive) > 0 || len(secrets) > 0 {
+		d.marks = &marks{sensitive, secrets}
+	}
+	return Value{d}
+}
+
+// JSON returns the document; "null" for the zero Value. The caller must not
+// change it.
+func (v Value) JSON() []byte {
+	if v.d == nil || len(v.d.json) == 0 {
+		return []byte("null") // not shared: the caller might change it
+	}
+	return v.d.json
+}
+
+// IsNull reports whether the value is JSON null.
+func (v Value) IsNull() bool { return v.d == nil || len(v.d.json) == 0 || string(v.d.json) == "null" }
+
+// Sensitive returns the JSON pointers of the sensitive parts.
+func (v Value) Sensitive() []string {
+	if !v.marked() {
+		return nil
+	}
+	return v.d.marks.Sensitive
+}
+
+// Secrets returns the references to secrets.
+func (v Value) Secrets() []Secret {
+	if !v.marked() {
+		return nil
+	}
+	return v.d.marks.Secrets
+}
+
+// marked reports whether any part is sensitive or a secret.
+func (v Value) marked() bool { return v.d != nil && v.d.marks != nil }
+
+// Equal reports whether two values have the same bytes and the same marks.
+func (v Value) Equal(w Value) bool {
+	if v.d == w.d {
+		return true
+	}
+	if !bytes.Equal(v.JSON(), w.JSON()) || v.marked() != w.marked() {
+		return false
+	}
+	return !v.marked() || slices.Equal(v.Sensitive(), w.Sensitive()) &&
+		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
+}
+
+// A Load is the size of stored values that an expression refers to. An
+// evaluation pays for it whether or not the values are decoded already, so
+// that it costs the same on every engine.
+type Load struct{ Bytes, Nodes int64 }
+
+// Plus adds two loads.
+func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
+
+// A Decoded is the decoded form of a Value, as its owner wants it. The owner is a
+// pointer: another owner decodes to other types.
+type Decoded struct {
+	Owner any
+	Value cty.Value
+	Load  Load // what decoding it costs
+}
+
+// KeptDecoded returns what KeepDecoded kept with a value for an owner; nil if there is
+// nothing.
+func KeptDecoded(v Value, owner any) *Decoded {
+	if v.d == nil {
+		return nil
+	}
+	if d := v.d.decoded.Load(); d != nil && d.Owner == owner {
+		return d
+	}
+	return nil
+}
+
+// KeepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
+func KeepDecoded(v Value, d *Decoded) {
+	if v.d != nil {
+		v.d.decoded.Store(d)
+	}
+}
+
+// A Member is one attribute of an object: its key without quotes, and all of
+// it or its value alone.
+type Member struct{ Key, Whole []byte }

@@ -1,0 +1,288 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+)
+
+// Format is the number of the present format of the journal's bytes. A reader reads lower
+// numbers and refuses higher ones. Format 2 added the message that is answered (Ask) and
+// AttemptUnknown's RetryAfter, and it distinguishes a heartbeat from an empty checkpoint.
+// Format 3 writes the same data in fewer bytes.
+const Format = 3
+
+var (
+	// ErrFormat says that records were written by a newer engine.
+	ErrFormat = errors.New("machine: records of a newer format")
+	// ErrCorrupt says that bytes are not records.
+	ErrCorrupt = errors.New("machine: damaged records")
+)
+
+type encoder struct {
+	b       []byte
+	at      model.Instant
+	strings []part         // places in b of the strings of the record, in order
+	named   map[string]int // the same places by string; nil while there are few
+	docs    []part         // places in b of the values of the record, each with its tag
+	valued  map[string]int // the same places by value; nil while there are few
+	general bool           // write no templates; tests compare templates with this form
+}
+
+// A part is a range of the encoder's bytes.
+type part struct{ from, to int }
+
+// manyParts is the number of parts from which a map is used to look them up.
+const manyParts = 24
+
+// said returns the number of an earlier equal string.
+func (e *encoder) said(text string) (int, bool) {
+	if e.named != nil {
+		k, ok := e.named[text]
+		return k, ok
+	}
+	for k, s := range e.strings {
+		if s.to-s.from == len(text) && string(e.b[s.from:s.to]) == text {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// note adds a part to the list. If the list is long, it adds the part to the map as well.
+func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
+	list = append(list, s)
+	switch {
+	case many != nil:
+		many[string(e.b[s.from:s.to])] = len(list) - 1
+	case len(list) > manyParts:
+		many = make(map[string]int, 2*manyParts)
+		for k, s := range list {
+			many[string(e.b[s.from:s.to])] = k
+		}
+	}
+	return list, many
+}
+
+func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
+
+func (e *encoder) int(v int64) { e.b = binary.AppendVarint(e.b, v) }
+
+func (e *encoder) bool(v bool) {
+	if v {
+		e.uint(1)
+	} else {
+		e.uint(0)
+	}
+}
+
+// wholeSecond is the number of microseconds in a second.
+const wholeSecond = 1_000_000
+
+// instant writes 0 for no time. Otherwise it writes the distance from the record's time. It
+// writes whole seconds if that is exact, which is so for most limits that people set.
+func (e *encoder) instant(v model.Instant) {
+	if v == 0 {
+		e.uint(0)
+		return
+	}
+	d, whole := int64(v-e.at), uint64(0)
+	if d%wholeSecond == 0 {
+		d, whole = d/wholeSecond, 1
+	}
+	e.uint((uint64(d<<1^d>>63)<<1 | whole) + 1)
+}
+
+func (e *encoder) time(t time.Time) { e.instant(model.ToInstant(t)) }
+
+func (e *encoder) bytes(b []byte) {
+	e.uint(uint64(len(b)))
+	e.b = append(e.b, b...)
+}
+
+// string writes a string, or the number of an equal string earlier in the record.
+func (e *encoder) string(s string) {
+	if len(s) < 3 {
+		e.uint(uint64(len(s)) << 1)
+		e.b = append(e.b, s...)
+		return
+	}
+	if k, ok := e.said(s); ok {
+		e.uint(uint64(k)<<1 | 1)
+		return
+	}
+	e.uint(uint64(len(s)) << 1)
+	e.b = append(e.b, s...)
+	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
+}
+
+// A decoder reads from b. After a failure every read returns zero.
+type decoder struct {
+	format  uint64
+	b       []byte
+	err     error
+	at      model.Instant
+	strings []string
+	values  []dsl.Value
+	pool    *pool
+}
+
+func (d *decoder) fail() {
+	d.err = ErrCorrupt
+	d.b = nil
+}
+
+// header reads the format number.
+func (d *decoder) header() error {
+	d.format = d.uint()
+	switch {
+	case d.err == nil && d.format > Format:
+		return fmt.Errorf("%w: %d, this engine reads up to %d", ErrFormat, d.format, Format)
+	case d.err != nil || d.format == 0:
+		return fmt.Errorf("%w: format", ErrCorrupt)
+	}
+	return nil
+}
+
+// body returns the bytes of the next record. n is the number of records in the data.
+func (d *decoder) body(n int) []byte {
+	if n == 1 && d.format >= 3 {
+		return d.take(uint64(len(d.b)))
+	}
+	return d.take(d.uint())
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// index reads a number that int or uint wrote and that is used as an index. It fails if the
+// number is negative or too large.
+func (d *decoder) index() int {
+	return d.small(d.int())
+}
+
+func (d *decoder) small(v int64) int {
+	if v < 0 || v > math.MaxInt32 {
+		d.fail()
+		return 0
+	}
+	return int(v)
+}
+
+func (d *decoder) bool() bool { return d.uint() != 0 }
+
+// count reads the number of items that follow. It fails if the number is larger than the
+// number of bytes left, because each item needs at least one byte.
+func (d *decoder) count() int {
+	n := d.uint()
+	if n > uint64(len(d.b)) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// mask reads a set of fields. It fails if the set has an unknown field.
+func (d *decoder) mask(fields int) uint64 {
+	m := d.uint()
+	if fields < 64 && m>>fields != 0 {
+		d.fail()
+		return 0
+	}
+	return m
+}
+
+func (d *decoder) instant() model.Instant {
+	u := d.uint()
+	if u == 0 {
+		return 0
+	}
+	u--
+	unit := int64(1)
+	if d.format >= 3 {
+		if u&1 == 1 {
+			unit = wholeSecond
+		}
+		u >>= 1
+	}
+	distance := int64(u>>1) ^ -int64(u&1)
+	if unit == wholeSecond && (distance > math.MaxInt64/2/wholeSecond || distance < math.MinInt64/2/wholeSecond) {
+		d.fail()
+		return 0
+	}
+	return d.at + model.Instant(distance*unit)
+}
+
+func (d *decoder) time() time.Time { return d.instant().Time() }
+
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.b)) {
+		d.fail()
+		return nil
+	}
+	b := d.b[:n:n]
+	d.b = d.b[n:]
+	return b
+}
+
+func (d *decoder) bytes() []byte { return d.take(d.uint()) }
+
+func (d *decoder) string() string {
+	n := d.uint()
+	if n&1 == 1 {
+		if n >>= 1; n < uint64(len(d.strings)) {
+			return d.strings[n]
+		}
+		d.fail()
+		return ""
+	}
+	s := d.pool.string(d.take(n >> 1))
+	if len(s) >= 3 {
+		d.strings = append(d.strings, s)
+	}
+	return s
+}
+
+// A pool holds strings that occur often: names, codes, persons. It may drop any of them.
+type pool [64]string
+
+// longPooled is the length in bytes of the longest strings in a pool.
+const longPooled = 40
+
+// string returns b as a string.
+func (p *pool) string(b []byte) string {
+	if p == nil || len(b) == 0 || len(b) > longPooled {
+		return string(b)
+	}
+	h := uint32(len(b))
+	for _, c := range b {
+		h = h*31 + uint32(c)
+	}
+	at := &p[h%uint32(len(p))]
+	if *at != string(b) {
+		*at = string(b)
+	}
+	return *at
+}
