@@ -28,6 +28,10 @@ type (
 	Undo = noun.Undo
 	// A Condition is a precondition or postcondition.
 	Condition = noun.Condition
+	// A Wait says which signals a step waits for.
+	Wait = noun.Wait
+	// A Refusal is a fail_when: a result for which it holds is a definite failure.
+	Refusal = noun.Refusal
 	// A Catch swallows failures.
 	Catch = noun.Catch
 	// Settings are the limits of one step, with every default in place.
@@ -47,6 +51,20 @@ type (
 	// An AgentBinary is what is known of the binary chosen for an agent.
 	AgentBinary = noun.AgentBinary
 )
+
+// A StepKind says what a step does.
+type StepKind = noun.StepKind
+
+// The kinds of steps.
+const (
+	StepCalls = noun.StepCalls
+	StepValue = noun.StepValue
+	StepTimer = noun.StepTimer
+	StepWait  = noun.StepWait
+)
+
+// NoCall is the action of steps that call no agent.
+var NoCall = noun.NoCall
 
 // A Mode says what a failure turns into: undo at once, or wait for a person.
 type Mode = noun.Mode

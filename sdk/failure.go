@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,7 +16,14 @@ type Failure struct {
 	Permanent  bool          // it must not be repeated, even if the workflow's retry allows it
 	RetryAfter time.Duration // it must not be repeated before this time has passed; 0 = no minimum
 	Err        error         // the cause, or nil
+	// Data is what the workflow reads as step.NAME.error.data, such as the body of a
+	// refused request. It is encoded as JSON. nil = no data. Data of more than MaxData bytes
+	// is left out, with a warning in the log.
+	Data any
 }
+
+// MaxData is the largest size of the Data of a Failure, in bytes of JSON.
+const MaxData = 64 << 10
 
 // Error returns the message. If it is empty it returns the text of the cause, or the code.
 func (f *Failure) Error() string {
@@ -30,6 +38,23 @@ func (f *Failure) Error() string {
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
+
+// document returns the failure's data as JSON; nil = there is none, or it cannot be sent.
+func (f *Failure) document(c *Call) json.RawMessage {
+	if f.Data == nil {
+		return nil
+	}
+	raw, err := json.Marshal(f.Data)
+	switch {
+	case err != nil:
+		c.Logger.Warn("the data of a failure cannot be encoded", "error", err)
+		return nil
+	case len(raw) > MaxData:
+		c.Logger.Warn("the data of a failure are too large", "bytes", len(raw), "most", MaxData)
+		return nil
+	}
+	return raw
+}
 
 // Code returns a definite failure with the given code if err is target, in the sense of
 // errors.Is. Otherwise it returns err unchanged. Calls may be nested: an error that already

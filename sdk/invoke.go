@@ -176,7 +176,7 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 			c.Logger.Warn("failure with a code that the action does not declare", "code", failure.Code)
 		}
 		return Reply{
-			Outcome: OutcomeFailed, Code: failure.Code, Message: message,
+			Outcome: OutcomeFailed, Code: failure.Code, Message: message, Output: failure.document(c),
 			Permanent: failure.Permanent, RetryAfter: max(failure.RetryAfter, 0),
 		}
 	case unknown != nil && ValidCode(unknown.code):

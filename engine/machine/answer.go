@@ -13,6 +13,10 @@ import (
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
+	if m, refused := d.refusal(i, ev.Output, kind); refused {
+		d.gotRefusal(ev, a, m)
+		return
+	}
 	d.caller().close(a, model.AttemptOK, "", "")
 	switch kind {
 	case model.CallDo:
@@ -64,6 +68,11 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 // that cannot be evaluated counts as failed.
 func (d answers) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
+	for _, r := range d.step(n).FailWhen {
+		if _, err := r.Check(d.selfScope(n)); err != nil { // no author can vouch that nothing was done
+			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
+		}
+	}
 	for _, c := range d.step(n).Post {
 		if m, ok := checkCondition(c, d.selfScope(n), "postcondition"); !ok {
 			if m.Kind == model.MissExpression {
@@ -75,6 +84,29 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
+// refusal reports whether a fail_when of the step takes a result for a definite failure.
+func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
+	n := d.get(i)
+	list := d.step(n).FailWhen
+	if len(list) == 0 || kind != model.CallDo && (kind != model.CallLookup || out.IsNull()) {
+		return model.Miss{}, false
+	}
+	sc := d.selfScope(n)
+	sc.Self.Output, sc.Self.OutputKnown = out, true
+	for _, r := range list {
+		holds, err := r.Check(sc)
+		if err != nil || !holds {
+			continue // postconditions reports an error
+		}
+		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
+		if r.Permanent {
+			m.Kind = model.MissPermanent
+		}
+		return m, true
+	}
+	return model.Miss{}, false
+}
+
 // gotFailure handles a definite failure: the agent guarantees that nothing was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
@@ -84,12 +116,29 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 		// What the agent guarantees does not include work before the last checkpoint.
 		n.Doubt = max(0, n.Doubt-1)
 	}
+	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
+		n.Data = d.s.keep(ev.Data)
+		d.grown += int64(len(ev.Data.JSON()))
+	}
 	d.wish(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {
 		m.Kind = model.MissPermanent
 	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
+}
+
+// gotRefusal handles a result that fail_when takes for a definite failure. Of a lookup it
+// says that the call which is asked about did nothing.
+func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
+	if a.Kind == model.CallLookup {
+		d.edit(ev.Attempt.Node).Fwd.Blame(m)
+		d.gotNotDone(AttemptNotDone{Attempt: ev.Attempt}, a)
+		return
+	}
+	d.gotFailure(AttemptFailed{
+		Attempt: ev.Attempt, Code: m.Code, Message: m.Message, Permanent: m.Kind == model.MissPermanent, Data: ev.Output,
+	}, a)
 }
 
 // wish records how long the agent wants the engine to wait before the next call
@@ -113,6 +162,9 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.wish(n, a.Kind, ev.RetryAfter)
 	if a.Kind == model.CallUndo {
 		n.UndoDoubt++
+	}
+	if a.Kind == model.CallDo {
+		n.Data = model.Held{}
 	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }

@@ -113,6 +113,7 @@ func (s *State) apply(c *Change) {
 // landed does the work that every applied record needs, however it was applied.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
+	s.signals.landed(event)
 	s.prune()
 	s.cached(made)
 	if _, settled := event.(SettleRequested); settled {
@@ -204,6 +205,9 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 		s.queues[h].change(i, old.Place(h), n.Place(h))
 	}
 	s.values.bytes += n.Weight() - old.Weight()
+	if n.Signal.Number != old.Signal.Number {
+		s.signals.take(n.Signal.Number)
+	}
 	if old.Output != n.Output {
 		s.values.remember(n.Output, model.Origin{Kind: model.OriginOutput, Node: int32(i)})
 	}

@@ -71,6 +71,8 @@ func (d *decider) live() {
 		d.verbs().compensateRequested(ev)
 	case SettleRequested:
 		d.verbs().settleRequested(ev)
+	case SignalReceived:
+		d.waits().signalReceived(ev)
 	case Refused:
 	}
 }
@@ -93,6 +95,8 @@ func (d *decider) afterEnd() Record {
 		r.event = d.verbs().refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
 	case SettleRequested:
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
+	case SignalReceived:
+		r.event = d.verbs().refusal("signal", "the run has ended: "+d.run.State.String(), ev.By)
 	}
 	r.final = true
 	return r
@@ -137,8 +141,8 @@ func (d *decider) advance() {
 
 // record makes the record from the draft.
 func (d *decider) record() Record {
+	d.run.Live, d.run.Waits = d.liveNodes(), d.waits().count()
 	d.run.State = d.runState()
-	d.run.Live = d.liveNodes()
 	d.commands = d.lastAlerts()
 	r := Record{
 		at: d.at, event: d.event, late: d.late, secret: d.secret, names: d.names, cache: d.s.cache,

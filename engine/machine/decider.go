@@ -72,7 +72,7 @@ func (s *Scratch) decider() *decider {
 	*d = decider{
 		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
 		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
-		seen: seen{results: d.seen.results},
+		seen: seen{results: d.seen.results}, taken: d.taken[:0],
 	}
 	return d
 }
@@ -99,6 +99,9 @@ type decider struct {
 	secret   bool // the event contains bytes that may be sensitive
 
 	grown int64 // total size of the values that this decision adds, in bytes
+
+	arrived signal  // the signal of this decision; Number 0 = none
+	taken   []int32 // numbers of the signals that waits have taken in this decision
 
 	used     []use    // slots that this decision has taken, by agent
 	deferred []string // agents for which the engine has just not sent a call
@@ -138,6 +141,10 @@ type forward struct{ *decider }
 // step before that step is called again (rerun.go).
 type undoing struct{ *decider }
 
+// waits moves the steps that call no agent: values, timers, and waits for signals. They use
+// no slot, and they have no effect.
+type waits struct{ *decider }
+
 // ending parks a run, unparks it, and ends it.
 type ending struct{ *decider }
 
@@ -150,6 +157,7 @@ func (d *decider) answers() answers { return answers{d} }
 func (d *decider) clocks() clocks   { return clocks{d} }
 func (d *decider) forward() forward { return forward{d} }
 func (d *decider) undoing() undoing { return undoing{d} }
+func (d *decider) waits() waits     { return waits{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 
@@ -234,6 +242,8 @@ func (d *decider) runState() status.RunState {
 		return status.RunPaused
 	case r.Phase == model.PhaseUndo:
 		return status.RunCompensating
+	case r.Begun && r.Waits > 0 && r.Waits == r.Live:
+		return status.RunWaiting
 	case r.Begun:
 		return status.RunRunning
 	}

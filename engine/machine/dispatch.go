@@ -39,6 +39,12 @@ func (d caller) call(i int) {
 		d.slots().hold(i, agent)
 		return
 	}
+	if d.step(n).Kind != dsl.StepCalls {
+		if d.prepare(i) {
+			d.waits().begin(i)
+		}
+		return
+	}
 	if kind == model.CallDo && !d.prepare(i) || kind == model.CallUndo && !d.undoing().prepareUndo(i) {
 		return
 	}

@@ -42,6 +42,7 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool
 	RetryAfter time.Duration
+	Data       dsl.Value // what the agent sent with it: step.N.error.data; null = nothing
 }
 
 // AttemptUnknown says that the outcome of the call is unknown: the agent was lost, gave a
@@ -162,6 +163,17 @@ type SettleRequested struct {
 	Ask        int64
 }
 
+// SignalReceived brings a signal to a run. The first wait that waits for its name and
+// accepts its payload ends with it. An early signal is kept until such a wait begins.
+type SignalReceived struct {
+	Name       string
+	ID         string // chosen by the sender; a second signal with the same id changes nothing; "" = none
+	Payload    dsl.Value
+	Fail       string // code with which the wait fails; "" = it succeeds
+	By, Reason string
+	Ask        int64
+}
+
 // Refused is the answer to a verb that does not apply. It changes nothing. It is recorded
 // so that the person who sent the verb sees the answer.
 type Refused struct {
@@ -188,6 +200,7 @@ func (ResumeRequested) event()     {}
 func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
+func (SignalReceived) event()      {}
 func (Refused) event()             {}
 
 // Asked returns the number of the message that the verb or its refusal answers. refused is
@@ -205,6 +218,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case CompensateRequested:
 		return ev.Ask, Refused{}, true
 	case SettleRequested:
+		return ev.Ask, Refused{}, true
+	case SignalReceived:
 		return ev.Ask, Refused{}, true
 	case Refused:
 		return ev.Ask, ev, true
@@ -231,6 +246,9 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case SettleRequested:
+		ev.Ask = ask
+		return ev
+	case SignalReceived:
 		ev.Ask = ask
 		return ev
 	}

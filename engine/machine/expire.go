@@ -46,6 +46,9 @@ func (d clocks) passDeadline(i int) {
 		d.passAll(i, m)
 		return
 	}
+	if d.waits().timedOut(i) {
+		return
+	}
 	d.caller().closeAttempts(i, sdk.CodeTimeout)
 	d.forward().missed(i, m)
 }
@@ -66,6 +69,10 @@ func (d clocks) passAll(i int, m model.Miss) {
 		}
 		if n.Fwd.Ready == 0 {
 			a.Active++ // the instance never began, but its end subtracts one from Active all the same
+		}
+		if d.waits().timedOut(k) {
+			caught = caught && d.get(k).State != status.StepFailed
+			continue
 		}
 		d.caller().closeAttempts(k, sdk.CodeTimeout)
 		d.undoing().abandon(k)

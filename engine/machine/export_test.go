@@ -6,6 +6,7 @@ import "github.com/saga-engine/engine/engine/internal/model"
 const (
 	DefaultTimeout = defaultTimeout
 	Grace          = grace
+	MaxSignals     = maxSignals
 )
 
 // Parts of the rules that have tests of their own.
@@ -19,6 +20,12 @@ func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
 
 // ValueBytes returns how many bytes of values the nodes hold together.
 func (s *State) ValueBytes() int64 { return s.values.bytes }
+
+// EarlySignals returns the signals that the run has taken and no wait has taken yet.
+func (s *State) EarlySignals() []signal { return s.signals.list }
+
+// Signals returns how many signals the run has taken.
+func (s *State) Signals() int { return int(s.signals.last) }
 
 // Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
 func (s *State) Checkpoints() int64 { return s.checkpoints }

@@ -42,6 +42,9 @@ func snapshot(s *machine.State) []byte {
 		panic(err) // every event is known
 	}
 	b = fmt.Appendf(b, "%d %d %d %d", s.Run().Records, s.Run().Last, s.Checkpoints(), s.Weight())
+	for _, x := range s.EarlySignals() {
+		b = fmt.Appendf(b, "%d %s %s %s %s %s\n", x.Number, x.Name, x.Payload.JSON(), x.Fail, x.Reason, x.By)
+	}
 	due, timed := s.NextDue()
 	return fmt.Appendf(b, "%v %v %+v", due, timed, s.Held())
 }

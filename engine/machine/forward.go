@@ -164,6 +164,10 @@ func (d forward) wakeUp() {
 			continue
 		}
 		n = d.edit(i)
+		if n.Waits() {
+			d.waits().rang(i)
+			continue
+		}
 		n.Track().Act = model.Idle
 		if n.Undo == model.UndoPending {
 			d.undo.push(i)

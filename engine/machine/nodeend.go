@@ -87,6 +87,14 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
+// noTimeLeft records that a failed node has no time for another attempt.
+func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
+	n, m := d.edit(i), noTime(last)
+	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
+	n.Fwd.Blame(m)
+	return m
+}
+
 // catches reports whether the step's catch accepts the code of a failure. If so, the node
 // ends as caught.
 func (d forward) catches(i int, m model.Miss) bool {

@@ -187,6 +187,10 @@ func (r Record) values(f func(model.Held)) {
 		f(model.Held{V: ev.Output})
 	case SettleRequested:
 		f(model.Held{V: ev.Output})
+	case AttemptFailed:
+		f(model.Held{V: ev.Data})
+	case SignalReceived:
+		f(model.Held{V: ev.Payload})
 	}
 	if r.run != nil && r.run.Mask&model.RunVarsBit != 0 {
 		f(r.run.To.Vars)

@@ -68,8 +68,7 @@ func (d forward) follow(i int, m model.Miss) {
 		return
 	}
 	if late {
-		m = noTime(m)
-		d.edit(i).Fwd.Blame(m)
+		m = d.noTimeLeft(i, m)
 	}
 	if d.catches(i, m) {
 		return
@@ -137,7 +136,7 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
 	settings, err := d.settings(n)
-	if err != nil || n.Expanded {
+	if err != nil || n.Expanded || step.Kind != dsl.StepCalls {
 		return false
 	}
 	again := step.Do.Idempotent

@@ -116,7 +116,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 func instanceResult(n *model.Node) dsl.InstanceResult {
 	r := dsl.InstanceResult{
 		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
-		StartedAt: n.Fwd.Began.Time(), TimedOut: n.TimedOut,
+		StartedAt: n.Fwd.Began.Time(), TimedOut: n.TimedOut, Signal: n.Signal.Name,
 	}
 	switch n.State {
 	case status.StepSucceeded:
@@ -125,34 +125,9 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 		r.Output = n.Caught.V
 	}
 	if n.State == status.StepCaught || n.State == status.StepFailed {
-		r.ErrorCode, r.ErrorText = n.Fwd.Code(), n.Fwd.Message()
+		r.ErrorCode, r.ErrorText, r.ErrorData = n.Fwd.Code(), n.Fwd.Message(), n.Data.V
 	}
 	return r
-}
-
-// checkCondition evaluates one condition.
-func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
-	ok, err := c.Check(sc)
-	if err != nil {
-		return expressionMiss(what, err), false
-	}
-	if ok {
-		return model.Miss{}, true
-	}
-	m := model.Miss{Kind: model.MissCondition, Code: what + "_failed"}
-	if c.Code != nil {
-		if code, err := c.Code(sc); err == nil && code != "" {
-			m.Code = code
-		}
-	}
-	if c.Message != nil {
-		text, err := c.Message(sc)
-		if err != nil {
-			text = "error_message: " + err.Error()
-		}
-		m.Message = text
-	}
-	return m, false
 }
 
 // undoSettings returns the limits of a step's undo. Where the workflow states none, it
@@ -238,3 +213,32 @@ var undoDefaults = dsl.Settings{
 }
 
 const defaultTimeout = 30 * time.Second
+
+// checkCondition evaluates one condition.
+func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
+	ok, err := c.Check(sc)
+	if err != nil {
+		return expressionMiss(what, err), false
+	}
+	if ok {
+		return model.Miss{}, true
+	}
+	return describe(c, sc, model.Miss{Kind: model.MissCondition, Code: what + "_failed"}), false
+}
+
+// describe adds the code and the message of a condition to a failure.
+func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
+	if c.Code != nil {
+		if code, err := c.Code(sc); err == nil && code != "" {
+			m.Code = code
+		}
+	}
+	if c.Message != nil {
+		text, err := c.Message(sc)
+		if err != nil {
+			text = "error_message: " + err.Error()
+		}
+		m.Message = text
+	}
+	return m
+}

@@ -25,7 +25,7 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 	_, blind := rec.Event().(machine.EngineLost) // time does not pass before it
 	if st := s.Status(); !st.Final() {
 		due, isDue := s.NextDue()
-		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == status.RunPaused || st.NeedsHuman()
+		seen := len(s.OpenAttempts(w.wf)) > 0 || isDue || len(s.Held()) > 0 || st == status.RunPaused || st.NeedsHuman() || w.awaits() != ""
 		if !seen {
 			return fmt.Errorf("promise 4: a %s run is stuck unseen", st)
 		}
@@ -57,7 +57,50 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 			return fmt.Errorf("%s: %w", story.Node(s, w.wf, i).Name, err)
 		}
 	}
+	if err := w.checkWaits(); err != nil {
+		return err
+	}
 	return w.checkInstances()
+}
+
+// checkWaits looks at steps that call no agent, and at signals: each is taken once at
+// most, and none is kept while a step waits that takes it.
+func (w *world) checkWaits() error {
+	s, r := w.s, w.s.Run()
+	numbers := map[int32]bool{}
+	for _, x := range s.EarlySignals() {
+		numbers[x.Number] = true
+	}
+	waits := 0
+	for i, n := range s.Nodes() {
+		v := story.Node(s, w.wf, i)
+		switch {
+		case w.wf.Steps[n.Step].Kind != dsl.StepCalls && (len(n.Attempts) > 0 || n.Effect() != status.EffectNone):
+			return fmt.Errorf("%s calls no agent, and has attempts or an effect", v.Name)
+		case n.Signal.Number != 0 && numbers[n.Signal.Number]:
+			return fmt.Errorf("%s: signal %d was taken twice", v.Name, n.Signal.Number)
+		}
+		numbers[n.Signal.Number] = true
+		if !n.Waits() {
+			continue
+		}
+		waits++
+		for _, x := range s.EarlySignals() {
+			if slices.Contains(v.Awaits, x.Name) && (x.Fail != "" || string(x.Payload.JSON()) != `"bad"`) {
+				return fmt.Errorf("%s waits for signal %s, which the run has", v.Name, x.Name)
+			}
+		}
+		if until := n.Fwd.Until; until != 0 && until <= model.ToInstant(w.now) && !r.Held() && !r.Parked {
+			return fmt.Errorf("%s waits until %v, which has passed", v.Name, until.Time())
+		}
+	}
+	if waits != int(r.Waits) {
+		return fmt.Errorf("%d steps wait, and the run counts %d", waits, r.Waits)
+	}
+	if want := r.Waits > 0 && r.Waits == r.Live; (s.Status() == status.RunWaiting) != want && s.Status() == status.RunRunning {
+		return fmt.Errorf("the run is %s with %d of %d nodes waiting", s.Status(), r.Waits, r.Live)
+	}
+	return nil
 }
 
 func b2i(b bool) int {

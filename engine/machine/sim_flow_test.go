@@ -35,7 +35,60 @@ func randomFlow(c *chooser) *dsl.Workflow {
 
 func stepName(i int) string { return "s" + string(rune('a'+i)) }
 
+// signalNames are those that random waits listen for.
+var signalNames = []string{"go", "stop", "go stop"}
+
+// randomQuiet makes a step that calls no agent.
+func randomQuiet(c *chooser, i int) *spec {
+	var options []option
+	if c.chance(25) {
+		keys := strings.Split("k,l,m,n", ",")
+		options = append(options, each(keys[:c.n(5)]...))
+		if c.chance(40) {
+			options = append(options, parallel(1+c.n(3)))
+		}
+		if c.chance(40) {
+			options = append(options, maxFailures(1+c.n(2)))
+		}
+	}
+	if c.chance(40) {
+		options = append(options, deadline(time.Duration(5+c.n(90))*time.Second))
+	}
+	if c.chance(25) {
+		code := []string{"*", "no", "deadline_exceeded", "postcondition_failed"}[c.n(4)]
+		options = append(options, catch(`{"instead":true}`, code))
+	}
+	if c.chance(15) {
+		options = append(options, post)
+	}
+	if c.chance(5) {
+		options = append(options, when(false))
+	}
+	if c.chance(3) {
+		options = append(options, pre(false))
+	}
+	switch c.n(3) {
+	case 1:
+		return timer(stepName(i), time.Duration(c.n(60))*time.Second, options...)
+	case 2:
+		if c.chance(40) {
+			options = append(options, goesOn)
+		}
+		return await(stepName(i), signalNames[c.n(3)], options...)
+	}
+	return value(stepName(i), options...)
+}
+
 func randomStep(c *chooser, i, n, pivotAt int) *spec {
+	if i != pivotAt && c.chance(20) {
+		s := randomQuiet(c, i)
+		for j := range i {
+			if j == pivotAt || c.chance(35) {
+				after(stepName(j))(s)
+			}
+		}
+		return s
+	}
 	s := do(stepName(i))
 	for j := range i {
 		switch {
@@ -93,6 +146,9 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 	}
 	if c.chance(15) {
 		post(s)
+	}
+	if c.chance(15) {
+		failWhen(c.chance(30))(s)
 	}
 	return s
 }

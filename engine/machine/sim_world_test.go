@@ -35,8 +35,11 @@ type world struct {
 	keys     map[string]string   // (node, direction, generation) → key
 	misses   map[machine.AttemptID]bool
 	alerts   int
-	asked    int               // times the run came to need a person
-	asks     int64             // verbs delivered
+	asked    int   // times the run came to need a person
+	asks     int64 // verbs delivered
+	signals  int   // signals sent
+	sent     []machine.SignalReceived
+	taken    map[string]bool   // ids of signals that the run has taken
 	wishes   map[int]time.Time // by node: before it the agent does not want to be called
 	engine   int32
 	ceilings machine.Ceilings
@@ -72,6 +75,7 @@ const simStart = 1_000_000
 func newWorld(c *chooser) *world {
 	w := &world{
 		c: c, wf: randomFlow(c), s: machine.NewState(), now: noon, engine: 1,
+		taken:  map[string]bool{},
 		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{},
 	}
 	if c.chance(8) { // until the world heals
@@ -145,8 +149,57 @@ func (w *world) turn() error {
 	case len(w.s.Held()) > 0:
 		w.slots = nil
 		return w.deliver(machine.SlotsFreed{})
+	case w.awaits() != "":
+		return w.signal(w.awaits())
 	}
 	return errors.New("promise 4: the run is stuck unseen")
+}
+
+// awaits returns a signal that some step waits for; "" = none does.
+func (w *world) awaits() string {
+	for i := range w.s.Nodes() {
+		if names := story.Node(w.s, w.wf, i).Awaits; len(names) > 0 {
+			return names[len(names)-1]
+		}
+	}
+	return ""
+}
+
+// signal sends a signal. It may be one that was sent before, of the wrong type, or one
+// with which the wait fails.
+func (w *world) signal(name string) error {
+	w.signals++
+	ev := machine.SignalReceived{Name: name, Payload: js(fmt.Sprintf(`{"signal":%d}`, w.signals)), By: "op"}
+	switch w.c.pick(6, 1, 1, 1) {
+	case 1:
+		ev.Payload = js(`"bad"`)
+	case 2:
+		ev.Payload = js(`"poor"`)
+	case 3:
+		ev.Fail = "no"
+	}
+	if w.c.chance(60) {
+		ev.ID = fmt.Sprint("m", w.signals)
+	}
+	if len(w.sent) > 0 && w.c.chance(20) {
+		ev = w.sent[w.c.n(len(w.sent))] // the sender has lost the answer and repeats it
+	}
+	w.sent = append(w.sent, ev)
+	before, final := w.s.Signals(), w.s.Status().Final()
+	again := ev.ID != "" && w.taken[ev.ID]
+	if err := w.deliver(ev); err != nil {
+		return err
+	}
+	refused := w.refused(w.asks)
+	switch took := w.s.Signals() - before; {
+	case took == 1 && again:
+		return fmt.Errorf("signal %s was taken twice", ev.ID)
+	case took == 1 && ev.ID != "":
+		w.taken[ev.ID] = true
+	case took > 1, took == 0 && !again && !refused && !final:
+		return fmt.Errorf("%d signals were taken, and one was sent: %+v", took, ev)
+	}
+	return nil
 }
 
 // tooEarly checks that nothing is due before NextDue: promise 13.
@@ -282,7 +335,7 @@ func (w *world) slot(agent string, s machine.Slot) {
 
 // meddle makes something happen that nobody waited for.
 func (w *world) meddle() error {
-	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3) {
+	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, 3) {
 	case 0:
 		return w.deliver(machine.TimePassed{})
 	case 1: // a duplicate
@@ -344,6 +397,8 @@ func (w *world) meddle() error {
 				return err
 			}
 		}
+	case 10:
+		return w.signal([]string{"go", "stop", "unheard"}[w.c.n(3)])
 	}
 	return nil
 }
@@ -523,6 +578,22 @@ func (w *world) lastRefusal() (machine.Refused, bool) {
 	return recs[0].Refused()
 }
 
+// refused reports whether the verb with this number was refused.
+func (w *world) refused(ask int64) bool {
+	for k := len(w.j.rows) - 1; k >= 0 && k > len(w.j.rows)-4; k-- {
+		recs, err := wire.Decode(w.j.rows[k])
+		if err != nil {
+			return false
+		}
+		for _, r := range recs {
+			if v, ok := r.Refused(); ok && v.Ask == ask {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // deliver decides, commits, applies and acts, with all checks.
 func (w *world) deliver(ev machine.Event) error {
 	_, _, isVerb := machine.Asked(ev)
@@ -682,7 +753,10 @@ func (w *world) invoke(inv machine.Invoke) {
 	case fate == 1:
 		k.answer = machine.AttemptFailed{Attempt: id, Code: []string{"flaky", "unavailable", "invalid"}[w.c.n(3)], RetryAfter: time.Duration(w.c.n(4)) * time.Second}
 	case fate == 2:
-		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50)}
+		k.answer = machine.AttemptFailed{Attempt: id, Code: "declined", Permanent: w.c.chance(50), Data: randomData(w.c)}
+		if len(w.wf.Steps[inv.Step].FailWhen) > 0 && k.kind == model.CallDo && w.c.chance(60) { // a refusal in the reply
+			k.answer = machine.AttemptOK{Attempt: id, Output: js(`"no"`)}
+		}
 	case fate == 3: // the agent is lost after it did it
 		w.apply(k)
 		k.answer = machine.AttemptUnknown{Attempt: id, Code: []string{"agent_lost", "internal"}[w.c.n(2)], RetryAfter: time.Duration(w.c.n(3)) * time.Second}
@@ -703,6 +777,17 @@ func (w *world) invoke(inv machine.Invoke) {
 		}
 	}
 	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), story.Node(w.s, w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
+}
+
+// randomData is what an agent sends with a failure; some of it is sensitive.
+func randomData(c *chooser) dsl.Value {
+	switch c.n(3) {
+	case 1:
+		return js(`{"balance":3}`)
+	case 2:
+		return dsl.NewValue([]byte(`{"token":"a secret that is long enough"}`), []string{"/token"}, nil)
+	}
+	return dsl.Value{}
 }
 
 // stop interrupts a call, as most agents do when they are asked to: the answer

@@ -21,6 +21,8 @@ type State struct {
 	schedule
 	values known
 
+	signals signals
+
 	checkpoints int64 // total size of all recorded checkpoints in bytes; see Ceilings
 
 	cache *cache
@@ -37,7 +39,7 @@ func (s *State) Clone() *State {
 	if s.private { // no write if it is false already: other goroutines may be reading it
 		s.private = false
 	}
-	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), checkpoints: s.checkpoints}
+	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
 	c.schedule = s.schedule.clone()
 	return c
 }

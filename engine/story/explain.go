@@ -103,6 +103,8 @@ func (x *explainer) open() {
 		if r.Parked {
 			x.say("The run was parked at %s%s: nothing starts until a person says how it goes on.", x.when(r.ParkedAt), because(r.Failure))
 		}
+	case status.RunWaiting:
+		x.say("The run waits: no agent works for it.")
 	case status.RunCompensating:
 		x.say("The run is being undone since %s%s.", x.when(r.UndoStarted), because(r.Failure))
 	case status.RunCompensationFailed:

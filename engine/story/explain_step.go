@@ -37,12 +37,31 @@ func (x *explainer) step(i int, n *model.Node) string {
 			return text + " and is tried again at " + x.when(h.Until) + "."
 		}
 		return text + " and starts as soon as a call is possible there."
+	case n.Waits():
+		return x.wait(n, name)
 	case track.Act == model.Backoff:
 		return x.pause(n, name, track)
 	case n.Clearing:
 		return fmt.Sprintf("What %s may have done is undone before its next attempt.", name)
 	}
 	return ""
+}
+
+// wait describes a step that waits for a signal or a timer.
+func (x *explainer) wait(n *model.Node, name string) string {
+	names := awaited(n)
+	if names == nil {
+		return fmt.Sprintf("%s waits until %s.", name, x.when(n.Fwd.Until))
+	}
+	text := fmt.Sprintf("%s waits for signal %s", name, strings.Join(names, " or "))
+	limit := n.Fwd.Deadline
+	if n.Item {
+		limit = x.s.Nodes()[n.Step].Fwd.Deadline
+	}
+	if limit != 0 {
+		text += ", until " + x.when(limit)
+	}
+	return fmt.Sprintf("%s: engine signal %s %s --data JSON.", text, x.run(), word(names[0]))
 }
 
 // attempts describes the calls in flight.

@@ -25,6 +25,9 @@ type Fact struct {
 	// an instance.
 	Among int
 
+	Awaits []string // wait_started: the signals that the step waits for; nil = a timer
+	Signal string   // signal_received: its name
+
 	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
 	Code    string // failure code, or ""
 	Message string // failure message, or ""
@@ -32,7 +35,7 @@ type Fact struct {
 	NotRepeated NotRepeated
 	Took        time.Duration // attempt_finished, step_finished, undo_finished
 	CompleteBy  time.Time     // attempt_started: complete-by of the attempt
-	// retry_scheduled, step_held: the time at which the step continues; zero = not known.
+	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero = not known.
 	Until    time.Time
 	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
 	By       string // verbs: the person who sent it
@@ -94,6 +97,8 @@ const (
 	FactAttemptProgress FactKind = "attempt_progress"
 	FactAttemptFinished FactKind = "attempt_finished"
 	FactRetryScheduled  FactKind = "retry_scheduled"
+	FactWaitStarted     FactKind = "wait_started" // a step waits for a signal or a timer
+	FactSignalReceived  FactKind = "signal_received"
 	FactStepFinished    FactKind = "step_finished"
 	FactUndoStarted     FactKind = "undo_started"
 	FactUndoFinished    FactKind = "undo_finished"

@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -131,6 +132,10 @@ func (t *teller) heads() {
 		t.verb("compensate", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case machine.SettleRequested:
 		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
+	case machine.SignalReceived:
+		if !t.skips(FactSignalReceived) {
+			t.say(Fact{Kind: FactSignalReceived, Signal: ev.Name, Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+		}
 	case machine.Refused:
 		if !t.skips(FactVerb) {
 			t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
@@ -389,6 +394,11 @@ func (t *teller) beginnings(p pair) {
 		f.deadline(p.now)
 		t.say(f)
 	}
+	if p.now.Waits() && !p.old.Waits() && !t.skips(FactWaitStarted) {
+		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: track.Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
+		f.deadline(p.now)
+		t.say(f)
+	}
 	if track.Act == model.Backoff && (was.Act != model.Backoff || was.Until != track.Until) && p.now.Undo != model.UndoPending && !t.skips(FactRetryScheduled) {
 		f := Fact{
 			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: purposeOf(track.Kind), Until: track.Until.Time(),
@@ -401,6 +411,14 @@ func (t *teller) beginnings(p pair) {
 		f.deadline(p.now)
 		t.say(f)
 	}
+}
+
+// awaited returns the names of the signals that a node waits for; nil = none.
+func awaited(n *model.Node) []string {
+	if !n.Waits() || n.Signal.Awaits == "" {
+		return nil
+	}
+	return strings.Split(n.Signal.Awaits, "\n")
 }
 
 // instances returns the number of instances of the for_each step to which a node belongs.

@@ -31,10 +31,13 @@ type NodeView struct {
 	CompleteBy time.Time // latest complete-by of the open attempts; zero = none is open
 	Deadline   time.Time // deadline of the step; zero = none
 	Until      time.Time // backoff, held: time at which it continues; zero = not known
+	Awaits     []string  // waiting: the signals that would end the wait
+	Signal     string    // signal that has ended a wait
 	HeldBy     string    // held: the agent for which it waits
 	Why        string    // held: the reason why it waits
 
-	Code, Message  string // last failure, or ""
+	Code, Message  string    // last failure, or ""
+	Data           dsl.Value // what the agent sent with it; null = nothing
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
@@ -106,7 +109,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
 		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
 		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
-		Code: n.Fwd.Code(), Message: n.Fwd.Message(),
+		Code: n.Fwd.Code(), Message: n.Fwd.Message(), Data: n.Data.V,
 		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
 		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
 		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
@@ -132,7 +135,8 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		}
 	}
 	v.UndoDeadline = n.Und.Deadline.Time()
-	if t.Act == model.Backoff {
+	v.Awaits, v.Signal = awaited(n), n.Signal.Name
+	if t.Act == model.Backoff || n.Waits() {
 		v.Until = t.Until.Time()
 	}
 	if n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds) {

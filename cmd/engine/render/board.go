@@ -15,6 +15,7 @@ type phase uint8
 const (
 	phasePending phase = iota
 	phaseHeld
+	phaseWaiting // for a signal or a timer
 	phaseRunning
 	phaseBackoff
 	phaseEnded
@@ -33,7 +34,8 @@ type row struct {
 	attempt int
 	of      int
 	begun   time.Time // first attempt
-	until   time.Time // next try, or probe
+	until   time.Time // next try, probe, or end of a timer
+	awaits  []string  // signals
 	by      time.Time // complete-by of the attempt
 	limit   time.Time // deadline of the step or undo
 	code    string
@@ -181,7 +183,7 @@ func (b *board) apply(f story.Fact) {
 	case story.FactRunFinished:
 		b.status, b.outputs = f.Status, f.Outputs
 		return
-	case story.FactVerb, story.FactRunTakenOver:
+	case story.FactVerb, story.FactRunTakenOver, story.FactSignalReceived:
 		b.status = ""
 		return
 	}
@@ -220,6 +222,11 @@ func (r *row) apply(f story.Fact) {
 		r.phase, r.until, r.agent, r.code, r.message = phaseHeld, f.Until, f.Agent, f.Code, f.Message
 		if r.next.IsZero() {
 			r.next = f.At.Add(stillAfter(0))
+		}
+	case story.FactWaitStarted:
+		r.phase, r.until, r.awaits = phaseWaiting, f.Until, f.Awaits
+		if r.begun.IsZero() {
+			r.begun = f.At
 		}
 	case story.FactAttemptStarted:
 		r.phase, r.by, r.purpose = phaseRunning, f.CompleteBy, f.Purpose

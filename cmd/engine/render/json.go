@@ -78,6 +78,8 @@ type line struct {
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
 	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances
 	By         string            `json:"by,omitempty"`
+	Signal     string            `json:"signal,omitempty"`
+	Awaits     []string          `json:"awaits,omitempty"` // signals
 	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
 
 	StepDeadline         *time.Time `json:"step_deadline,omitempty"`
@@ -186,7 +188,7 @@ func (j *JSON) Facts(first int, facts []story.Fact) {
 			CompleteBy: timeOrNil(f.CompleteBy), Until: timeOrNil(f.Until),
 			StepDeadline: timeOrNil(f.StepDeadline), UndoDeadline: timeOrNil(f.UndoDeadline),
 			RunDeadline: timeOrNil(f.RunDeadline), CompensationDeadline: timeOrNil(f.CompensationDeadline),
-			Undeclared: f.Undeclared, Kept: f.Kept, By: f.By,
+			Undeclared: f.Undeclared, Kept: f.Kept, By: f.By, Signal: f.Signal, Awaits: f.Awaits,
 		}
 		if f.Of != 0 {
 			l.Of = Attempts(f.Of)

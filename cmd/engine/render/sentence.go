@@ -47,7 +47,7 @@ func Sentence(f story.Fact, exit int) string {
 func aboutStep(k story.FactKind) bool {
 	switch k {
 	case story.FactRunCreated, story.FactRunTurned, story.FactRunParked, story.FactRunFinished,
-		story.FactRunTakenOver, story.FactVerb:
+		story.FactRunTakenOver, story.FactVerb, story.FactSignalReceived:
 		return false
 	}
 	return true
@@ -69,6 +69,8 @@ func sentence(f story.Fact) string {
 		return "progress" + prefixed(": ", Clean(f.Message))
 	case story.FactAttemptFinished:
 		return attemptOf(f) + " " + attemptEnd(f, why)
+	case story.FactWaitStarted:
+		return awaitText(f.Awaits) + untilText(" until ", f.Until, f.At) + untilText(", step by ", f.StepDeadline, f.At)
 	case story.FactRetryScheduled:
 		return retryText(f) + prefixed(" after ", why)
 	case story.FactStepFinished:
@@ -79,6 +81,14 @@ func sentence(f story.Fact) string {
 		return undoEnd(f, why)
 	}
 	return runSentence(f, why)
+}
+
+// awaitText says what a step waits for: signals, or a time if there are none.
+func awaitText(signals []string) string {
+	if len(signals) == 0 {
+		return "waits"
+	}
+	return "waits for signal " + Clean(strings.Join(signals, " or "))
 }
 
 func runSentence(f story.Fact, why string) string {
@@ -92,6 +102,12 @@ func runSentence(f story.Fact, why string) string {
 			return "run claimed by an engine"
 		}
 		return "run taken over from an engine that is gone"
+	case story.FactSignalReceived:
+		s := "signal " + Clean(f.Signal) + prefixed(" by ", Clean(f.By))
+		if f.Code != "" {
+			return s + " fails its step: " + why
+		}
+		return s + prefixed(": ", Clean(f.Message))
 	case story.FactVerb:
 		if f.Status == "overdue" {
 			return "run is overdue: " + Clean(f.Message)

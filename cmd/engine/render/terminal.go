@@ -350,6 +350,12 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 			detail += ", next try in " + Took(r.until.Sub(t.now))
 		}
 		return "‖", detail + t.remaining(r), "33"
+	case phaseWaiting:
+		detail = awaitText(r.awaits)
+		if !r.until.IsZero() {
+			detail += " until " + Clock(r.until, t.now)
+		}
+		return "◌", detail + t.remaining(r), "36"
 	case phaseBackoff:
 		next := ", next in " + Took(r.until.Sub(t.now))
 		switch {
@@ -398,7 +404,7 @@ func (t *Terminal) describeWide(r *row) (symbol, detail, style string) {
 		switch part.phase {
 		case phaseRunning:
 			running++
-		case phaseBackoff, phaseHeld:
+		case phaseBackoff, phaseHeld, phaseWaiting:
 			waiting++
 		}
 	}

@@ -94,6 +94,8 @@ type InstanceResult struct {
 	Attempts  int
 	ErrorCode string // "" = no error
 	ErrorText string
+	ErrorData value.Value // what the agent sent with the failure; null = nothing
 	StartedAt time.Time
 	TimedOut  bool
+	Signal    string // that has ended a wait; "" = none
 }

@@ -118,6 +118,13 @@ type Step struct {
 	After  []int // steps it depends on directly, ascending
 	Before []int // steps that depend on it directly, ascending
 
+	// Kind says what the step does. Of Value, Until and Wait the one that belongs to it is
+	// set. A step that calls no agent has a read-only Do without a name.
+	Kind  StepKind
+	Value ValueFunc // StepValue
+	Until LimitFunc // StepTimer: from when the step became ready, or absolute
+	Wait  *Wait     // StepWait
+
 	Do        *Action
 	Retryable func(code string) bool // codes the action declares retryable; never nil
 	Undo      *Undo                  // nil: nothing undoes it
@@ -133,9 +140,36 @@ type Step struct {
 	Input          ValueFunc                       // never nil; complete arguments, converted to the schema's types
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
+	FailWhen       []Refusal // looks at a result before Post
 	Post           []Condition
 	Settings       func(*eval.Scope) (*Settings, error) // never nil; evaluated without each
 	Catch          *Catch
+}
+
+// StepKind says what a step does.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepCalls StepKind = iota // calls an action
+	StepValue                 // computes its output
+	StepTimer                 // waits for a time
+	StepWait                  // waits for a signal
+)
+
+// NoCall is the action of steps that call no agent.
+var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, error) { return value.NewValue(json, nil, nil), nil }}
+
+// A Wait says which signals a step waits for.
+type Wait struct {
+	// Names are the signals if they are known before the run; nil = they depend on it.
+	Names []string
+	// Signals returns the names. Never nil.
+	Signals func(*eval.Scope) ([]string, error)
+	// Payload checks what a signal carries and converts it to the declared type. Never nil.
+	Payload func(json []byte) (value.Value, error)
+	// Continue says that the step succeeds when its deadline passes: on_timeout = "continue".
+	Continue bool
 }
 
 // Rerun says what another attempt of a step does with what earlier ones left
@@ -196,6 +230,13 @@ type Condition struct {
 	// Message and Code describe the failure; Code has its default already.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
+}
+
+// A Refusal is a fail_when: where it holds for a result, the author vouches that nothing
+// was done, and the result counts as a definite failure.
+type Refusal struct {
+	Condition
+	Permanent bool // the failure must not be repeated
 }
 
 // A Catch swallows failures.

@@ -79,7 +79,7 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 		}
 		return machine.AttemptFailed{
 			Attempt: id, Code: redact.text(reply.Code), Message: redact.text(reply.Message),
-			Permanent: reply.Permanent, RetryAfter: max(0, reply.RetryAfter),
+			Permanent: reply.Permanent, RetryAfter: max(0, reply.RetryAfter), Data: failureData(reply.Output, redact),
 		}
 	case sdk.OutcomeUnknown:
 		code := reply.Code
@@ -96,6 +96,19 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 		return bad("the agent answers a lookup that was not asked for")
 	}
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
+}
+
+// failureData is what an agent sent with a failure. Data that are no JSON are left out:
+// the failure counts all the same.
+func failureData(raw json.RawMessage, redact *redactor) dsl.Value {
+	if len(raw) == 0 || len(raw) > sdk.MaxData {
+		return dsl.Value{}
+	}
+	data, err := dsl.Document(raw)
+	if err != nil {
+		return dsl.Value{}
+	}
+	return markEchoes(data, redact.secrets)
 }
 
 // output checks a result against the schema of the action that was called.

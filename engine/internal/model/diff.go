@@ -168,6 +168,12 @@ func diffMore(a, b *More) uint64 {
 	if a.Stated != b.Stated {
 		m |= NodeStatedBit
 	}
+	if a.Data != b.Data && !SameHeld(a.Data, b.Data) {
+		m |= NodeDataBit
+	}
+	if a.Signal != b.Signal {
+		m |= NodeSignalBit
+	}
 	if a.UndoPoint != b.UndoPoint || string(a.UndoBlob) != string(b.UndoBlob) {
 		m |= NodeUndoCheckpointBit
 	}
@@ -254,6 +260,7 @@ func DiffRun(a, b *Run) uint64 {
 		{a.Undone != b.Undone, RunUndoneBit},
 		{a.Left != b.Left, RunLeftBit},
 		{a.Undeclared != b.Undeclared, RunUndeclaredBit},
+		{a.Waits != b.Waits, RunWaitsBit},
 	} {
 		if f.Differs {
 			m |= f.Bit

@@ -41,6 +41,7 @@ const (
 	RunRefusedBit
 	RunPauseBit
 	RunLostBit
+	RunWaitsBit
 )
 
 // Bits of the fields of a node: see NodeFields.
@@ -104,6 +105,8 @@ const (
 	NodeClearingBit
 	NodeUndoCheckpointBit
 	NodeStatedBit
+	NodeSignalBit
+	NodeDataBit
 )
 
 // Bits of the fields of an attempt: see AttemptFields.

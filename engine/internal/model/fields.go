@@ -136,6 +136,7 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
+	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
 }
 
 // Bits of the fields of a run that are behind a pointer.
@@ -232,6 +233,8 @@ var NodeFields = []Field[Node]{
 		Copy: func(dst, src *Node) { dst.UndoPoint, dst.UndoBlob = src.UndoPoint, src.UndoBlob },
 	},
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
+	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
+	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
 }
 
 // MoreBits are the bits of the fields of a node that are behind a pointer.
@@ -240,14 +243,14 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
-	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit
+	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit
 
 // ValueBits are the bits of the values that NodeValues returns, in the same order.
-var ValueBits = [5]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit}
+var ValueBits = [6]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit}
 
 // NodeValues returns the values of a node that a record may hold.
-func NodeValues(n *Node) [5]*Held {
-	return [5]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput}
+func NodeValues(n *Node) [6]*Held {
+	return [6]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data}
 }
 
 // SaidBits are the bits of an attempt's code and message.

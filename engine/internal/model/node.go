@@ -67,11 +67,13 @@ type More struct {
 	Bad    int // number of instances that have failed
 	Past   int // number of instances whose undo has ended or was not needed
 
+	Data   Held   // data that the agent sent with the last failure
 	Caught Held   // output that catch gives to a failed step
 	BizKey string // idempotency_key of the step, if it states one
 	Manual string // the person who last settled or skipped the step
 	Stated Statement
-	Point  int // number of the last checkpoint
+	Signal Reception // of a wait
+	Point  int       // number of the last checkpoint
 	Blob   []byte
 
 	Und       Track
@@ -79,6 +81,13 @@ type More struct {
 	UndoDoubt int // number of attempts of the undo with unknown outcome
 	UndoPoint int // number of the last checkpoint of the undo
 	UndoBlob  []byte
+}
+
+// A Reception says for which signals a wait waits, and which one has ended it.
+type Reception struct {
+	Awaits string // names, one a line; "" = the step does not wait
+	Name   string // of the signal that has ended the wait; "" = none has
+	Number int32  // of that signal, in the order in which the run took signals, from 1; 0 = none
 }
 
 // A Statement says what relies on a settlement that can still be corrected. The numbers are

@@ -101,6 +101,10 @@ func (n *Node) Lives() bool {
 	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
 }
 
+// Waits reports whether the node waits for a signal or a timer. It continues without a
+// person, and no agent works for it.
+func (n *Node) Waits() bool { return n.Fwd.Act == Waiting }
+
 // Expires returns the time at which the first open attempt expires; 0 if none is open.
 func (n *Node) Expires() Instant {
 	var at Instant
@@ -130,7 +134,7 @@ func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:
 		return n.Und.Until
-	case n.Fwd.Act == Backoff:
+	case n.Fwd.Act == Backoff, n.Fwd.Act == Waiting && n.Fwd.Until != 0:
 		return n.Fwd.Until
 	}
 	return 0
@@ -161,7 +165,7 @@ func (n *Node) Shown() status.StepState {
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
-		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
+		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Data.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
 	}
 	return int64(sum)
 }

@@ -33,6 +33,7 @@ type Run struct {
 	Done       int32 // number of steps that ended well
 	UndonePast int32 // number of steps whose undo has ended or was not needed
 	Live       int32 // number of nodes that will continue without a person
+	Waits      int32 // number of these nodes that wait for a signal or a timer
 	Undone     int32 // number of effects that were undone
 	Left       int32 // number of effects that an operator left in place
 	Undeclared int32 // number of effects that stay because the step declares compensation = "none"

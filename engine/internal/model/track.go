@@ -1,6 +1,11 @@
 package model
 
-import "github.com/saga-engine/engine/sdk"
+import (
+	"encoding/json"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
+)
 
 // An Activity says what a track is doing now.
 type Activity uint8
@@ -11,6 +16,7 @@ const (
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // waits for its agent
 	Backoff Activity = 3 // waits until the time Until
+	Waiting Activity = 4 // waits for a signal, or for the end of a timer
 )
 
 // A CallKind says why an agent is called. The numbers are persisted.
@@ -125,4 +131,22 @@ const (
 type Miss struct {
 	Kind          MissKind
 	Code, Message string
+}
+
+// LastAttempt is error.data of a step for which no time was left: the code, the message
+// and the data of the last attempt.
+func LastAttempt(last Miss, data dsl.Value) dsl.Value {
+	doc, err := json.Marshal(struct {
+		Code    string          `json:"code"`
+		Data    json.RawMessage `json:"data"`
+		Message string          `json:"message"`
+	}{last.Code, data.JSON(), last.Message})
+	if err != nil {
+		return dsl.Value{} // data that are no JSON: nothing can be said of them
+	}
+	var marks []string
+	for _, m := range data.Sensitive() {
+		marks = append(marks, "/data"+m)
+	}
+	return dsl.NewValue(doc, marks, nil)
 }

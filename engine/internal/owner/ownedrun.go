@@ -218,6 +218,8 @@ func (n *notes) note(e machine.Event) {
 		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
 	case machine.SettleRequested:
 		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+	case machine.AttemptFailed:
+		n.sensitive = append(n.sensitive, e.Data.SensitiveStrings()...)
 	}
 	n.count(e)
 }

@@ -30,6 +30,8 @@ const (
 	kindSettleRequested
 	kindRefused
 	kindEngineLost
+	kindSignalReceived
+	kindAttemptRefused
 )
 
 func (e *encoder) event(event machine.Event) error {
@@ -47,12 +49,20 @@ func (e *encoder) event(event machine.Event) error {
 		e.attemptID(ev.Attempt)
 		e.value(ev.Output)
 	case machine.AttemptFailed:
-		e.uint(kindAttemptFailed)
+		refused := !ev.Data.IsNull()
+		if refused { // an AttemptFailed that has data
+			e.uint(kindAttemptRefused)
+		} else {
+			e.uint(kindAttemptFailed)
+		}
 		e.attemptID(ev.Attempt)
 		e.string(ev.Code)
 		e.string(ev.Message)
 		e.bool(ev.Permanent)
 		e.duration(ev.RetryAfter)
+		if refused {
+			e.value(ev.Data)
+		}
 	case machine.AttemptUnknown:
 		e.uint(kindAttemptUnknown)
 		e.attemptID(ev.Attempt)
@@ -122,6 +132,13 @@ func (e *encoder) verb(event machine.Event) error {
 		e.uint(uint64(ev.As))
 		e.value(ev.Output)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.SignalReceived:
+		e.uint(kindSignalReceived)
+		e.string(ev.Name)
+		e.string(ev.ID)
+		e.value(ev.Payload)
+		e.string(ev.Fail)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
@@ -140,6 +157,8 @@ func (d *decoder) event() machine.Event {
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
 		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
+	case kindAttemptRefused:
+		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration(), Data: d.value()}
 	case kindAttemptUnknown:
 		ev := machine.AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
 		if d.format >= 2 {
@@ -195,6 +214,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		return ev
 	case kindSettleRequested:
 		ev := machine.SettleRequested{Step: d.string(), As: machine.Settlement(d.uint()), Output: d.value()}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindSignalReceived:
+		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:

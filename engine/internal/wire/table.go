@@ -144,6 +144,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.instant(r.LostAt); e.string(r.LostWhy) },
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
+	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
 }
 
 var nodeCodec = []codec[model.Node]{
@@ -228,6 +229,18 @@ var nodeCodec = []codec[model.Node]{
 		get: func(d *decoder, n *model.Node) { n.UndoPoint = int(d.int()); n.UndoBlob = d.bytes() },
 	},
 	numberCodec(model.NodeStatedBit, func(n *model.Node) *model.Statement { return &n.Stated }),
+	{ // the signals that a wait waits for, and the one that has ended it
+		bit: model.NodeSignalBit,
+		put: func(e *encoder, n *model.Node) {
+			e.string(n.Signal.Awaits)
+			e.string(n.Signal.Name)
+			e.int(int64(n.Signal.Number))
+		},
+		get: func(d *decoder, n *model.Node) {
+			n.Signal = model.Reception{Awaits: d.string(), Name: d.string(), Number: int32(d.index())}
+		},
+	},
+	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
 }
 
 var attemptCodec = []codec[model.Attempt]{

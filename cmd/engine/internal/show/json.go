@@ -103,6 +103,15 @@ func nodeJSON(n story.NodeView) map[string]any {
 			m[name] = s
 		}
 	}
+	if len(n.Awaits) > 0 {
+		m["awaits"] = n.Awaits
+	}
+	if n.Signal != "" {
+		m["signal"] = n.Signal
+	}
+	if !n.Data.IsNull() {
+		m["error_data"] = render.Redact(n.Data)
+	}
 	if n.HeldBy != "" {
 		m["held"] = map[string]string{"agent": n.HeldBy, "message": n.Why}
 	}

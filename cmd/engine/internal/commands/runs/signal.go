@@ -1,0 +1,47 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Signal is `engine signal`: gives a run what one of its steps waits for.
+func Signal(a *cli.App) *cobra.Command {
+	var o verbs.SignalOptions
+	cmd := &cobra.Command{
+		Use:   "signal RUN NAME",
+		Short: "Send a signal to a step that waits for it",
+		Long: `Sends signal NAME to a run, which is named by its id or by its unique key. The
+first waiting step that listens for NAME takes the signal, and --data becomes its
+output. A signal that comes early is kept until such a step waits.
+
+The data are checked against the type that the step declares. A signal is sent
+once for each --id: to send it again with the same id is safe.
+
+  --fail CODE  the step fails with this code, which its catch may take`,
+		Args: cli.Wants("RUN", "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[1]
+			if err := o.Check(cmd.Flags().Changed("data")); err != nil {
+				return err
+			}
+			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "signal", Run: args[0],
+				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
+					return verbs.SignalEvent(a, o, by)
+				}})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "", "what the signal carries, as JSON or @FILE; null if it is not given")
+	f.StringVar(&o.ID, "id", "", "name of this signal: a second one with it changes nothing")
+	f.StringVar(&o.Fail, "fail", "", "let the step fail with this code")
+	verbs.ReasonFlag(cmd, &o.Reason)
+	return takesRun(a, cmd)
+}

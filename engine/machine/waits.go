@@ -1,0 +1,224 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// begin starts a step that calls no agent.
+func (d waits) begin(i int) {
+	n := d.edit(i)
+	n.Queue, n.Hold = 0, 0
+	n.Fwd.Act = model.Idle
+	if n.Fwd.Began == 0 {
+		n.Fwd.Began = d.at
+	}
+	d.run.Begun = true
+	switch step := d.step(n); step.Kind {
+	case dsl.StepValue:
+		out, err := step.Value(d.scope(n))
+		if err != nil {
+			d.forward().missed(i, expressionMiss("value", err))
+			return
+		}
+		d.done(i, out)
+	case dsl.StepTimer:
+		d.setTimer(i)
+	case dsl.StepWait:
+		d.listen(i)
+	}
+}
+
+// setTimer starts a timer. Its time counts from when the step became ready. A time that
+// has passed ends the step at once.
+func (d waits) setTimer(i int) {
+	n := d.edit(i)
+	limit, err := d.step(n).Until(d.scope(n))
+	if err != nil {
+		d.forward().missed(i, expressionMiss("timer", err))
+		return
+	}
+	at, _ := limit.From(n.Fwd.Ready.Time())
+	if until := model.ToInstant(at); until > d.at {
+		n.State, n.Fwd.Act, n.Fwd.Until = status.StepWaiting, model.Waiting, until
+		return
+	}
+	d.done(i, dsl.Value{})
+}
+
+// rang ends a timer whose time has come.
+func (d waits) rang(i int) { d.done(i, dsl.Value{}) }
+
+// listen starts a wait. The oldest early signal that it takes ends it at once.
+func (d waits) listen(i int) {
+	n := d.edit(i)
+	names, err := d.step(n).Wait.Signals(d.scope(n))
+	if err != nil {
+		d.forward().missed(i, expressionMiss("signal", err))
+		return
+	}
+	n.Signal.Awaits = strings.Join(names, "\n")
+	n.State, n.Fwd.Act, n.Fwd.Until = status.StepWaiting, model.Waiting, 0
+	for _, s := range d.early() {
+		if d.takes(i, s) {
+			return
+		}
+	}
+}
+
+// early returns the signals that no wait has taken, the oldest first.
+func (d waits) early() []signal {
+	list := d.s.signals.list
+	if d.arrived.Number != 0 {
+		list = append(slices.Clip(list), d.arrived)
+	}
+	if len(d.taken) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return slices.Contains(d.taken, s.Number) })
+}
+
+// takes ends a wait with a signal, if the wait listens for its name and its payload has
+// the type that the wait declares.
+func (d waits) takes(i int, s signal) bool {
+	n := d.get(i)
+	if !n.Waits() || !slices.Contains(strings.Split(n.Signal.Awaits, "\n"), s.Name) {
+		return false
+	}
+	var out dsl.Value
+	if s.Fail == "" {
+		var err error
+		if out, err = d.step(n).Wait.Payload(s.Payload.JSON()); err != nil {
+			return false
+		}
+	}
+	d.taken = append(d.taken, s.Number)
+	n = d.edit(i)
+	n.Signal = model.Reception{Awaits: n.Signal.Awaits, Name: s.Name, Number: s.Number}
+	if s.Fail != "" {
+		n.Fwd.Act = model.Idle
+		d.forward().missed(i, model.Miss{Kind: model.MissPermanent, Code: s.Fail, Message: s.Reason})
+		return true
+	}
+	d.done(i, out)
+	return true
+}
+
+// done ends a step that calls no agent with its output, if its postconditions hold.
+func (d waits) done(i int, out dsl.Value) {
+	n := d.edit(i)
+	n.Fwd.Act = model.Idle
+	if m, ok := d.grow("output", len(out.JSON())); !ok {
+		d.forward().missed(i, m)
+		return
+	}
+	n.Known, n.Output = true, d.s.keep(out)
+	if m, ok := d.answers().postconditions(i); !ok {
+		d.forward().missed(i, m)
+		return
+	}
+	n.Fwd.Blame(model.Miss{})
+	d.forward().endForward(i, status.StepSucceeded)
+}
+
+// timedOut handles the passed deadline of a step that waits for a signal. It reports
+// whether on_timeout = "continue" has ended the step; else the step fails as any other.
+func (d waits) timedOut(i int) bool {
+	n := d.get(i)
+	if !n.Waits() {
+		return false
+	}
+	n = d.edit(i)
+	n.Fwd.Act = model.Idle
+	w := d.step(n).Wait
+	if w == nil {
+		return false
+	}
+	n.TimedOut = true
+	if !w.Continue {
+		return false
+	}
+	d.done(i, dsl.Value{})
+	return true
+}
+
+// signalReceived gives a signal to the first wait that takes it, or keeps it for a later
+// one.
+func (d waits) signalReceived(ev SignalReceived) {
+	if d.s.signals.knows(ev.ID) {
+		return // the same signal again: it is accepted and changes nothing
+	}
+	if why := d.unwanted(ev); why != "" {
+		d.verbs().refuse("signal", ev.By, "%s", why)
+		return
+	}
+	d.arrived = ev.signal(d.s.signals.last + 1)
+	for i := range d.decider.count() {
+		if d.takes(i, d.arrived) {
+			return
+		}
+	}
+	if len(d.s.signals.list) >= maxSignals {
+		d.arrived = signal{}
+		d.verbs().refuse("signal", ev.By, "%d signals wait already, and no step takes them", maxSignals)
+	}
+}
+
+// unwanted says why no step of the run can take a signal, now or later; "" = one can.
+func (d waits) unwanted(ev SignalReceived) string {
+	if d.run.Phase == model.PhaseUndo || d.run.Turning {
+		return "the run is being undone: no step waits for a signal any more"
+	}
+	var listened []string
+	bad, ended := "", false
+	for i, step := range d.wf.Steps {
+		if step.Kind != dsl.StepWait {
+			continue
+		}
+		if step.Wait.Names != nil && !slices.Contains(step.Wait.Names, ev.Name) {
+			listened = append(listened, step.Wait.Names...)
+			continue
+		}
+		if d.get(i).Ended() {
+			ended = true
+			continue
+		}
+		if ev.Fail != "" {
+			return ""
+		}
+		_, err := step.Wait.Payload(ev.Payload.JSON())
+		if err == nil {
+			return ""
+		}
+		bad = "payload: " + err.Error()
+	}
+	switch {
+	case bad != "":
+		return bad
+	case ended:
+		return "the step that waits for signal " + ev.Name + " has ended"
+	case len(listened) == 0:
+		return "no step of the workflow waits for a signal"
+	}
+	slices.Sort(listened)
+	return "no step waits for signal " + ev.Name + "; the workflow waits for " + strings.Join(slices.Compact(listened), ", ")
+}
+
+// count counts the nodes that wait for a signal or a timer.
+func (d waits) count() int32 {
+	waits := d.s.run.Waits
+	for k := range d.draft.list {
+		e := &d.draft.list[k]
+		if e.old.Waits() {
+			waits--
+		}
+		if e.now.Waits() {
+			waits++
+		}
+	}
+	return waits
+}
