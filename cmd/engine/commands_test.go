@@ -26,6 +26,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"repeat":  repeat,
 	"launch":  launch,
 	"signal":  signalJob,
+	"freeze":  freeze,
 	"ended":   ended,
 	"sql":     runSQL,
 	"sqlfile": runSQLFile,

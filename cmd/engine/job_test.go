@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -75,12 +78,49 @@ func launch(ts *testscript.TestScript, neg bool, args []string) {
 func signalJob(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
-		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+		"CONT": syscall.SIGCONT,
 	}
 	if neg || len(args) != 2 || signals[args[1]] == 0 {
-		ts.Fatalf("usage: signal NAME INT|TERM|KILL|STOP|CONT")
+		ts.Fatalf("usage: signal NAME INT|TERM|KILL|CONT")
 	}
 	ts.Check(jobNamed(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+// freeze NAME stops a launched process as SIGSTOP does, at a moment at which it has no
+// transaction open. A process that is stopped in a transaction keeps others from writing to
+// the state. SIGCONT lets the process go on.
+func freeze(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: freeze NAME")
+	}
+	process := jobNamed(ts, args[0]).cmd.Process
+	for end := time.Now().Add(patience); ; {
+		ts.Check(process.Signal(syscall.SIGSTOP))
+		idle, err := idleState(context.Background(), ts.Getenv("ENGINE_DSN"))
+		ts.Check(err)
+		if idle {
+			return
+		}
+		ts.Check(process.Signal(syscall.SIGCONT))
+		if time.Now().After(end) {
+			ts.Fatalf("%s always has a transaction open", args[0])
+		}
+	}
+}
+
+// idleState reports whether no process has a transaction open that could lock the state.
+func idleState(ctx context.Context, dsn string) (idle bool, err error) {
+	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		return execSQL(ctx, "sqlite", file, "BEGIN IMMEDIATE; ROLLBACK") == nil, nil
+	}
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)`).Scan(&idle)
+	return idle, err
 }
 
 // ended NAME CODE waits for a launched process and checks its exit code;

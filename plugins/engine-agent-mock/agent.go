@@ -23,10 +23,11 @@ type config struct {
 // script says how the agent answers a call.
 type script struct {
 	Latency time.Duration `agent:"latency,optional" default:"0s" doc:"How long the call takes."`
-	Effect  string        `agent:"effect,optional" default:"before" enum:"before|after" doc:"Whether the effect happens before the latency or after it."`
+	Hold    string        `agent:"hold,optional" doc:"Do not answer before a file of this name exists in the directory of the ledger. The call waits for it after the latency."`
+	Effect  string        `agent:"effect,optional" default:"before" enum:"before|after" doc:"Whether the effect happens before the latency and the hold or after them."`
 	Fail    *failure      `agent:"fail,optional" doc:"Answer with a failure."`
 	Hang    bool          `agent:"hang,optional" default:"false" doc:"Never answer, even if the call is stopped."`
-	Crash   bool          `agent:"crash,optional" default:"false" doc:"End the process after the latency."`
+	Crash   bool          `agent:"crash,optional" default:"false" doc:"End the process after the latency and the hold."`
 	Times   int           `agent:"times,optional" default:"0" doc:"Hang or crash only for the first calls of a key, this many; 0 = always."`
 }
 

@@ -193,6 +193,107 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// held starts a call in the background. It returns when the call waits, which its first
+// heartbeat shows. A call that does not wait is an error.
+func held(t *testing.T, ctx context.Context, a *sdk.Agent, req sdk.Request) <-chan sdk.Reply {
+	t.Helper()
+	req.CompleteBy = time.Now().Add(time.Minute)
+	beats, replies := make(chan sdk.Event, 1), make(chan sdk.Reply, 1)
+	go func() {
+		reply, _ := a.Invoke(ctx, req, sdk.InvokeOptions{OnEvent: func(e sdk.Event) {
+			select {
+			case beats <- e:
+			default:
+			}
+		}})
+		replies <- reply
+	}()
+	select {
+	case <-beats:
+	case reply := <-replies:
+		t.Fatalf("%s: %+v, want no answer yet", req.Input, reply)
+	}
+	return replies
+}
+
+// TestHold: a call with a hold waits for the file. The effect is before or after the wait,
+// as for a latency, and a failure waits too.
+func TestHold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		action, input string
+		waiting       string // the ledger while the call waits
+		outcome       sdk.Outcome
+		ended         string // the ledger after the answer
+	}{
+		"before":        {"call", `{"value":1,"hold":"gate"}`, "arrived:k applied:k!", sdk.OutcomeResult, "arrived:k applied:k!"},
+		"after":         {"call", `{"value":1,"hold":"gate","effect":"after"}`, "arrived:k", sdk.OutcomeResult, "arrived:k applied:k!"},
+		"after latency": {"call", `{"hold":"gate","latency":"1ms","effect":"after"}`, "arrived:k", sdk.OutcomeResult, "arrived:k applied:k!"},
+		"failure":       {"do", `{"hold":"gate","fail":{}}`, "arrived:k", sdk.OutcomeFailed, "arrived:k"},
+		"undo":          {"undo", `{"undo":{"hold":"gate"}}`, "arrived:k applied:k", sdk.OutcomeResult, "arrived:k applied:k"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger")
+			req := sdk.Request{Action: tc.action, Purpose: sdk.PurposeDo, Input: []byte(tc.input), IdempotencyKey: "k"}
+			if tc.action == "undo" {
+				undoes("forward")(&req)
+			}
+			replies := held(t, t.Context(), open(t, path), req)
+			if got := story(t, path); got != tc.waiting {
+				t.Errorf("ledger while the call waits: %s, want %s", got, tc.waiting)
+			}
+			if err := os.Mkdir(filepath.Join(filepath.Dir(path), "gate"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if reply := <-replies; reply.Outcome != tc.outcome {
+				t.Errorf("%+v, want outcome %d", reply, tc.outcome)
+			}
+			if got := story(t, path); got != tc.ended {
+				t.Errorf("ledger: %s, want %s", got, tc.ended)
+			}
+		})
+	}
+}
+
+// TestHoldEnds: a held call ends with its context, with an unknown outcome.
+func TestHoldEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	replies := held(t, ctx, open(t, path), sdk.Request{
+		Action: "call", Purpose: sdk.PurposeDo, Input: []byte(`{"hold":"gate","effect":"after"}`), IdempotencyKey: "k",
+	})
+	cancel()
+	if reply := <-replies; reply.Outcome != sdk.OutcomeUnknown || reply.Code != sdk.CodeAborted {
+		t.Errorf("%+v, want an unknown outcome with code aborted", reply)
+	}
+	if got := story(t, path); got != "arrived:k" {
+		t.Errorf("ledger: %s, want no effect", got)
+	}
+}
+
+// TestHoldInvalid: a hold needs a ledger and a plain name. Otherwise the call fails for good
+// and has no effect.
+func TestHoldInvalid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	for name, tc := range map[string]struct{ ledger, hold, want string }{
+		"no ledger": {"", "gate", "hold: the agent is configured without a ledger, so there is no directory to look in"},
+		"path":      {path, "sub/gate", "hold: must be the name of a file, without a directory"},
+		"absolute":  {path, "/gate", "hold: must be the name of a file, without a directory"},
+		"parent":    {path, "..", "hold: must be the name of a file, without a directory"},
+		"itself":    {path, ".", "hold: must be the name of a file, without a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reply := call(t, local{open(t, tc.ledger)}, "call", fmt.Sprintf(`{"hold":%q}`, tc.hold), "k")
+			if reply.Outcome != sdk.OutcomeFailed || reply.Code != sdk.CodeInvalid || !reply.Permanent || reply.Message != tc.want {
+				t.Errorf("%+v, want a permanent failure: %s", reply, tc.want)
+			}
+			if got := story(t, path); got != "" {
+				t.Errorf("ledger: %s, want no call", got)
+			}
+		})
+	}
+}
+
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "engine-agent-mock")
@@ -311,6 +412,7 @@ func TestRules(t *testing.T) {
 			{Name: "do", Action: "do", Input: `{"value":1}`, Effects: count},
 			{Name: "do_once", Action: "do_once", Input: `{"value":1}`, Effects: count},
 			{Name: "slow", Action: "call", Input: `{"latency":"20s","effect":"after"}`, Slow: true},
+			{Name: "held", Action: "call", Input: `{"hold":"never","effect":"after"}`, Slow: true},
 			{Name: "fail", Action: "call_once", Input: `{"fail":{"code":"whatever"}}`, Code: "whatever", Effects: count},
 			{Name: "echo", Action: "echo", Input: `{"value":1}`},
 			{Name: "big", Action: "big", Input: `{"bytes":100}`},

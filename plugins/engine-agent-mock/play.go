@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/saga-engine/engine/sdk"
@@ -13,12 +16,16 @@ const crashCode = 86
 
 // play answers a call as its script says, and applies the effect e.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
+	gate, err := m.gate(s.Hold)
+	if err != nil {
+		return nil, err
+	}
 	arrival, err := m.ledger.arrive(c, e)
 	if err != nil {
 		return nil, err
 	}
 	if f := s.Fail; f != nil && !f.Unknown && within(arrival, f.Times) {
-		if err := wait(ctx, c, s.Latency); err != nil {
+		if err := wait(ctx, c, s.Latency, gate); err != nil {
 			return nil, &sdk.Failure{Code: sdk.CodeAborted, Err: err}
 		}
 		return nil, f.failure()
@@ -34,7 +41,7 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	if s.Hang && within(arrival, s.Times) {
 		select {}
 	}
-	if err := wait(ctx, c, s.Latency); err != nil {
+	if err := wait(ctx, c, s.Latency, gate); err != nil {
 		return nil, sdk.Unknown(err, sdk.CodeAborted)
 	}
 	if s.Crash && within(arrival, s.Times) {
@@ -72,28 +79,82 @@ func (f *failure) failure() error {
 	return &sdk.Failure{Code: f.code(), Message: f.text(), Permanent: f.Permanent, RetryAfter: f.RetryAfter}
 }
 
-// beat is the time between two heartbeats of a call that waits.
-const beat = 100 * time.Millisecond
-
-// wait waits for the latency and sends heartbeats. It returns ctx's error if ctx ends
-// first.
-func wait(ctx context.Context, c *sdk.Call, latency time.Duration) error {
-	if latency <= 0 {
-		return ctx.Err()
+// gate returns the path of the file for which a call with this hold waits. It is in the
+// directory of the ledger, because a test knows that directory. gate returns "" if the
+// script has no hold.
+func (m *mock) gate(hold string) (path string, err error) {
+	switch {
+	case hold == "":
+		return "", nil
+	case m.ledger.path == "":
+		return "", invalidHold("the agent is configured without a ledger, so there is no directory to look in")
+	case hold == "." || !filepath.IsLocal(hold) || filepath.Base(hold) != hold:
+		return "", invalidHold("must be the name of a file, without a directory")
 	}
+	return filepath.Join(filepath.Dir(m.ledger.path), hold), nil
+}
+
+func invalidHold(why string) error {
+	return &sdk.Failure{Code: sdk.CodeInvalid, Message: "hold: " + why, Permanent: true}
+}
+
+// Pauses of a call that waits.
+const (
+	beat = 100 * time.Millisecond // between two heartbeats
+	poll = 20 * time.Millisecond  // between two looks for the file of a hold
+)
+
+// wait waits for the latency, and then until a file exists at the path gate; "" = no file.
+// It sends heartbeats. It returns ctx's error if ctx ends first.
+func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) error {
+	if err := ctx.Err(); err != nil || latency <= 0 && gate == "" {
+		return err
+	}
+	beats := time.NewTicker(beat)
+	defer beats.Stop()
+	if latency > 0 {
+		if err := sleep(ctx, c, latency, beats.C); err != nil {
+			return err
+		}
+	}
+	if gate == "" {
+		return nil
+	}
+	return awaitFile(ctx, c, gate, beats.C)
+}
+
+// sleep waits for the latency. It sends a heartbeat for each of beats.
+func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan time.Time) error {
 	start := time.Now()
 	timer := time.NewTimer(latency)
 	defer timer.Stop()
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
 			return nil
-		case <-ticker.C:
+		case <-beats:
 			c.Heartbeat(float64(time.Since(start))/float64(latency), "waiting")
+		}
+	}
+}
+
+// awaitFile waits until a file exists at path. It sends a heartbeat for each of beats. The
+// heartbeats report no progress, because the end of the wait is not known.
+func awaitFile(ctx context.Context, c *sdk.Call, path string, beats <-chan time.Time) error {
+	polls := time.NewTicker(poll)
+	defer polls.Stop()
+	for {
+		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-polls.C:
+		case <-beats:
+			c.Heartbeat(0, "waiting")
 		}
 	}
 }

@@ -80,6 +80,8 @@ func interrupt(w *work, e *engineRun) {
 		return
 	}
 	e.stopped = true
-	w.View.Note("Stopping: nothing more is started, running attempts may still end. Ctrl-C again leaves now; state is kept.")
+	// The node stops before the message is written. Otherwise a call that ends just after
+	// the message could still be followed by the next one.
 	e.stop()
+	w.View.Note("Stopping: nothing more is started, running attempts may still end. Ctrl-C again leaves now; state is kept.")
 }

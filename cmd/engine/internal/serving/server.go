@@ -116,9 +116,12 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 			signals++
 			v.stopping.Store(true)
 			if signals == 1 {
-				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
-					"signal", sig.String(), "in_flight", v.node.Status().Calls)
+				// The node stops before the message is written. Otherwise a call that
+				// returns just after the message could still be followed by the next one.
+				calls := v.node.Status().Calls
 				stop()
+				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
+					"signal", sig.String(), "in_flight", calls)
 				continue
 			}
 			v.log.Warn("leaving at once: other engines go on when the lease has run out", "signal", sig.String())
