@@ -120,7 +120,7 @@ func TestInstancesOfSteps(t *testing.T) {
 		`step.many["b"].output`:                        `null`,
 		`step.many["b"].status`:                        `"failed"`,
 		`step.many["b"].attempts`:                      `3`,
-		`step.many["b"].error`:                         `{"code":"timeout","message":"too slow"}`,
+		`step.many["b"].error`:                         `{"code":"timeout","data":null,"message":"too slow"}`,
 		`step.many["a"].error`:                         `null`,
 		`step.many["b"].timed_out`:                     `true`,
 		`step.many["a"].started_at`:                    `null`,

@@ -95,7 +95,7 @@ func TestDependsOn(t *testing.T) {
 		{"an unknown step", step("s", "depends_on = [step.aa]") + a, finds(fails("Reference to undeclared step", "step.aa", `There is no step named "aa" in this workflow. Did you mean "a"?`))},
 		{"itself", step("s", "depends_on = [step.s]"), finds(fails("Step refers to itself", "step.s", `Step "s" cannot depend on itself.`))},
 		{"what it refers to itself", step("s", "input { value = step.s.output.value }"), finds(
-			fails("Step refers to itself", "step.s.output.value", `Step "s" cannot use its own result here. In postcondition and compensate it is self.output.`))},
+			fails("Step refers to itself", "step.s.output.value", `Step "s" cannot use its own result here. In fail_when, postcondition and compensate it is self.output.`))},
 		{"itself through a local value", "locals { l = step.s.output.value }\n" + step("s", "input { value = local.l }"), finds(
 			fails("Step refers to itself", "local.l", `Step "s" cannot use its own result here.`))},
 	})

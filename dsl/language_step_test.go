@@ -22,7 +22,7 @@ func TestActionsOfSteps(t *testing.T) {
 		}
 	}
 	checkRules(t, []rule{
-		{"no action", "step \"s\" { compensation = \"none\" }\n", finds(fails("Missing required argument", `step "s"`, "A step needs an action: action = agent.NAME.ACTION."))},
+		{"no action", "step \"s\" { compensation = \"none\" }\n", finds(fails("Missing required argument", `step "s"`, "A step needs an action: action = agent.NAME.ACTION. A step without a call has value = ..., timer { ... } or wait { ... }."))},
 		{"no action, and something unknown", "step \"s\" {\n acton = agent.echo.call\n}\n", finds(fails("Unsupported argument", "acton", `Did you mean "action"?`))},
 		{"an action that does not exist", "step \"s\" {\n action = agent.shop.chrge\n input { x = var.y }\n}\n", finds(
 			fails("Unknown action", "agent.shop.chrge", `Agent "shop" (shop 1.4.0) has no action "chrge". Did you mean "charge"?`),
@@ -254,7 +254,8 @@ func TestReferencesToOutputs(t *testing.T) {
 		{"an attribute of a number", out("step.stock.output.qty.x"), finds(fails("Unsupported attribute", ".x", "Can't access attributes on a primitive-typed value (number)."))},
 		{"inside try", out("try(step.any.output.value.x, step.stock.output.qty)"), nil},
 		{"error has a code and a message", out("[step.any.error.code, step.any.error.message]"), nil},
-		{"error has nothing else", out("step.any.error.data"), finds(fails("Unsupported attribute", ".data", "It has: code, message."))},
+		{"error has data", out("step.any.error.data.balance"), nil},
+		{"error has nothing else", out("step.any.error.text"), finds(fails("Unsupported attribute", ".text", "It has: code, data, message."))},
 	})
 }
 

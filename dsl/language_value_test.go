@@ -121,7 +121,7 @@ func TestResultsOfSteps(t *testing.T) {
 		{"a status", "step.s.status", `"caught"`, dsl.InstanceResult{Status: "caught"}},
 		{"attempts", "step.s.attempts", "3", dsl.InstanceResult{Attempts: 3}},
 		{"attempts in arithmetic", "step.s.attempts * 2", "6", dsl.InstanceResult{Attempts: 3}},
-		{"an error", "step.s.error", `{"code":"timeout","message":"too slow"}`, dsl.InstanceResult{ErrorCode: "timeout", ErrorText: "too slow"}},
+		{"an error", "step.s.error", `{"code":"timeout","data":null,"message":"too slow"}`, dsl.InstanceResult{ErrorCode: "timeout", ErrorText: "too slow"}},
 		{"a code", "step.s.error.code", `"timeout"`, dsl.InstanceResult{ErrorCode: "timeout"}},
 		{"a message that is empty", "step.s.error.message", `""`, dsl.InstanceResult{ErrorCode: "timeout"}},
 		{"no error", "step.s.error", "null", dsl.InstanceResult{ErrorText: "ignored"}},

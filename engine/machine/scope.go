@@ -116,7 +116,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 func instanceResult(n *model.Node) dsl.InstanceResult {
 	r := dsl.InstanceResult{
 		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
-		StartedAt: n.Fwd.Began.Time(), TimedOut: n.TimedOut, Signal: n.Signal.Name,
+		StartedAt: n.Fwd.Began.Time(), EndedAt: n.Fwd.Ended.Time(), TimedOut: n.TimedOut, Signal: n.Signal.Name,
 	}
 	switch n.State {
 	case status.StepSucceeded:

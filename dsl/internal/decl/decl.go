@@ -1,6 +1,8 @@
 package decl
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
@@ -111,7 +113,8 @@ type Step struct {
 	Name       string
 	Where      hcl.Range
 	Block      *syntax.Block
-	Agent      string // of action; "" if broken
+	Kind       noun.StepKind
+	Agent      string // of action; "" if broken, or the step calls no agent
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg
@@ -126,8 +129,26 @@ type Step struct {
 	ReadOnly   *bool
 	OnRerun    noun.Rerun // RerunDefault = not written, or broken
 	Pre, Post  []*Condition
+	FailWhen   []*Refusal
+	Wait       *Wait         // of StepWait
+	Timer      *syntax.Block // of StepTimer
 	Catch      *syntax.Block
 	Undo       *Undo
+}
+
+// A Refusal is a fail_when block.
+type Refusal struct {
+	Condition
+	Permanent bool
+}
+
+// A Wait is a wait block.
+type Wait struct {
+	Block   *syntax.Block
+	Payload cty.Type // of what a signal carries; cty.DynamicPseudoType = not written
+	Default *typeexpr.Defaults
+	// Continue says on_timeout = "continue".
+	Continue bool
 }
 
 // An Undo is a compensate block.
@@ -144,6 +165,15 @@ type Undo struct {
 
 // Attr returns an argument of the step's block; nil if it is not written.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
+
+// Conditions returns all conditions that can give the step an error code.
+func (s *Step) Conditions() []*Condition {
+	out := slices.Concat(s.Pre, s.Post)
+	for _, r := range s.FailWhen {
+		out = append(out, &r.Condition)
+	}
+	return out
+}
 
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }

@@ -248,7 +248,7 @@ func (d *decoder) mode(e *eval.Expr) noun.Mode {
 
 func (d *decoder) step(b *syntax.Block) *Step {
 	s := &Step{Name: b.Label, Where: b.DefRange, Block: b, After: map[int]hcl.Range{}, OutputType: cty.NilType, InputAt: b.DefRange}
-	s.Agent, s.Action, s.ActionAt = d.action(b)
+	d.kind(s)
 	s.Pivot = d.lit.flag(b, "pivot", false)
 	s.Idempotent = d.lit.promise(b, "idempotent")
 	s.ReadOnly = d.lit.promise(b, "read_only")
@@ -278,6 +278,9 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	for _, c := range b.All("precondition") {
 		s.Pre = append(s.Pre, conditionOf(c))
+	}
+	for _, c := range b.All("fail_when") {
+		s.FailWhen = append(s.FailWhen, &Refusal{*conditionOf(c), d.lit.flag(c, "permanent", false)})
 	}
 	for _, c := range b.All("postcondition") {
 		s.Post = append(s.Post, conditionOf(c))
@@ -326,9 +329,6 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {
-		if b.Kind == "step" && !b.Broken {
-			d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION.")
-		}
 		return "", "", b.DefRange
 	}
 	t := e.Traversal()

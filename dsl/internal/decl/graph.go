@@ -142,6 +142,12 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	perInstance := allowForward | allowEach
 	use(s.Attr("when"), &inst, perInstance)
 	use(s.Attr("idempotency_key"), &inst, perInstance)
+	use(s.Attr("value"), &inst, perInstance)
+	for _, b := range []*syntax.Block{s.Block.One("timer"), s.Block.One("wait")} {
+		for _, name := range []string{"duration", "until", "signal"} {
+			use(b.Attr(name), &inst, perInstance)
+		}
+	}
 	for _, a := range s.Input {
 		use(a.Expr, &inst, perInstance|allowSecret)
 	}
@@ -149,6 +155,11 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 		use(c.Condition, &inst, perInstance)
 		use(c.Message, &inst, perInstance)
 		use(c.Code, &inst, perInstance)
+	}
+	for _, c := range s.FailWhen {
+		use(c.Condition.Condition, &inst, perInstance|allowSelf)
+		use(c.Message, &inst, perInstance|allowSelf)
+		use(c.Code, &inst, perInstance|allowSelf)
 	}
 	for _, c := range s.Post {
 		use(c.Condition, &inst, perInstance|allowSelf)
@@ -169,7 +180,7 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 	if w.Steps[on].Name == s.Name { // or to the one whose name it took
 		e.Bad = true
-		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In postcondition and compensate it is self.output.", s.Name)
+		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In fail_when, postcondition and compensate it is self.output.", s.Name)
 		return
 	}
 	if _, known := s.After[on]; !known {

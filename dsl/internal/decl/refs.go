@@ -309,7 +309,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
-		"self":    "inside postcondition and compensate",
+		"self":    "inside fail_when, postcondition and compensate",
 		"failure": "inside compensate",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",

@@ -202,12 +202,19 @@ func checkSize(m *metered.Meter, v cty.Value) (err error) {
 const instanceNodes = 4
 
 func loadOfStep(r StepResult) value.Load {
+	load := func(i *InstanceResult) value.Load {
+		l := value.LoadOf(i.Output).Plus(value.Load{Nodes: instanceNodes})
+		if i.ErrorCode != "" {
+			l = l.Plus(value.LoadOf(i.ErrorData))
+		}
+		return l
+	}
 	if !r.Each {
-		return value.LoadOf(r.One.Output).Plus(value.Load{Nodes: instanceNodes})
+		return load(&r.One)
 	}
 	var out value.Load
 	for i := range r.Instances {
-		out = out.Plus(value.LoadOf(r.Instances[i].Output)).Plus(value.Load{Nodes: instanceNodes})
+		out = out.Plus(load(&r.Instances[i]))
 	}
 	return out
 }

@@ -96,6 +96,7 @@ type InstanceResult struct {
 	ErrorText string
 	ErrorData value.Value // what the agent sent with the failure; null = nothing
 	StartedAt time.Time
+	EndedAt   time.Time // zero = not yet
 	TimedOut  bool
 	Signal    string // that has ended a wait; "" = none
 }

@@ -172,7 +172,7 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 }
 
 // ErrorType is the type of step.NAME.error.
-var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String})
+var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
 // instanceValue is step.NAME, or one of its instances, in a run.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
@@ -182,13 +182,22 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	}
 	fault := cty.NullVal(ErrorType)
 	if r.ErrorCode != "" {
+		data, err := value.Decode(r.ErrorData)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("decode error.data: %w", err)
+		}
 		fault = cty.ObjectVal(map[string]cty.Value{
-			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText),
+			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText), "data": data,
 		})
+	}
+	signal := cty.NullVal(cty.String)
+	if r.Signal != "" {
+		signal = cty.StringVal(r.Signal)
 	}
 	return cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": cty.StringVal(r.Status), "attempts": cty.NumberIntVal(int64(r.Attempts)),
-		"error": fault, "started_at": timeValue(r.StartedAt), "timed_out": cty.BoolVal(r.TimedOut),
+		"error": fault, "started_at": timeValue(r.StartedAt), "ended_at": timeValue(r.EndedAt),
+		"timed_out": cty.BoolVal(r.TimedOut), "signal": signal,
 	}), nil
 }
 

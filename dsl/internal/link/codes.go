@@ -179,10 +179,13 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
+		if s.decl.Kind != noun.StepCalls {
+			continue
+		}
 		if s.action == nil {
 			return
 		}
-		k := l.codesOf(s.action, s.decl.Input, slices.Concat(s.decl.Pre, s.decl.Post)...)
+		k := l.codesOf(s.action, s.decl.Input, s.decl.Conditions()...)
 		all.own, all.open = append(all.own, k.own...), all.open || k.open
 	}
 	l.codes(l.decl.Retry.Attr("on"), all)

@@ -17,11 +17,9 @@ import (
 
 // eachValue links for_each and returns what each is before a run.
 func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
-	key := cty.UnknownVal(cty.String).RefineNotNull()
-	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
 	e := d.Attr("for_each")
 	if e == nil {
-		return each(cty.DynamicVal)
+		return eachBefore(cty.DynamicVal)
 	}
 	before := len(l.List)
 	v := l.check(e)
@@ -31,7 +29,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 		}
 	}()
 	if e.Bad {
-		return each(cty.DynamicVal)
+		return eachBefore(cty.DynamicVal)
 	}
 	raw, marks := v.Unmark()
 	ty := raw.Type()
@@ -44,14 +42,24 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 		l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings; this is %s. Use { for x in ... : x.id => x }.", ty.FriendlyName())
 	case ty.IsPrimitiveType():
 		l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings; this is a %s.", ty.FriendlyName())
-	case ty.IsMapType():
-		return each(value.UnknownOf(ty.ElementType()))
-	case ty.IsSetType():
-		return each(key)
-	case ty.IsObjectType():
-		return each(commonElement(ty))
 	}
-	return each(cty.DynamicVal)
+	return eachBefore(v)
+}
+
+// eachBefore is each before a run, for a for_each that has value v.
+func eachBefore(v cty.Value) cty.Value {
+	key := cty.UnknownVal(cty.String).RefineNotNull()
+	elem := cty.DynamicVal
+	raw, _ := v.Unmark()
+	switch ty := raw.Type(); {
+	case ty.IsMapType():
+		elem = value.UnknownOf(ty.ElementType())
+	case ty.IsSetType() && ty.ElementType() == cty.String:
+		elem = key
+	case ty.IsObjectType():
+		elem = commonElement(ty)
+	}
+	return cty.ObjectVal(map[string]cty.Value{"key": key, "value": elem})
 }
 
 // forEach makes the function of a for_each. A map that is only referred to is

@@ -19,7 +19,7 @@ func parseLimit(s string) (noun.Limit, error) {
 	if strings.Contains(s, "T") && strings.Contains(s, "-") {
 		at, err := time.Parse(time.RFC3339, s)
 		if err != nil {
-			return noun.Limit{}, errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
+			return noun.Limit{}, errInstant
 		}
 		return noun.Limit{At: at}, nil
 	}

@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -70,6 +71,7 @@ type linkedStep struct {
 	readOnly bool
 	// The settings of the step and of its undo; nil where they depend on the run.
 	static, undoStatic *noun.Settings
+	timer              time.Duration // of a timer; 0 where it depends on the run
 }
 
 // An argumentLinker links the arguments of blocks: their types, values and evaluation.
@@ -166,6 +168,10 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 // shapes finds the action of every step and what its result looks like.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
+		if s.Kind != noun.StepCalls {
+			l.shapeWithoutCall(s)
+			continue
+		}
 		a := l.action(s.Agent, s.Action, s.ActionAt)
 		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
 		if a != nil {
@@ -175,8 +181,13 @@ func (l *workflowLinker) shapes() {
 		}
 		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
 		l.ev.Steps = append(l.ev.Steps, shape)
-		l.world.Steps = append(l.world.Steps, l.unknownStep(shape, a))
+		output := cty.DynamicVal
+		if a != nil {
+			output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
+		}
+		l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 	}
+	l.valueShapes()
 }
 
 // argType is the type of a step's arguments as self.input shows them.
@@ -224,14 +235,12 @@ func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 }
 
 // unknownStep is step.NAME before a run.
-func (l *workflowLinker) unknownStep(shape eval.StepShape, a *linkedAction) cty.Value {
-	output := cty.DynamicVal
-	if a != nil {
-		output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
-	}
+func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
+	text := cty.UnknownVal(cty.String)
 	one := cty.ObjectVal(map[string]cty.Value{
-		"output": output, "status": cty.UnknownVal(cty.String).RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
-		"error": cty.UnknownVal(eval.ErrorType), "started_at": cty.UnknownVal(cty.String), "timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+		"output": output, "status": text.RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
+		"error": cty.UnknownVal(eval.ErrorType), "started_at": text, "ended_at": text, "signal": text,
+		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
 	})
 	if shape.Each {
 		return cty.UnknownVal(cty.Map(one.Type())).RefineNotNull()

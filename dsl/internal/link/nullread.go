@@ -24,7 +24,12 @@ func (l nullChecker) nullReads() {
 		for _, a := range d.Input {
 			l.nullRead(a.Expr, d, true)
 		}
-		for _, c := range slices.Concat(d.Pre, d.Post) {
+		for _, b := range []*syntax.Block{d.Block.One("timer"), d.Block.One("wait")} {
+			for _, e := range decl.AttrsOf(b) {
+				l.nullRead(e, d, true)
+			}
+		}
+		for _, c := range d.Conditions() {
 			l.nullRead(c.Condition, d, true)
 		}
 		if u := l.steps[i].decl.Undo; u != nil {
@@ -45,7 +50,7 @@ func (l nullChecker) nullReads() {
 // the step's when is true. A when that mentions each is evaluated after
 // for_each and the settings.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
-	return attr != "when" && (!d.WhenEach() || attr == "idempotency_key")
+	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
 
 // A nullReason is why the output of a step can be null.
@@ -61,6 +66,9 @@ func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
 	}
 	if d.Catch != nil && d.Catch.Attr("output") == nil {
 		out = append(out, nullReason{false, "has a catch without output"})
+	}
+	if d.Wait != nil && d.Wait.Continue {
+		out = append(out, nullReason{false, "goes on without a signal when its deadline passes"})
 	}
 	if d.Attr("max_failures") != nil {
 		out = append(out, nullReason{false, "tolerates failed instances"})
@@ -185,7 +193,7 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 			return nil
 		}
 		inside := slices.ContainsFunc(safe, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(r.at.Start.Byte) })
-		if r.field == "status" || r.field == "error" || r.field == "output" && (r.whole || inside) {
+		if r.field == "status" || r.field == "error" || r.field == "timed_out" || r.field == "signal" || r.field == "output" && (r.whole || inside) {
 			g.steps[r.step] = true
 		}
 		return nil

@@ -2,7 +2,6 @@ package link
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -126,7 +125,7 @@ func (l stepLinker) step(i int) {
 	l.cur = i
 	defer func() { l.cur = -1 }()
 	out := &noun.Step{
-		Index: i, Name: d.Name, Where: report.Range(d.Where).String(),
+		Index: i, Name: d.Name, Kind: d.Kind, Where: report.Range(d.Where).String(),
 		After: sorted.Ints(d.After), NoUndo: d.NoUndo, Pivot: d.Pivot,
 	}
 	ls.noun = out
@@ -143,8 +142,13 @@ func (l stepLinker) step(i int) {
 	}
 	out.IdempotencyKey = l.idempotencyKey(d)
 	out.Pre = l.conditions(d.Pre, "precondition_failed")
+	out.FailWhen = l.refusals(d.FailWhen)
 	out.Post = l.conditions(d.Post, "postcondition_failed")
-	l.stepAction(d, ls, out)
+	if d.Kind == noun.StepCalls {
+		l.stepAction(d, ls, out)
+	} else {
+		l.withoutCall(d, ls, out)
+	}
 	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
 	undoLinker(l).undo(d, ls, out)
@@ -175,7 +179,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Retryable = retryable(a.schema.Errors)
 	out.Input = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
-	codes := codeLinker(l).codesOf(a, d.Input, slices.Concat(d.Pre, d.Post)...)
+	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
 	if d.Catch != nil {
@@ -186,7 +190,9 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 // SelfValue is self before a run.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
-	if a := l.steps[i].action; a != nil {
+	if l.steps[i].decl.Kind != noun.StepCalls {
+		in, out = cty.EmptyObjectVal, l.outputBefore(i)
+	} else if a := l.steps[i].action; a != nil {
 		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
 		out = value.MarkFields(value.UnknownOf(l.ev.Steps[i].Out), a.schema.Outputs)
 	}
@@ -208,6 +214,16 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 		l.Errorf(e.Range, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
 	}
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
+}
+
+func (l stepLinker) refusals(decls []*decl.Refusal) []noun.Refusal {
+	var out []noun.Refusal
+	for _, r := range decls {
+		for _, c := range l.conditions([]*decl.Condition{&r.Condition}, "refused") {
+			out = append(out, noun.Refusal{Condition: c, Permanent: r.Permanent})
+		}
+	}
+	return out
 }
 
 func (l stepLinker) conditions(decls []*decl.Condition, code string) []noun.Condition {
@@ -239,7 +255,9 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 		return out
 	}
 	ty := cty.DynamicPseudoType
-	if ls.action != nil {
+	if d.Kind != noun.StepCalls {
+		ty = substituteType(l.ev.Steps[d.Index].Out)
+	} else if ls.action != nil {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
 		if cons, ok := e.Syntax.(*hclsyntax.ObjectConsExpr); ok && !e.Bad {
 			l.substituteAttributes(cons, ty, ls.action)
@@ -288,6 +306,12 @@ func (l stepLinker) shortest() time.Duration {
 	for i, ls := range l.steps {
 		if ls.static == nil {
 			return 0
+		}
+		if ls.decl.Kind == noun.StepTimer {
+			if ls.timer == 0 {
+				return 0
+			}
+			add(ls.timer)
 		}
 		add(ls.static.Timeout)
 		add(ls.static.HeartbeatTimeout)

@@ -121,10 +121,10 @@ func (l undoLinker) soundness() {
 	l.before()
 	effects := false
 	for _, s := range l.steps {
-		effects = effects || s.action == nil || !s.readOnly
+		effects = effects || s.decl.Kind == noun.StepCalls && (s.action == nil || !s.readOnly)
 	}
 	if !effects {
-		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone. It runs; a script would do as well.", d.Name)
+		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone.", d.Name)
 	}
 	later := map[int]bool{}
 	if p := l.out.Pivot; p >= 0 && d.Order != nil {
@@ -202,6 +202,11 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 	}
 	for _, i := range sorted.Ints(later) {
 		s := l.steps[i]
+		if w := s.decl.Wait; w != nil && !w.Continue && !catchesAll(s.decl) {
+			l.Errorf(s.decl.Where, "Step after the pivot can fail",
+				"After the pivot %q nothing is undone. The wait %q must have a deadline and on_timeout = \"continue\", or catch { errors = [\"*\"] }.",
+				d.Name, s.decl.Name)
+		}
 		if s.action == nil || s.readOnly || catchesAll(s.decl) {
 			continue
 		}

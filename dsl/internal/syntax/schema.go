@@ -71,17 +71,28 @@ var (
 		blocks: []blockSpec{{name: "input", body: freeSpec}, {name: "retry", body: undoRetrySpec}},
 	}
 
+	refusalSpec = &bodySpec{attrs: append([]attrSpec{{name: "permanent", literal: true}}, conditionSpec.attrs...)}
+
+	waitSpec = &bodySpec{attrs: []attrSpec{
+		{name: "signal", required: true}, {name: "payload", literal: true, typ: true}, {name: "on_timeout", literal: true},
+	}}
+
+	timerSpec = &bodySpec{attrs: opt("duration", "until")}
+
 	stepSpec = &bodySpec{
-		attrs: append(opt("action", "when", "for_each", "max_parallel", "max_failures", "depends_on",
+		attrs: append(opt("action", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
 			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
 			attrSpec{name: "output_type", literal: true, typ: true}, attrSpec{name: "compensation", literal: true},
 			attrSpec{name: "pivot", literal: true}, attrSpec{name: "idempotent", literal: true},
 			attrSpec{name: "read_only", literal: true}, attrSpec{name: "on_rerun", literal: true}),
 		blocks: []blockSpec{
+			{name: "wait", body: waitSpec},
+			{name: "timer", body: timerSpec},
 			{name: "input", body: freeSpec},
 			{name: "retry", body: retrySpec},
 			{name: "catch", body: &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}},
 			{name: "precondition", many: true, body: conditionSpec},
+			{name: "fail_when", many: true, body: refusalSpec},
 			{name: "postcondition", many: true, body: conditionSpec},
 			{name: "compensate", body: compensateSpec},
 		},
@@ -167,4 +178,4 @@ var RootFields = map[string][]string{
 }
 
 // StepFields are the attributes of step.NAME.
-var StepFields = []string{"output", "status", "attempts", "error", "started_at", "timed_out"}
+var StepFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at", "timed_out", "signal"}

@@ -1,0 +1,122 @@
+package decl
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+// What a step does, as it is written.
+var kinds = []struct {
+	name string
+	kind noun.StepKind
+	at   func(b *syntax.Block) (hcl.Range, bool)
+}{
+	{"action", noun.StepCalls, writtenArgument("action")},
+	{"value", noun.StepValue, writtenArgument("value")},
+	{"timer", noun.StepTimer, writtenBlock("timer")},
+	{"wait", noun.StepWait, writtenBlock("wait")},
+}
+
+func writtenArgument(name string) func(*syntax.Block) (hcl.Range, bool) {
+	return func(b *syntax.Block) (hcl.Range, bool) {
+		if e := b.Attr(name); e != nil {
+			return e.Range, true
+		}
+		return hcl.Range{}, false
+	}
+}
+
+func writtenBlock(name string) func(*syntax.Block) (hcl.Range, bool) {
+	return func(b *syntax.Block) (hcl.Range, bool) {
+		if c := b.One(name); c != nil {
+			return c.DefRange, true
+		}
+		return hcl.Range{}, false
+	}
+}
+
+// kind reads what a step does: it says exactly one of action, value, timer and wait.
+func (d *decoder) kind(s *Step) {
+	b, first := s.Block, ""
+	for _, k := range kinds {
+		at, written := k.at(b)
+		switch {
+		case !written:
+		case first != "":
+			d.Errorf(at, "Step does two things", "A step does one thing, and this one has %s already. Write a second step for %s.", first, k.name)
+		default:
+			first, s.Kind = k.name, k.kind
+		}
+	}
+	if first == "" && !b.Broken {
+		d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION. A step without a call has value = ..., timer { ... } or wait { ... }.")
+	}
+	s.Agent, s.Action, s.ActionAt = d.action(b)
+	switch s.Kind {
+	case noun.StepTimer:
+		s.Timer = d.timer(b.One("timer"))
+	case noun.StepWait:
+		s.Wait = d.wait(b.One("wait"))
+	}
+	if s.Kind != noun.StepCalls {
+		d.callOnly(b)
+	}
+}
+
+// callArguments are the arguments and blocks that say something about a call.
+var callArguments = []string{
+	"input", "timeout", "heartbeat_timeout", "retry", "idempotency_key", "idempotent", "read_only", "on_rerun",
+	"output_type", "fail_when", "compensate", "compensation", "pivot",
+}
+
+// callOnly refuses what says something about a call in a step that makes none.
+func (d *decoder) callOnly(b *syntax.Block) {
+	for _, name := range callArguments {
+		at, written := writtenArgument(name)(b)
+		if !written {
+			at, written = writtenBlock(name)(b)
+		}
+		if written {
+			d.Errorf(at, "Argument of a call", "%s says something about the call of an action, and this step calls none. Remove it.", name)
+		}
+	}
+}
+
+func (d *decoder) timer(b *syntax.Block) *syntax.Block {
+	duration, until := b.Attr("duration"), b.Attr("until")
+	switch {
+	case duration != nil && until != nil:
+		d.Errorf(until.Range, "Timer with two times", "A timer has either duration, counted from when the step starts, or until, a point in time.")
+	case duration == nil && until == nil && !b.Broken:
+		d.Errorf(b.DefRange, "Missing required argument", "A timer needs duration = \"24h\" or until = \"2030-01-31T18:00:00Z\".")
+	}
+	return b
+}
+
+func (d *decoder) wait(b *syntax.Block) *Wait {
+	w := &Wait{Block: b, Payload: cty.DynamicPseudoType}
+	if e := b.Attr("payload"); e != nil {
+		if ty, defaults, ok := d.lit.typeOf(e); ok {
+			w.Payload, w.Default = ty, defaults
+		}
+	}
+	e := b.Attr("on_timeout")
+	if e == nil {
+		return w
+	}
+	words := []string{"fail", "continue"}
+	switch text, ok := d.lit.literalText(e, "on_timeout"); {
+	case !ok, text == "fail":
+	case text == "continue":
+		w.Continue = true
+	default:
+		d.Errorf(e.Range, "Invalid value for on_timeout", "on_timeout is \"%s\".%s", strings.Join(words, `" or "`), diag.DidYouMean(text, words))
+	}
+	return w
+}

@@ -1,0 +1,237 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// shapeWithoutCall notes what the result of a step without a call looks like. That of a
+// value step is found by valueShapes, when all steps have a place.
+func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
+	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.EmptyObject}
+	output := cty.DynamicVal
+	switch s.Kind {
+	case noun.StepTimer:
+		output = cty.NullVal(cty.DynamicPseudoType)
+	case noun.StepWait:
+		shape.Out = s.Wait.Payload
+		output = value.UnknownOf(shape.Out)
+	}
+	l.steps = append(l.steps, &linkedStep{decl: s, readOnly: true})
+	l.ev.Steps = append(l.ev.Steps, shape)
+	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
+}
+
+// valueShapes finds the types of value steps, each after those that it refers to. Where
+// steps wait for each other there is no order, and the types stay open.
+func (l *workflowLinker) valueShapes() {
+	for _, i := range l.decl.Order {
+		s := l.decl.Steps[i]
+		if s.Kind != noun.StepValue {
+			continue
+		}
+		l.world.Each = eachBefore(l.quietly(s.Attr("for_each")))
+		output := unknownLike(l.quietly(s.Attr("value")))
+		raw, _ := output.UnmarkDeep()
+		l.ev.Steps[i].Out = raw.Type()
+		l.world.Steps[i] = unknownStep(l.ev.Steps[i], output)
+	}
+	l.world.Each = cty.NilVal
+}
+
+// quietly evaluates an expression with unknown values and reports nothing: the check of
+// its step does.
+func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
+	if e == nil || e.Bad || e.Compiled == nil {
+		return cty.DynamicVal
+	}
+	l.world.Next()
+	v, diags := l.ev.Value(e.Compiled, l.world)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// unknownLike is an unknown value of the type of v, sensitive where v is. Only attributes
+// of the outermost object are told apart.
+func unknownLike(v cty.Value) cty.Value {
+	raw, _ := v.UnmarkDeep()
+	out := value.UnknownOf(raw.Type())
+	switch {
+	case !v.ContainsMarked():
+		return out
+	case v.IsMarked() || v.IsNull() || !v.Type().IsObjectType():
+		return out.Mark(value.SensitiveMark{})
+	}
+	attrs := out.AsValueMap()
+	for name := range attrs {
+		if v.GetAttr(name).ContainsMarked() {
+			attrs[name] = attrs[name].Mark(value.SensitiveMark{})
+		}
+	}
+	return cty.ObjectVal(attrs)
+}
+
+// outputBefore is the output of a step without a call before a run.
+func (l *workflowLinker) outputBefore(i int) cty.Value {
+	s := l.decl.Steps[i]
+	switch s.Kind {
+	case noun.StepTimer:
+		return cty.NullVal(cty.DynamicPseudoType)
+	case noun.StepWait:
+		return value.UnknownOf(l.ev.Steps[i].Out)
+	}
+	return unknownLike(l.quietly(s.Attr("value")))
+}
+
+// withoutCall links a step that calls no agent.
+func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
+	out.Do = noun.NoCall
+	out.Retryable = func(string) bool { return false }
+	out.Input = func(*eval.Scope) (value.Value, error) { return value.NewValue([]byte("{}"), nil, nil), nil }
+	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(true), stepSettings(l.decl, d, true))
+	codes := knownCodes{others: "A step without a call does not fail with"}
+	for _, c := range d.Conditions() {
+		if c.Code != nil {
+			codes.literals(c.Code)
+		}
+	}
+	switch d.Kind {
+	case noun.StepValue:
+		if e := d.Attr("value"); e != nil {
+			out.Value = argumentLinker(l).valueFunc(e, "value", false, nil)
+		}
+	case noun.StepTimer:
+		l.timer(d, ls, out)
+	case noun.StepWait:
+		out.Wait = l.wait(d)
+		codes.open = true // signal --fail gives any code
+	}
+	if d.Catch != nil {
+		codeLinker(l).codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
+	}
+}
+
+func (l stepLinker) timer(d *decl.Step, ls *linkedStep, out *noun.Step) {
+	if e := d.Timer.Attr("duration"); e != nil {
+		out.Until = exprFunc(l.workflowLinker, e, "duration", cty.String, func(v cty.Value) (noun.Limit, error) {
+			span, err := value.SpanOf(v)
+			return noun.Limit{After: span}, err
+		})
+		if c := e.Compiled; !e.Bad && c != nil && c.Constant != nil {
+			if span, err := value.SpanOf(*c.Constant); err == nil {
+				ls.timer = span
+			}
+		}
+		return
+	}
+	out.Until = exprFunc(l.workflowLinker, d.Timer.Attr("until"), "until", cty.String, func(v cty.Value) (noun.Limit, error) {
+		limit, err := limitOf(v)
+		if err != nil || limit.At.IsZero() {
+			return noun.Limit{}, errInstant
+		}
+		return limit, nil
+	})
+}
+
+// errInstant says how a point in time is written.
+var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
+
+func (l stepLinker) wait(d *decl.Step) *noun.Wait {
+	w := &noun.Wait{Continue: d.Wait.Continue, Payload: payloadFunc(d.Wait)}
+	if e := d.Wait.Block.Attr("on_timeout"); e != nil && d.Attr("deadline") == nil {
+		l.Errorf(e.Range, "Wait without deadline",
+			"on_timeout says what happens when the deadline of the step passes, and this step has none. Write deadline = \"48h\", or remove on_timeout.")
+	}
+	e := d.Wait.Block.Attr("signal")
+	if e == nil {
+		return w
+	}
+	if l.check(e).ContainsMarked() {
+		l.Errorf(e.Range, "Sensitive value in signal", "The name of a signal is stored in clear and shown, so it cannot hold a sensitive value.")
+	}
+	w.Signals = exprFunc(l.workflowLinker, e, "signal", cty.DynamicPseudoType, signalsOf)
+	if c := e.Compiled; !e.Bad && c != nil && c.Constant != nil {
+		if names, err := signalsOf(*c.Constant); err == nil {
+			w.Names = names
+		}
+	}
+	return w
+}
+
+// maxSignalNames is how many signals one wait may name.
+const maxSignalNames = 100
+
+// signalsOf converts a value to the names of signals: one name, or a list of names.
+func signalsOf(v cty.Value) ([]string, error) {
+	if v.ContainsMarked() {
+		return nil, errors.New("the name of a signal cannot be sensitive")
+	}
+	var names []string
+	if v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+		names = []string{v.AsString()}
+	} else {
+		var err error
+		if names, err = value.StringsOf(v); err != nil {
+			return nil, errors.New("the name of a signal, or a list of names, is required")
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return nil, errors.New("at least one signal must be named")
+	case n > maxSignalNames:
+		return nil, fmt.Errorf("%d signals are named; at most %d are allowed", n, maxSignalNames)
+	}
+	for _, name := range names {
+		if !syntax.ValidName(name) {
+			return nil, fmt.Errorf("%.100q is not the name of a signal: it begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them", name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// payloadFunc checks what a signal carries and converts it to the declared type.
+func payloadFunc(w *decl.Wait) func([]byte) (value.Value, error) {
+	ty, defaults := w.Payload, w.Default
+	return func(raw []byte) (value.Value, error) {
+		if len(raw) == 0 {
+			raw = []byte("null")
+		}
+		if err := value.CheckDepth(raw); err != nil {
+			return value.Value{}, err
+		}
+		v, err := value.DecodeJSON(raw)
+		if err != nil {
+			return value.Value{}, err
+		}
+		if ty == cty.DynamicPseudoType {
+			return value.Encode(v, false)
+		}
+		if v.IsNull() {
+			return value.Value{}, fmt.Errorf("the step waits for a payload of type %s, and the signal carries none", typeexpr.TypeString(ty))
+		}
+		if v, err = conformPayload(v, ty, defaults); err != nil {
+			return value.Value{}, err
+		}
+		return value.Encode(v, false)
+	}
+}
+
+func conformPayload(v cty.Value, ty cty.Type, defaults *typeexpr.Defaults) (cty.Value, error) {
+	if defaults != nil && !v.Type().IsPrimitiveType() {
+		v = defaults.Apply(v)
+	}
+	return value.Conform(v, ty)
+}
