@@ -165,7 +165,7 @@ func TestWaits(t *testing.T) {
 		{"two", `{"by":"ann","more":1}`, `{"by":"ann","n":3}`},
 		{"two", `{}`, `error: attribute "by" is required`},
 		{"two", `"x"`, "error: object required"},
-		{"two", "null", "error: the step waits for a payload of type object({by=string,n=optional(number)}), and the signal carries none"},
+		{"two", "null", "error: the step waits for a payload of type object({by=string,n=number}), and the signal carries none"},
 		{"two", "{", "error: "},
 	} {
 		v, err := stepOf(t, wf, tt.step).Wait.Payload([]byte(tt.payload))

@@ -21,7 +21,7 @@ type NodeView struct {
 	State    status.StepState
 	Forward  status.StepState // state of the forward part, without regard to the undo
 	Effect   status.Effect
-	Action   string // AGENT.ACTION
+	Action   string // AGENT.ACTION; of a step without a call value, timer or wait
 	Attempt  int    // number of attempts in the present round
 	Attempts int    // number of attempts in all rounds
 	Failures int    // number of attempts that ended without a result

@@ -157,6 +157,11 @@ const (
 	StepWait                  // waits for a signal
 )
 
+var kindNames = [...]string{"call", "value", "timer", "wait"}
+
+// String returns the kind as it is shown: call, value, timer or wait.
+func (k StepKind) String() string { return kindNames[k] }
+
 // NoCall is the action of steps that call no agent.
 var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, error) { return value.NewValue(json, nil, nil), nil }}
 

@@ -33,8 +33,12 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	return step.Do
 }
 
-// ActionName returns the action of a call in the form AGENT.ACTION; "" if wf is nil.
+// ActionName returns the action of a call in the form AGENT.ACTION; "" if wf is nil. For a
+// step that calls no agent it returns what the step does: value, timer or wait.
 func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
+	if wf != nil && n.Of() < len(wf.Steps) && wf.Steps[n.Step].Kind != dsl.StepCalls {
+		return wf.Steps[n.Step].Kind.String()
+	}
 	act := ActionOf(wf, n, kind)
 	if act == nil || act.Name == "" {
 		return ""

@@ -64,7 +64,7 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 		}
 	}
 	for _, step := range wf.Steps {
-		info := render.StepInfo{Name: step.Name, Action: graph.ActionName(step.Do), Undo: graph.UndoneBy(wf, step)}
+		info := render.StepInfo{Name: step.Name, Action: graph.Does(step), Undo: graph.UndoneBy(wf, step)}
 		for _, i := range step.After {
 			info.After = append(info.After, wf.Steps[i].Name)
 		}

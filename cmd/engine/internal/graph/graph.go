@@ -40,7 +40,7 @@ func New(wf *dsl.Workflow, undo bool) Graph {
 		if !shown(s) {
 			continue
 		}
-		n := Node{Name: s.Name, Action: ActionName(s.Do), ForEach: s.ForEach != nil, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
+		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
 		if s.Undo != nil {
 			n.Undo = ActionName(s.Undo.Do)
 		}
@@ -114,6 +114,22 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 
 // ActionName is an action as messages call it: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
+
+// Does says what a step does: the action that it calls, or what it does without a call.
+func Does(s *dsl.Step) string {
+	switch s.Kind {
+	case dsl.StepValue:
+		return "value"
+	case dsl.StepTimer:
+		return "timer"
+	case dsl.StepWait:
+		if s.Wait.Names == nil {
+			return "wait for a signal"
+		}
+		return "wait for " + strings.Join(s.Wait.Names, " or ")
+	}
+	return ActionName(s.Do)
+}
 
 // caption is a node's second line.
 func (n Node) caption() string {

@@ -34,7 +34,7 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 		rounds := time.Duration(p.rounds())
 		typical[p.step.Index] = before + p.step.Do.Typical*rounds
 		t.known = t.known || p.step.Do.Typical > 0
-		w, bounded := p.worst()
+		w, bounded := p.worst(scope)
 		t.unbounded = t.unbounded || !bounded
 		t.runtime = t.runtime || p.settings == nil || p.each < 0
 		worst[p.step.Index] = beforeWorst + w
@@ -62,12 +62,20 @@ func (p *step) rounds() int {
 }
 
 // worst is the longest a step can take; false = without bound.
-func (p *step) worst() (time.Duration, bool) {
+func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
 		return 0, true // passed says that
 	}
 	limit := s.Deadline.After
+	switch p.step.Kind {
+	case dsl.StepValue:
+		return 0, true
+	case dsl.StepWait:
+		return limit, limit > 0
+	case dsl.StepTimer:
+		return timerLength(p.step, scope), true
+	}
 	if s.Retry.MaxAttempts == dsl.Unbounded {
 		return limit, limit > 0
 	}
@@ -84,6 +92,18 @@ func (p *step) worst() (time.Duration, bool) {
 		return limit, true
 	}
 	return total, true
+}
+
+// timerLength is how long a timer takes; 0 where that is known at run time only.
+func timerLength(s *dsl.Step, scope *dsl.Scope) time.Duration {
+	l, err := s.Until(scope)
+	switch {
+	case err != nil:
+		return 0
+	case !l.At.IsZero():
+		return max(0, l.At.Sub(scope.Run.StartedAt))
+	}
+	return l.After
 }
 
 // pause is the longest pause after the n-th attempt.

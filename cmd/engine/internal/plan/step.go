@@ -42,7 +42,7 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	var out []step
 	for wave := 1; wave <= last; wave++ {
 		for n, s := range byWave[wave] {
-			p := step{wf: wf, step: s, wave: wave, first: n == 0, action: graph.ActionName(s.Do)}
+			p := step{wf: wf, step: s, wave: wave, first: n == 0, action: graph.Does(s)}
 			p.count(scope)
 			if settings, err := s.Settings(scope); err == nil {
 				p.settings = settings
@@ -91,6 +91,8 @@ func dependsOnSteps(s *dsl.Step, scope *dsl.Scope) bool {
 
 func undoText(wf *dsl.Workflow, s *dsl.Step) string {
 	switch {
+	case s.Kind != dsl.StepCalls:
+		return "undo: none (no call)"
 	case s.Do.ReadOnly:
 		return "undo: none (read only)"
 	case graph.AfterPivot(wf, s):
@@ -114,9 +116,11 @@ func (p *step) describe() []string {
 	if s := p.settings; s == nil {
 		notes = append(notes, "limits known at run time")
 	} else {
-		notes = append(notes, p.triesText(s.Retry.MaxAttempts))
-		if then := exhaustedText(s.Retry); then != "" {
-			notes = append(notes, then)
+		if p.step.Kind == dsl.StepCalls {
+			notes = append(notes, p.triesText(s.Retry.MaxAttempts))
+			if then := exhaustedText(s.Retry); then != "" {
+				notes = append(notes, then)
+			}
 		}
 		switch {
 		case s.Deadline.After > 0:

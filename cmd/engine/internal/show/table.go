@@ -89,13 +89,16 @@ func nodeDetail(n story.NodeView) string {
 	if n.State == status.StepHeld {
 		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
 	}
+	if len(n.Awaits) > 0 {
+		parts = append(parts, "waits for "+strings.Join(n.Awaits, " or "))
+	}
 	if !n.Deadline.IsZero() && !forwardOver(n) {
 		parts = append(parts, "step by "+words.Stamp(n.Deadline))
 	}
 	if !n.UndoDeadline.IsZero() && n.State == status.StepUndoing {
 		parts = append(parts, "undo by "+words.Stamp(n.UndoDeadline))
 	}
-	if !n.Until.IsZero() && (n.State == status.StepHeld || n.State == status.StepBackoff) {
+	if !n.Until.IsZero() && (n.State == status.StepHeld || n.State == status.StepBackoff || n.State == status.StepWaiting) {
 		parts = append(parts, "until "+words.Stamp(n.Until))
 	}
 	return words.Join("; ", parts...)
