@@ -217,7 +217,7 @@ func describeWorkflow(t *testing.T, wf *dsl.Workflow) string {
 		return fmt.Sprint(a.Agent, a.Name, a.Idempotent, a.ReadOnly, a.ByKey, a.Lookup, a.Cancellable, a.Typical, a.Skeleton())
 	}
 	fmt.Fprintln(&b, wf.Name, wf.Description, wf.Order, wf.Pivot, wf.Variables, wf.CompensationMode, wf.Shortest, wf.Confidential, vars.IsNull(), string(vars.JSON()), text(wf.UniqueKey))
-	for _, limit := range []dsl.LimitFunc{wf.Deadline, wf.CompensationDeadline} {
+	for _, limit := range []func(*dsl.Scope) (dsl.Limit, error){wf.Deadline, wf.CompensationDeadline} {
 		if limit != nil {
 			l, err := limit(scope)
 			fmt.Fprintln(&b, l, err)

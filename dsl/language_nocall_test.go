@@ -76,8 +76,8 @@ func TestValueSteps(t *testing.T) {
 		free("many", "for_each = toset([\"a\", \"b\"])\nvalue = \"${each.key}!\"")+
 		"output \"o\" { value = step.sum.output.n * 2 }\n")
 	sum := stepOf(t, wf, "sum")
-	if sum.Kind != dsl.StepValue || sum.Do != dsl.NoCall || len(sum.After) != 1 {
-		t.Errorf("kind %d, action %v, after %v; want a value step after s", sum.Kind, sum.Do, sum.After)
+	if sum.Calls() || sum.Does() != "value" || sum.Do != dsl.NoCall || len(sum.After) != 1 {
+		t.Errorf("%q, action %v, after %v; want a value step after s", sum.Does(), sum.Do, sum.After)
 	}
 	scope := &dsl.Scope{Run: dsl.RunInfo{ID: "r-1"}, Step: func(int) dsl.StepResult {
 		return dsl.StepResult{One: dsl.InstanceResult{Status: "succeeded", Output: dsl.NewValue([]byte(`{"value":41}`), nil, nil)}}

@@ -393,10 +393,10 @@ func TestShortestInterval(t *testing.T) {
 func TestDeadlinesOfWorkflows(t *testing.T) {
 	for _, place := range []struct {
 		name, inside string
-		limit        func(*dsl.Workflow) dsl.LimitFunc
+		limit        func(*dsl.Workflow) func(*dsl.Scope) (dsl.Limit, error)
 	}{
-		{"deadline", "deadline = %s\n", func(w *dsl.Workflow) dsl.LimitFunc { return w.Deadline }},
-		{"deadline", "compensation { deadline = %s }\n", func(w *dsl.Workflow) dsl.LimitFunc { return w.CompensationDeadline }},
+		{"deadline", "deadline = %s\n", func(w *dsl.Workflow) func(*dsl.Scope) (dsl.Limit, error) { return w.Deadline }},
+		{"deadline", "compensation { deadline = %s }\n", func(w *dsl.Workflow) func(*dsl.Scope) (dsl.Limit, error) { return w.CompensationDeadline }},
 	} {
 		for _, c := range deadlines() {
 			file := "workflow \"w\" {\nvariable \"v\" {\n type = any\n default = null\n}\n" + place.inside + step("s", "") + "}\n"

@@ -211,7 +211,7 @@ step "s" {
 // TestRerun: what another attempt does with what earlier ones left, and what that needs.
 func TestRerun(t *testing.T) {
 	fill := func(body string) string { return "step \"s\" {\n action = agent.shop.fill\n" + body + "\n}\n" }
-	for body, want := range map[string]dsl.Rerun{
+	for body, want := range map[string]any{
 		fill(""): dsl.RerunContinue, fill(`on_rerun = "continue"`): dsl.RerunContinue, fill(`on_rerun = "undo_first"`): dsl.RerunUndoFirst,
 		step("s", ""): dsl.RerunDefault, "step \"s\" {\n action = agent.echo.take\n on_rerun = \"undo_first\"\n}\n": dsl.RerunUndoFirst,
 	} {
@@ -219,7 +219,7 @@ func TestRerun(t *testing.T) {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
-	for r, want := range map[dsl.Rerun]string{dsl.RerunDefault: "", dsl.RerunContinue: "continue", dsl.RerunUndoFirst: "undo_first"} {
+	for r, want := range map[fmt.Stringer]string{dsl.RerunDefault: "", dsl.RerunContinue: "continue", dsl.RerunUndoFirst: "undo_first"} {
 		if got := r.String(); got != want {
 			t.Errorf("%d is written %q, want %q", r, got, want)
 		}

@@ -44,23 +44,10 @@ type (
 	Each = noun.Each
 	// A ValueFunc evaluates to a value.
 	ValueFunc = noun.ValueFunc
-	// A LimitFunc evaluates a deadline.
-	LimitFunc = noun.LimitFunc
 	// An Assignment gives a value to a variable.
 	Assignment = noun.Assignment
 	// An AgentBinary is what is known of the binary chosen for an agent.
 	AgentBinary = noun.AgentBinary
-)
-
-// A StepKind says what a step does.
-type StepKind = noun.StepKind
-
-// The kinds of steps.
-const (
-	StepCalls = noun.StepCalls
-	StepValue = noun.StepValue
-	StepTimer = noun.StepTimer
-	StepWait  = noun.StepWait
 )
 
 // NoCall is the action of steps that call no agent.
@@ -75,11 +62,7 @@ const (
 	ModeManual    = noun.ModeManual
 )
 
-// A Rerun says what another attempt of a step does with what earlier ones left behind
-// (S81, S83).
-type Rerun = noun.Rerun
-
-// The choices. In a linked workflow RerunDefault means that attempts repeat the call under
+// What another attempt of a step does with what earlier ones left behind (S81, S83). In a linked workflow RerunDefault means that attempts repeat the call under
 // the same key.
 const (
 	RerunDefault   = noun.RerunDefault
@@ -90,10 +73,7 @@ const (
 // Unbounded is Retry.MaxAttempts without a limit.
 const Unbounded = noun.Unbounded
 
-// A Strategy is how the pause between attempts grows.
-type Strategy = noun.Strategy
-
-// The strategies. The zero Strategy is invalid in linked settings.
+// How the pause between attempts grows. The zero Strategy is invalid in linked settings.
 const (
 	Exponential = noun.Exponential
 	Linear      = noun.Linear

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
 // S83: what on_rerun and heartbeat_timeout come to, with the schema's default.
@@ -21,7 +23,7 @@ func TestRerunOfLinkedSteps(t *testing.T) {
 	vars := NewValue([]byte(`{"patience":"45s"}`), nil, nil)
 	want := []struct {
 		step   string
-		rerun  Rerun
+		rerun  noun.Rerun
 		silent time.Duration
 	}{
 		{"default", RerunContinue, 0},

@@ -39,7 +39,7 @@ func (d caller) call(i int) {
 		d.slots().hold(i, agent)
 		return
 	}
-	if d.step(n).Kind != dsl.StepCalls {
+	if !d.step(n).Calls() {
 		if d.prepare(i) {
 			d.waits().begin(i)
 		}

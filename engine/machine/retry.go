@@ -136,7 +136,7 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
 	step := d.step(n)
 	settings, err := d.settings(n)
-	if err != nil || n.Expanded || step.Kind != dsl.StepCalls {
+	if err != nil || n.Expanded || !step.Calls() {
 		return false
 	}
 	again := step.Do.Idempotent

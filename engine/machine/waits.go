@@ -18,17 +18,17 @@ func (d waits) begin(i int) {
 		n.Fwd.Began = d.at
 	}
 	d.run.Begun = true
-	switch step := d.step(n); step.Kind {
-	case dsl.StepValue:
+	switch step := d.step(n); {
+	case step.Value != nil:
 		out, err := step.Value(d.scope(n))
 		if err != nil {
 			d.forward().missed(i, expressionMiss("value", err))
 			return
 		}
 		d.done(i, out)
-	case dsl.StepTimer:
+	case step.Until != nil:
 		d.setTimer(i)
-	case dsl.StepWait:
+	case step.Wait != nil:
 		d.listen(i)
 	}
 }
@@ -176,7 +176,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 	var listened []string
 	bad, ended := "", false
 	for i, step := range d.wf.Steps {
-		if step.Kind != dsl.StepWait {
+		if step.Wait == nil {
 			continue
 		}
 		if step.Wait.Names != nil && !slices.Contains(step.Wait.Names, ev.Name) {

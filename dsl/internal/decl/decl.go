@@ -113,7 +113,7 @@ type Step struct {
 	Name       string
 	Where      hcl.Range
 	Block      *syntax.Block
-	Kind       noun.StepKind
+	Kind       StepKind
 	Agent      string // of action; "" if broken, or the step calls no agent
 	Action     string
 	ActionAt   hcl.Range

@@ -7,20 +7,30 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+// A StepKind says what a step does.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepCalls StepKind = iota // calls an action
+	StepValue                 // computes its output
+	StepTimer                 // waits for a time
+	StepWait                  // waits for a signal
 )
 
 // What a step does, as it is written.
 var kinds = []struct {
 	name string
-	kind noun.StepKind
+	kind StepKind
 	at   func(b *syntax.Block) (hcl.Range, bool)
 }{
-	{"action", noun.StepCalls, writtenArgument("action")},
-	{"value", noun.StepValue, writtenArgument("value")},
-	{"timer", noun.StepTimer, writtenBlock("timer")},
-	{"wait", noun.StepWait, writtenBlock("wait")},
+	{"action", StepCalls, writtenArgument("action")},
+	{"value", StepValue, writtenArgument("value")},
+	{"timer", StepTimer, writtenBlock("timer")},
+	{"wait", StepWait, writtenBlock("wait")},
 }
 
 func writtenArgument(name string) func(*syntax.Block) (hcl.Range, bool) {
@@ -59,12 +69,12 @@ func (d *decoder) kind(s *Step) {
 	}
 	s.Agent, s.Action, s.ActionAt = d.action(b)
 	switch s.Kind {
-	case noun.StepTimer:
+	case StepTimer:
 		s.Timer = d.timer(b.One("timer"))
-	case noun.StepWait:
+	case StepWait:
 		s.Wait = d.wait(b.One("wait"))
 	}
-	if s.Kind != noun.StepCalls {
+	if s.Kind != StepCalls {
 		d.callOnly(b)
 	}
 }

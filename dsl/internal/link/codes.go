@@ -179,7 +179,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
-		if s.decl.Kind != noun.StepCalls {
+		if s.decl.Kind != decl.StepCalls {
 			continue
 		}
 		if s.action == nil {

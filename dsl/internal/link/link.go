@@ -168,7 +168,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 // shapes finds the action of every step and what its result looks like.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
-		if s.Kind != noun.StepCalls {
+		if s.Kind != decl.StepCalls {
 			l.shapeWithoutCall(s)
 			continue
 		}

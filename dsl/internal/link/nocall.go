@@ -21,9 +21,9 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.EmptyObject}
 	output := cty.DynamicVal
 	switch s.Kind {
-	case noun.StepTimer:
+	case decl.StepTimer:
 		output = cty.NullVal(cty.DynamicPseudoType)
-	case noun.StepWait:
+	case decl.StepWait:
 		shape.Out = s.Wait.Payload
 		output = value.UnknownOf(shape.Out)
 	}
@@ -37,7 +37,7 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 func (l *workflowLinker) valueShapes() {
 	for _, i := range l.decl.Order {
 		s := l.decl.Steps[i]
-		if s.Kind != noun.StepValue {
+		if s.Kind != decl.StepValue {
 			continue
 		}
 		l.world.Each = eachBefore(l.quietly(s.Attr("for_each")))
@@ -87,9 +87,9 @@ func unknownLike(v cty.Value) cty.Value {
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {
-	case noun.StepTimer:
+	case decl.StepTimer:
 		return cty.NullVal(cty.DynamicPseudoType)
-	case noun.StepWait:
+	case decl.StepWait:
 		return value.UnknownOf(l.ev.Steps[i].Out)
 	}
 	return unknownLike(l.quietly(s.Attr("value")))
@@ -108,13 +108,13 @@ func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		}
 	}
 	switch d.Kind {
-	case noun.StepValue:
+	case decl.StepValue:
 		if e := d.Attr("value"); e != nil {
 			out.Value = argumentLinker(l).valueFunc(e, "value", false, nil)
 		}
-	case noun.StepTimer:
+	case decl.StepTimer:
 		l.timer(d, ls, out)
-	case noun.StepWait:
+	case decl.StepWait:
 		out.Wait = l.wait(d)
 		codes.open = true // signal --fail gives any code
 	}

@@ -125,7 +125,7 @@ func (l stepLinker) step(i int) {
 	l.cur = i
 	defer func() { l.cur = -1 }()
 	out := &noun.Step{
-		Index: i, Name: d.Name, Kind: d.Kind, Where: report.Range(d.Where).String(),
+		Index: i, Name: d.Name, Where: report.Range(d.Where).String(),
 		After: sorted.Ints(d.After), NoUndo: d.NoUndo, Pivot: d.Pivot,
 	}
 	ls.noun = out
@@ -144,7 +144,7 @@ func (l stepLinker) step(i int) {
 	out.Pre = l.conditions(d.Pre, "precondition_failed")
 	out.FailWhen = l.refusals(d.FailWhen)
 	out.Post = l.conditions(d.Post, "postcondition_failed")
-	if d.Kind == noun.StepCalls {
+	if d.Kind == decl.StepCalls {
 		l.stepAction(d, ls, out)
 	} else {
 		l.withoutCall(d, ls, out)
@@ -190,7 +190,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 // SelfValue is self before a run.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
-	if l.steps[i].decl.Kind != noun.StepCalls {
+	if l.steps[i].decl.Kind != decl.StepCalls {
 		in, out = cty.EmptyObjectVal, l.outputBefore(i)
 	} else if a := l.steps[i].action; a != nil {
 		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
@@ -255,7 +255,7 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 		return out
 	}
 	ty := cty.DynamicPseudoType
-	if d.Kind != noun.StepCalls {
+	if d.Kind != decl.StepCalls {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
 	} else if ls.action != nil {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
@@ -307,7 +307,7 @@ func (l stepLinker) shortest() time.Duration {
 		if ls.static == nil {
 			return 0
 		}
-		if ls.decl.Kind == noun.StepTimer {
+		if ls.decl.Kind == decl.StepTimer {
 			if ls.timer == 0 {
 				return 0
 			}

@@ -121,7 +121,7 @@ func (l undoLinker) soundness() {
 	l.before()
 	effects := false
 	for _, s := range l.steps {
-		effects = effects || s.decl.Kind == noun.StepCalls && (s.action == nil || !s.readOnly)
+		effects = effects || s.decl.Kind == decl.StepCalls && (s.action == nil || !s.readOnly)
 	}
 	if !effects {
 		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone.", d.Name)

@@ -118,12 +118,11 @@ type Step struct {
 	After  []int // steps it depends on directly, ascending
 	Before []int // steps that depend on it directly, ascending
 
-	// Kind says what the step does. Of Value, Until and Wait the one that belongs to it is
-	// set. A step that calls no agent has a read-only Do without a name.
-	Kind  StepKind
-	Value ValueFunc // StepValue
-	Until LimitFunc // StepTimer: from when the step became ready, or absolute
-	Wait  *Wait     // StepWait
+	// A step that calls an agent has none of Value, Until and Wait; another step has one of
+	// them, and a read-only Do without a name.
+	Value ValueFunc // computes the output of a value step
+	Until LimitFunc // end of a timer: counted from when the step became ready, or absolute
+	Wait  *Wait     // what a wait step waits for
 
 	Do        *Action
 	Retryable func(code string) bool // codes the action declares retryable; never nil
@@ -146,21 +145,22 @@ type Step struct {
 	Catch          *Catch
 }
 
-// StepKind says what a step does.
-type StepKind uint8
+// Calls reports whether the step calls an agent.
+func (s *Step) Calls() bool { return s.Value == nil && s.Until == nil && s.Wait == nil }
 
-// The kinds of steps.
-const (
-	StepCalls StepKind = iota // calls an action
-	StepValue                 // computes its output
-	StepTimer                 // waits for a time
-	StepWait                  // waits for a signal
-)
-
-var kindNames = [...]string{"call", "value", "timer", "wait"}
-
-// String returns the kind as it is shown: call, value, timer or wait.
-func (k StepKind) String() string { return kindNames[k] }
+// Does says in a word what a step without a call does: value, timer or wait; "" for a step
+// that calls an agent.
+func (s *Step) Does() string {
+	switch {
+	case s.Value != nil:
+		return "value"
+	case s.Until != nil:
+		return "timer"
+	case s.Wait != nil:
+		return "wait"
+	}
+	return ""
+}
 
 // NoCall is the action of steps that call no agent.
 var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, error) { return value.NewValue(json, nil, nil), nil }}

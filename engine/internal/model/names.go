@@ -36,8 +36,8 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 // ActionName returns the action of a call in the form AGENT.ACTION; "" if wf is nil. For a
 // step that calls no agent it returns what the step does: value, timer or wait.
 func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
-	if wf != nil && n.Of() < len(wf.Steps) && wf.Steps[n.Step].Kind != dsl.StepCalls {
-		return wf.Steps[n.Step].Kind.String()
+	if wf != nil && n.Of() < len(wf.Steps) && !wf.Steps[n.Step].Calls() {
+		return wf.Steps[n.Step].Does()
 	}
 	act := ActionOf(wf, n, kind)
 	if act == nil || act.Name == "" {

@@ -117,18 +117,15 @@ func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
 // Does says what a step does: the action that it calls, or what it does without a call.
 func Does(s *dsl.Step) string {
-	switch s.Kind {
-	case dsl.StepValue:
-		return "value"
-	case dsl.StepTimer:
-		return "timer"
-	case dsl.StepWait:
-		if s.Wait.Names == nil {
-			return "wait for a signal"
-		}
-		return "wait for " + strings.Join(s.Wait.Names, " or ")
+	switch {
+	case s.Calls():
+		return ActionName(s.Do)
+	case s.Wait == nil:
+		return s.Does()
+	case s.Wait.Names == nil:
+		return "wait for a signal"
 	}
-	return ActionName(s.Do)
+	return "wait for " + strings.Join(s.Wait.Names, " or ")
 }
 
 // caption is a node's second line.

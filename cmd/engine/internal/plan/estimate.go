@@ -68,12 +68,12 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 		return 0, true // passed says that
 	}
 	limit := s.Deadline.After
-	switch p.step.Kind {
-	case dsl.StepValue:
+	switch {
+	case p.step.Value != nil:
 		return 0, true
-	case dsl.StepWait:
+	case p.step.Wait != nil:
 		return limit, limit > 0
-	case dsl.StepTimer:
+	case p.step.Until != nil:
 		return timerLength(p.step, scope), true
 	}
 	if s.Retry.MaxAttempts == dsl.Unbounded {

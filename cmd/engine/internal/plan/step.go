@@ -91,7 +91,7 @@ func dependsOnSteps(s *dsl.Step, scope *dsl.Scope) bool {
 
 func undoText(wf *dsl.Workflow, s *dsl.Step) string {
 	switch {
-	case s.Kind != dsl.StepCalls:
+	case !s.Calls():
 		return "undo: none (no call)"
 	case s.Do.ReadOnly:
 		return "undo: none (read only)"
@@ -116,7 +116,7 @@ func (p *step) describe() []string {
 	if s := p.settings; s == nil {
 		notes = append(notes, "limits known at run time")
 	} else {
-		if p.step.Kind == dsl.StepCalls {
+		if p.step.Calls() {
 			notes = append(notes, p.triesText(s.Retry.MaxAttempts))
 			if then := exhaustedText(s.Retry); then != "" {
 				notes = append(notes, then)
