@@ -165,7 +165,10 @@ func (n *Node) Shown() status.StepState {
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
-		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Data.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
+		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
+		if !n.Data.V.IsNull() {
+			sum += len(n.Data.V.JSON())
+		}
 	}
 	return int64(sum)
 }
