@@ -42,7 +42,7 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	told := StoryOf(wf, row, true)
 	told.Past = from == 1
 	view.Begin(told)
-	if live, err := s.Store.Live(ctx); err == nil && len(live) == 0 && !row.State.Final() && !row.State.NeedsHuman() {
+	if abandoned(ctx, s, row) {
 		view.Note("No engine is alive to go on with this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
@@ -52,6 +52,20 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 		return err
 	}
 	return ended(a, row, end.State)
+}
+
+// abandoned reports whether no engine is alive to go on with an open run. An engine may end
+// right after it has finished the run, as apply does. So abandoned reads the run again
+// after it has found no engine.
+func abandoned(ctx context.Context, s *session.Session, row store.RunRow) bool {
+	if row.State.Final() || row.State.NeedsHuman() {
+		return false
+	}
+	if live, err := s.Store.Live(ctx); err != nil || len(live) > 0 {
+		return false
+	}
+	now, err := s.Store.Find(ctx, row.Name)
+	return err == nil && !now.State.Final() && !now.State.NeedsHuman()
 }
 
 // StoryOf is what a view is told before a run's facts.
