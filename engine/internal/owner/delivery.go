@@ -163,6 +163,9 @@ func (b *inbox) hold(id store.MessageID) {
 	b.held[id] = true
 }
 
+// busy reports whether there are messages that were not decided, or may be.
+func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
+
 // reset drops what was read, so that it is read again.
 func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}

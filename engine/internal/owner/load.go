@@ -75,6 +75,25 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	return story, err
 }
 
+// aheadInMemory is how long before its next due time a run at rest is read again at the
+// latest: a run that is due sooner stays in memory.
+const aheadInMemory = time.Minute
+
+// unload takes a run at rest out of memory. This engine still owns it. The run is read
+// again when its time has come, when a message for it arrives, or when an event comes. So
+// runs that wait for people or for time take no memory from other runs.
+func (sh *shard) unload(r *ownedRun) {
+	if sh.runs[r.id] != r || !r.atRest() {
+		return
+	}
+	if due, ok := r.state.NextDue(); ok && sh.s.n.Clock.Until(due) < aheadInMemory {
+		return
+	}
+	delete(sh.runs, r.id)
+	sh.resting[r.id] = r.seq
+	r.weigh(&sh.held, false)
+}
+
 // notLoaded forgets a run that could not be read.
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
@@ -93,6 +112,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 // fill sets the fields of a run from its story.
 func (sh *shard) fill(r *ownedRun, story Story) {
 	head := story.Head
+	delete(sh.resting, r.id)
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
 	r.stored = story.Stored

@@ -310,6 +310,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		}
 		sh.step(ctx, r)
 		sh.readInbox(ctx, r)
+		sh.unload(r)
 	case r.commit != nil: // it is being taken over by now
 	case err == nil && (fresh > 0 || r.wanted()):
 		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})

@@ -127,6 +127,17 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
+// atRest reports whether the run only waits for a person, a signal or a time: nothing that
+// this engine knows of it is missing in the journal.
+func (r *ownedRun) atRest() bool {
+	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
+		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
+		return false
+	}
+	s := r.state.Status()
+	return (s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused) && !r.state.InFlight() && len(r.state.Held()) == 0
+}
+
 // wanted reports whether an adoption that waits asks to take the run from its present
 // owner.
 func (r *ownedRun) wanted() bool {

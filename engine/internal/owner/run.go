@@ -179,6 +179,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
 	}
+	sh.unload(r)
 }
 
 // offload passes an event to the pool. The run's other events wait.

@@ -62,13 +62,16 @@ type shard struct {
 
 	// Only the shard's goroutine uses the fields below.
 	runs   map[status.RunID]*ownedRun
+	// Runs at rest that this engine owns and that are not in memory, with the number of
+	// their next row.
+	resting map[status.RunID]int32
 	decide *decider
 	gate   *gate
 	out    outbox
 }
 
 func newShard(s *common) *shard {
-	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}}
+	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}, resting: map[status.RunID]int32{}}
 	sh.gate = &gate{n: s.n, capacity: s.capacity, queue: s.Queue}
 	sh.decide = &decider{n: s.n, engine: s.engine, capacity: s.capacity, starts: sh.gate, ready: sh.gate.ready, most: s.n.cfg.Options.MaxBatchBytes}
 	sh.out = outbox{to: s.commits, back: &sh.taskQueue, turn: &sh.turn}
@@ -102,7 +105,10 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			close(w)
 		}
 	}
-	sh.runs = nil
+	if owned != nil {
+		maps.Copy(owned, sh.resting)
+	}
+	sh.runs, sh.resting = nil, nil
 }
 
 // alert commits a row that holds an alert and no record.
@@ -203,6 +209,7 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	}
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
+	delete(sh.resting, r.id)
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 }
 
