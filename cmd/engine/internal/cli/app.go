@@ -30,7 +30,7 @@ type App struct {
 	Now            func() time.Time
 	Exit           func(code int) // ends the process at once
 
-	Private []string // files that open the state, which no secret may name
+	Private []string // paths of files that open the state; a secret must not come from them
 
 	Chdir    string
 	DSN      string
@@ -39,7 +39,7 @@ type App struct {
 	LogLevel string
 
 	slog *slog.Logger // see Logger; nil = not made yet
-	Runs *runNames    // which runs log lines are about; made with slog
+	Runs *runNames    // public names of runs, for log lines; made with slog
 	Sink *sink        // where log lines go; made with slog
 
 	// Stream is set by a command whose JSON output is a stream. Failures are written
@@ -47,7 +47,7 @@ type App struct {
 	Stream interface{ Diagnostics(diag.Diagnostics) }
 }
 
-// UserName is who started the command, for people.
+// UserName returns the name of the user who started the command. It is only for display.
 func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -78,8 +78,8 @@ func (a *App) Env(name string) string {
 	return v
 }
 
-// Prepare fills in what the environment says where no flag does, and checks
-// the global flags.
+// Prepare reads DSN and log level from environment variables if their flags are not given.
+// Then it checks the global flags.
 func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 	a.fromEnv(cmd, "dsn", "ENGINE_DSN", &a.DSN)
 	a.fromEnv(cmd, "log", "ENGINE_LOG", &a.LogLevel)

@@ -29,10 +29,10 @@ func Failed(summary, format string, args ...any) error {
 	return &Problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }
 
-// A StoreError is an error of the store, with what was done.
+// A StoreError is an error of the store. Doing names the operation that failed.
 type StoreError struct {
 	Doing string
-	Shown string // the store, as messages call it
+	Shown string // name of the store in messages
 	Err   error
 }
 
@@ -54,7 +54,7 @@ type UnsureError struct {
 	Err   error
 }
 
-// Error says what is not known.
+// Error says that the run may have been accepted.
 func (e *UnsureError) Error() string {
 	return fmt.Sprintf("run %s may have been accepted: %v", e.Run, e.Err)
 }
