@@ -105,7 +105,7 @@ func (p *Plain) Tick(now time.Time) {
 // End does nothing: what was written stays.
 func (p *Plain) End() {}
 
-// Write writes log lines between the view's own.
+// Write writes log lines between the lines of the view.
 func (p *Plain) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,11 +26,11 @@ type TerminalOptions struct {
 	ASCII bool // the screen cannot show other characters
 }
 
-// A Terminal view is a block of lines that is redrawn in place: the run's
-// header, a line for each step, a summary. What has ended scrolls up when the
-// screen is full; the header stays in the block.
+// A Terminal view is a block of lines that is redrawn in place: the run's header, a line for
+// each step, a summary. When the screen is full, lines of ended steps scroll up; the header
+// stays in the block.
 type Terminal struct {
-	mu      sync.Mutex // protects all below
+	mu      sync.Mutex // protects all fields below
 	out     io.Writer
 	opts    TerminalOptions
 	board   *board
@@ -61,7 +61,7 @@ func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 	return &Terminal{out: out, opts: o, board: newBoard(Story{})}
 }
 
-// Begin draws the run's steps.
+// Begin stores the run. If the run existed already, it shows a line about that.
 func (t *Terminal) Begin(s Story) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,7 +270,7 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	return settled, append(live, t.summary()), hidden
 }
 
-// waits reports whether nothing of the row has begun.
+// waits reports whether neither the row nor an instance of it has begun.
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
 // widths computes the widths of the columns from the steps and their first instances.
@@ -296,8 +296,8 @@ func (t *Terminal) widths() (name, action int) {
 	return name, action
 }
 
-// headline names the run and says how long it has. On a narrow screen the name
-// is cut, not the deadline.
+// headline returns the first line: the names of the run, and the time until its deadline. On
+// a narrow screen it cuts the names, not the deadline.
 func (t *Terminal) headline(columns int) styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
 	if run := t.board.story.Run; run != t.board.story.Name() {

@@ -11,8 +11,8 @@ import (
 type View interface {
 	// Begin says which run is shown. It is called once, before any fact.
 	Begin(s Story)
-	// Facts shows new facts; first is the number of facts[0] in the run's
-	// story, counted from 1.
+	// Facts shows new facts. first is the number of facts[0] among all facts of the run,
+	// counted from 1.
 	Facts(first int, facts []story.Fact)
 	// Circuit shows that an agent's circuit breaker changed its state.
 	Circuit(c Circuit)
@@ -30,7 +30,7 @@ type Story struct {
 	Run      string // public run id
 	Workflow string
 	Key      string     // unique key, or ""
-	Steps    []StepInfo // in order of the workflow
+	Steps    []StepInfo // steps in the order of the workflow
 	Attached bool       // the run existed already
 	Status   string     // status of an attached run
 	Ended    time.Time  // when an attached run ended; zero = it is open

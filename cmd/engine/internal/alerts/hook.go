@@ -36,14 +36,14 @@ type Hook struct {
 	next     time.Time     // no push is tried before this time
 }
 
-// hookStore is what a hook needs of a store.
+// hookStore has the methods of a store that a hook uses.
 type hookStore interface {
 	Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error)
 	Delivered(ctx context.Context, ids []int64) error
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// hookCounts counts what a hook does.
+// hookCounts counts pushes, and alerts that were given up.
 type hookCounts interface {
 	Pushed(ok bool)
 	GivenUp()
@@ -86,7 +86,7 @@ func alertBody(a store.AlertRow) ([]byte, error) {
 	return body, nil
 }
 
-// Run pushes until ctx ends.
+// Run pushes alerts until ctx ends.
 func (h *Hook) Run(ctx context.Context) {
 	h.log.Info("alerts are pushed", "to", h.to.String())
 	for ctx.Err() == nil {
@@ -133,7 +133,7 @@ func (h *Hook) Wake() {
 	}
 }
 
-// doze waits for d, for a hint or until ctx ends.
+// doze waits until d has passed, a hint comes, or ctx ends.
 func (h *Hook) doze(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -232,7 +232,7 @@ func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error 
 	return err
 }
 
-// rest waits for d or until ctx ends.
+// rest waits until d has passed or ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

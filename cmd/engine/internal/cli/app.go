@@ -21,7 +21,8 @@ const Version = "0.1.0"
 // KeyVariable holds the key that encrypts sensitive values.
 const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 
-// An App is one invocation of the command.
+// An App holds what one invocation of the command uses: streams, environment, global flags
+// and logger.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -38,7 +39,7 @@ type App struct {
 	JSON     bool
 	LogLevel string
 
-	slog *slog.Logger // see Logger; nil = not made yet
+	slog *slog.Logger // the logger that Logger returns; nil = not made yet
 	Runs *runNames    // public names of runs, for log lines; made with slog
 	Sink *sink        // where log lines go; made with slog
 

@@ -133,12 +133,12 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the handler around the new one.
+// WithAttrs returns a runHandler whose inner handler has the attributes.
 func (h runHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return runHandler{h.Handler.WithAttrs(attrs), h.runs}
 }
 
-// WithGroup keeps the handler around the new one.
+// WithGroup returns a runHandler whose inner handler has the group.
 func (h runHandler) WithGroup(name string) slog.Handler {
 	return runHandler{h.Handler.WithGroup(name), h.runs}
 }

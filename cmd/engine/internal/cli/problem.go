@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// A Problem is diagnostics as an error. Unlike *diag.DiagnosticsError it may
-// carry warnings in addition to the errors.
+// A Problem is an error that holds diagnostics. Unlike *diag.DiagnosticsError it may hold
+// warnings, too.
 type Problem struct{ Diags diag.Diagnostics }
 
 // Error returns the diagnostics, one a line.
@@ -24,7 +24,7 @@ func (p *Problem) Error() string {
 // Problems returns diagnostics as an error.
 func Problems(diags diag.Diagnostics) error { return &Problem{diags} }
 
-// Failed returns an error of one diagnostic.
+// Failed returns an error with one diagnostic.
 func Failed(summary, format string, args ...any) error {
 	return &Problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }

@@ -33,7 +33,7 @@ const (
 	staleAlert = 10 * time.Minute
 )
 
-// engines reports which engines are alive, and warns where too few are.
+// engines reports which engines are alive, and warns if too few are.
 func (c *checkup) engines(ctx context.Context) error {
 	var err error
 	if c.live, err = c.s.Store.Live(ctx); err != nil {

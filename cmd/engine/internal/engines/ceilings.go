@@ -19,8 +19,8 @@ import (
 // Ceilings hold the limits that --limit sets. docs/limits.md explains each.
 type Ceilings struct {
 	run       machine.Ceilings
-	memory    int64 // 0 = the default
-	processes int   // 0 = the default
+	memory    int64 // engine.Options.MaxHeld, in bytes; 0 = the default
+	processes int   // agent processes at most; 0 = the default
 	agent     agentLimits
 	given     []string
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A callLimit bounds the calls in flight of all agents together, as --concurrency
-// asks for.
+// A callLimit limits the calls in flight of all agents together (--concurrency).
 type callLimit struct {
 	inner invoke.Capacity
-	most  int // 0 = no bound
+	most  int // calls in flight at most; 0 = no limit
 
 	mu      sync.Mutex // protects following fields
 	used    int

@@ -28,8 +28,8 @@ func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
 
-// Following shows the facts that fn finds after those already seen. It returns when fn
-// returns.
+// Following calls fn, and shows each fact that fn finds and the view has not seen. It returns
+// when fn returns.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
 	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {

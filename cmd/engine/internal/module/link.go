@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// A Linked module is ready to run.
+// A Linked module was checked against the schemas of its agents.
 type Linked struct {
 	*Module
 	Def     *dsl.Definition

@@ -12,7 +12,7 @@ import (
 // times says how long a run may take.
 type times struct {
 	typical   time.Duration
-	known     bool // some action has an estimate
+	known     bool // at least one action has an estimate
 	worst     time.Duration
 	unbounded bool
 	passed    bool // the deadline is a point in time that has passed already

@@ -20,7 +20,7 @@ import (
 type Plan struct {
 	label    string
 	flow     *dsl.Workflow
-	steps    []step // in order of waves
+	steps    []step // in order of waves: a step waits only for steps of earlier waves
 	times    times
 	key      string
 	earlier  *store.RunRow  // the run that holds the key; nil = none

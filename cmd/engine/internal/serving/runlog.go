@@ -17,10 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog writes a log line when a run is accepted, taken over, turns to its
-// undo, needs a person or ends. It never makes the engine wait: it
-// looks up names in a goroutine of its own. It leaves out lines that come too fast, and
-// counts them.
+// A runLog writes a log line when a run is accepted, taken over, turns to its undo, needs a
+// person or ends. It looks up names in a separate goroutine, so that the engine never waits
+// for it. If lines come too fast, it leaves some out and counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger

@@ -70,9 +70,9 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes passes until a signal: a Supervisor in a process of its own
-// (S68). It logs a pass that fails and makes the next one. It ends if the state has lost
-// committed work.
+// superviseEvery makes passes until a signal. So the Supervisor has a separate process (S68).
+// It logs a pass that fails and makes the next one. It ends if the state has lost committed
+// work.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -159,7 +159,7 @@ func (s *Session) unkeyed(ctx context.Context) error {
 		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
 }
 
-// NoState says that there is no embedded state where it is looked for.
+// NoState returns the error that there is no embedded state at t.
 func NoState(t Target) error {
 	if t.implied {
 		return cli.Failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.Shown)

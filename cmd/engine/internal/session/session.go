@@ -23,7 +23,7 @@ type Session struct {
 	Held   bool // another process has locked the embedded file
 }
 
-// Close closes the store. It returns no error: each write has reported its own.
+// Close closes the store. It returns no error, because each write has reported its own error.
 func (s *Session) Close() {
 	_ = s.opened.Close()
 }

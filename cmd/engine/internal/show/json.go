@@ -136,7 +136,7 @@ func nodeJSON(n story.NodeView) map[string]any {
 	return m
 }
 
-// messageKind is the kind of a message for programs.
+// messageKind returns the kind of a message for --json.
 func messageKind(m store.Message) string {
 	if m.Kind == store.MessageReply {
 		return "reply"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Span is a duration above zero as a flag, written as in a workflow.
+// A Span is the value of a flag: a duration above zero, written as in a workflow.
 type Span time.Duration
 
 var _ pflag.Value = (*Span)(nil)

@@ -84,8 +84,8 @@ func screenText(a *cli.App, text []byte) string {
 	return string(text)
 }
 
-// formatPath formats a file or the files of a directory. A file that cannot be
-// parsed is reported and does not keep the others from being formatted.
+// formatPath formats a file or the files of a directory. It reports files that it cannot
+// parse, and formats the others.
 func formatPath(a *cli.App, given string, o fmtOptions) error {
 	files, err := formatFiles(a, given, o.recursive)
 	if err != nil {
