@@ -432,8 +432,7 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	return "-", undoneText(r.status), "2"
 }
 
-// remaining returns the time left until the step's deadline, or else until the attempt's
-// complete-by.
+// remaining returns the time until the step's deadline, or else until complete-by.
 func (t *Terminal) remaining(r *row) string {
 	by := r.limit
 	if by.IsZero() && r.phase == phaseRunning {

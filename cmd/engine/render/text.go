@@ -121,8 +121,8 @@ func Width(s string) int {
 	return n
 }
 
-// runeWidth returns 2 for East Asian wide characters and pictographs, and 0 for combining
-// marks. If in doubt, it returns too much rather than too little, so that no line wraps.
+// runeWidth returns 2 for East Asian wide characters and pictographs, 0 for combining
+// marks, and else 1. If in doubt, it returns too much rather than too little, so that no line wraps.
 func runeWidth(r rune) int {
 	switch {
 	case r >= 0x0300 && r <= 0x036f, r == 0x200b, r == 0x200c, r == 0x200d, r >= 0xfe00 && r <= 0xfe0f:
