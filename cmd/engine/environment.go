@@ -6,17 +6,17 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// An environment is what the command takes from its process. Variables that
-// open the state are held here and no longer in the process.
+// An environment gives the command its environment variables. The variables in held open the
+// state; they are no longer in the process's environment.
 type environment struct{ held map[string]string }
 
-// credentials are the variables that open the state and that only this command
-// reads. What PostgreSQL's client library reads (PG*) stays in the process, where
-// it is looked up for each connection.
+// credentials are the variables that open the state and that only this command reads. The
+// variables of PostgreSQL's client library (PG*) stay in the process, because the library
+// looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
-// takeEnvironment moves the credentials out of the process's environment, so that
-// no program that is started by mistake with all of it gets them.
+// takeEnvironment moves the credentials out of the process's environment. If a program is
+// started by mistake with all of that environment, it does not get them.
 func takeEnvironment() environment {
 	e := environment{held: map[string]string{}}
 	for _, name := range credentials {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Table is text in columns. Cells are cleaned when they are written.
+// A Table is text in columns. Write replaces control characters in the cells.
 type Table struct {
 	Head []string
 	rows [][]string

@@ -28,7 +28,7 @@ type Options struct {
 	Ceilings engines.Ceilings
 }
 
-// check refuses flags that cannot be meant.
+// check refuses flags with impossible values, and flags that contradict each other.
 func (o *Options) check(a *cli.App) error {
 	switch {
 	case a.JSON && o.Confirm:

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// An engineRun is a node and how to stop it.
+// An engineRun is a running node, and the means to stop it.
 type engineRun struct {
 	node    *engine.Node
 	stop    context.CancelFunc
@@ -42,9 +42,9 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 	}
 }
 
-// leave stops the node and waits for its end: runs that others may go on with are
-// handed back. Calls of theirs that are out may still end; a signal leaves at
-// once.
+// leave stops the node and waits for its end. The node gives up its runs, so that other
+// engines can continue them. Calls of these runs in flight may still end; a signal ends the
+// waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
 	told := tellWaiting(w, "")
@@ -63,8 +63,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits, unless told
-// is the same text. It returns the text.
+// tellWaiting shows for which calls of other runs the command still waits. It shows nothing
+// if the text equals told, the previous text. It returns the text.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {
@@ -73,7 +73,7 @@ func tellWaiting(w *work, told string) string {
 	return calls
 }
 
-// interrupt stops the node: first in order, then at once.
+// interrupt stops the node in order. The second time, it stops the node at once.
 func interrupt(w *work, e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()

@@ -21,7 +21,8 @@ const Version = "0.1.0"
 // KeyVariable holds the key that encrypts sensitive values.
 const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 
-// An App is one invocation of the command.
+// An App holds what one invocation of the command uses: streams, environment, global flags
+// and logger.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -30,7 +31,7 @@ type App struct {
 	Now            func() time.Time
 	Exit           func(code int) // ends the process at once
 
-	Private []string // files that open the state, which no secret may name
+	Private []string // paths of files that open the state; a secret must not come from them
 
 	Chdir    string
 	DSN      string
@@ -38,8 +39,8 @@ type App struct {
 	JSON     bool
 	LogLevel string
 
-	slog *slog.Logger // see Logger; nil = not made yet
-	Runs *runNames    // which runs log lines are about; made with slog
+	slog *slog.Logger // the logger that Logger returns; nil = not made yet
+	Runs *runNames    // public names of runs, for log lines; made with slog
 	Sink *sink        // where log lines go; made with slog
 
 	// Stream is set by a command whose JSON output is a stream. Failures are written
@@ -47,7 +48,7 @@ type App struct {
 	Stream interface{ Diagnostics(diag.Diagnostics) }
 }
 
-// UserName is who started the command, for people.
+// UserName returns the name of the user who started the command. It is only for display.
 func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -78,8 +79,8 @@ func (a *App) Env(name string) string {
 	return v
 }
 
-// Prepare fills in what the environment says where no flag does, and checks
-// the global flags.
+// Prepare reads DSN and log level from environment variables if their flags are not given.
+// Then it checks the global flags.
 func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 	a.fromEnv(cmd, "dsn", "ENGINE_DSN", &a.DSN)
 	a.fromEnv(cmd, "log", "ENGINE_LOG", &a.LogLevel)

@@ -18,8 +18,8 @@ func Argument(args []string, otherwise string) string {
 	return otherwise
 }
 
-// Wants checks the number of arguments; names describe them, a name in
-// brackets is optional and one that ends in "…" may be repeated.
+// Wants checks the number of arguments. Each of names describes one argument: a name in
+// brackets is optional, and one that ends in "…" may be repeated.
 func Wants(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {

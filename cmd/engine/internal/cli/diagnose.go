@@ -30,7 +30,7 @@ func Diagnose(err error) diag.Diagnostics {
 	return diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: detail}}
 }
 
-// WrongKey is the title where there is a key, but another one is needed.
+// WrongKey is the title of the error if a key is given, but the state needs another one.
 const WrongKey = "Wrong encryption key"
 
 func explain(err error) (summary, detail string) {

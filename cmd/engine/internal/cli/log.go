@@ -42,7 +42,7 @@ func (s *sink) Write(b []byte) (int, error) {
 	return to.Write(b)
 }
 
-// Set sends further lines elsewhere.
+// Set changes where later lines go.
 func (s *sink) Set(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *sink) Set(to io.Writer) {
 func (a *App) Logger() *slog.Logger {
 	if a.slog == nil {
 		a.Sink = &sink{to: a.Stderr}
-		level, _ := logLevel(a.LogLevel) // checked by prepare
+		level, _ := logLevel(a.LogLevel) // Prepare has checked the level
 		a.Runs = &runNames{names: map[status.RunID]string{}}
 		a.slog = slog.New(runHandler{slog.NewTextHandler(a.Sink, &slog.HandlerOptions{Level: level, ReplaceAttr: a.Runs.public}), a.Runs})
 	}
@@ -68,13 +68,13 @@ func (a *App) ServeLogger() {
 	if !a.JSON {
 		return
 	}
-	level, _ := logLevel(a.LogLevel) // checked by prepare
+	level, _ := logLevel(a.LogLevel) // Prepare has checked the level
 	a.Sink.Set(a.Stdout)
 	a.Stream = logStream{a}
 	a.slog = slog.New(slog.NewJSONHandler(a.Sink, &slog.HandlerOptions{Level: level, ReplaceAttr: a.envelope})).With("@module", "engine", "type", "log")
 }
 
-// envelope gives the fields of a log line their names in the stream.
+// envelope renames the fields of a log line to those of the JSON stream, such as @timestamp.
 func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return attr
@@ -93,7 +93,7 @@ func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 // logStream writes diagnostics as lines of a server's stream.
 type logStream struct{ a *App }
 
-// Diagnostics writes them, one a line.
+// Diagnostics writes each diagnostic on one line.
 func (s logStream) Diagnostics(diags diag.Diagnostics) {
 	for _, d := range diags {
 		level := slog.LevelError

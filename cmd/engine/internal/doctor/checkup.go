@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// A checkup gathers what is found.
+// A checkup collects the findings.
 type checkup struct {
 	a     *cli.App
 	s     *session.Session

@@ -35,7 +35,7 @@ func resolve(a *cli.App, ref string) (string, error) {
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
-// secrets returns secret as a function, as engines and agents take it.
+// secrets returns resolve as the function that engines and agents need.
 func secrets(a *cli.App) func(ref string) (string, error) {
 	return func(ref string) (string, error) { return resolve(a, ref) }
 }
@@ -43,7 +43,7 @@ func secrets(a *cli.App) func(ref string) (string, error) {
 func secretFile(a *cli.App, name string) (string, error) {
 	f, err := regular.Open(a.Path(name))
 	if err != nil {
-		return "", err // it names the file
+		return "", err // the error names the file
 	}
 	if err := mayRead(a, f); err != nil {
 		return "", errors.Join(err, f.Close())

@@ -23,15 +23,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome is how the command's run stands when the command ends.
+// An Outcome is the state of the command's run when the command ends.
 type Outcome struct {
 	Run   string
 	State *machine.State
 }
 
-// Look shows a run from its from-th event on, until it has ended or needs a human, and
-// returns the run's exit code as an error. It calls first before it follows, if first
-// is not nil.
+// Look shows a run until it has ended or needs a human, beginning with event number from. It
+// returns the run's exit code as an error. If first is not nil, Look calls it before it
+// follows the run.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.Defs.Workflow(ctx, row.Workflow)
 	if err != nil {
@@ -68,7 +68,7 @@ func abandoned(ctx context.Context, s *session.Session, row store.RunRow) bool {
 	return err == nil && !now.State.Final() && !now.State.NeedsHuman()
 }
 
-// StoryOf is what a view is told before a run's facts.
+// StoryOf returns what a view must know about a run before it shows the run's facts.
 func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Graph is what is drawn of a workflow.
+// A Graph is the drawing of a workflow.
 type Graph struct {
 	Workflow string
 	Nodes    []Node
@@ -31,7 +31,7 @@ type Edge struct {
 	To   string `json:"to"`
 }
 
-// New makes the drawing of a workflow.
+// New makes the drawing of a workflow. With undo, it draws the order of the undos.
 func New(wf *dsl.Workflow, undo bool) Graph {
 	g := Graph{Workflow: wf.Name, Nodes: []Node{}, Edges: []Edge{}}
 	shown := func(s *dsl.Step) bool { return !undo || UndoneBy(wf, s) }
@@ -89,8 +89,8 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the steps that s waits for, looking through those that are
-// not shown.
+// nearest returns the steps that s waits for. If such a step is not shown, nearest replaces
+// it by the steps that it waits for.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	var out []int
 	seen := map[int]bool{}
@@ -112,10 +112,10 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	return out
 }
 
-// ActionName is an action as messages call it: AGENT.ACTION.
+// ActionName returns the name of an action in messages: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
-// caption is a node's second line.
+// caption returns the second line of a node in the drawing.
 func (n Node) caption() string {
 	s := n.Action
 	if n.ForEach {

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// MaxAlerts is how many alerts are looked through at most.
+// MaxAlerts is the highest number of alerts that are read.
 const MaxAlerts = 10000
 
 // WithOverdue adds to runs the open runs that need a person although their state does

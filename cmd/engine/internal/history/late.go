@@ -15,14 +15,14 @@ import (
 // A Late is a late reply of a run, decoded.
 type Late struct {
 	store.LateReply
-	Event   machine.Event // nil = it cannot be read
-	Err     error         // why not
-	Purpose story.Purpose // "" = not known any more
-	Undo    bool          // the call was the undo, or asked about it
+	Event   machine.Event // the decoded reply; nil = it cannot be read
+	Err     error         // why the reply cannot be read
+	Purpose story.Purpose // what the call was for; "" = not known any more
+	Undo    bool          // the call was the undo, or asked whether the undo took effect
 }
 
-// LateReplies reads a run's late answers, oldest first. Those that cannot be
-// read are there without their event.
+// LateReplies reads a run's late answers, oldest first. If an answer cannot be read, its
+// Event is nil.
 func LateReplies(ctx context.Context, s *session.Session, r *Run) ([]Late, error) {
 	rows, err := s.Store.LateReplies(ctx, r.Row.Run)
 	if err != nil {
@@ -74,8 +74,8 @@ func (l Late) OutcomeText() string {
 	return what
 }
 
-// JSON is a late answer as programs see it. It has no output: which values of it are
-// sensitive is not known.
+// JSON returns a late answer for --json. It leaves out the output, because it is not known
+// which of its values are sensitive.
 func (l Late) JSON() map[string]any {
 	m := map[string]any{"at": l.At, "step": l.Step, "call": l.Call, "outcome": l.Outcome, "readable": l.Err == nil}
 	for name, s := range map[string]string{"code": l.Code, "purpose": string(l.Purpose)} {

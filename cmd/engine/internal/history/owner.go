@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// OwnerOf returns the engine that owns an open run, or did until it died; nil if
-// there is none, or nothing is known of it any more.
+// OwnerOf returns the engine that owns an open run; it may be dead. The result is nil if
+// there is no owner, or if the store does not know the engine any more.
 func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.Member, error) {
 	if row.Owner == 0 || row.State.Final() {
 		return nil, nil
@@ -37,7 +37,7 @@ func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	case m.Left > 0: // see Vanished
+	case m.Left > 0: // its lease has not ended, but its process has: see Vanished
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))

@@ -2,5 +2,5 @@
 
 package history
 
-// running is always true here: this system has no cheap way to ask.
+// running always returns true, because this system has no cheap way to ask.
 func running(int) bool { return true }

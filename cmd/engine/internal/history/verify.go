@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// VerifyPage is how many runs are read at once: all rows of each are in memory.
+// VerifyPage is how many runs are verified at once. All rows of these runs are in memory.
 const VerifyPage = 32
 
 // A Verification is the result for all histories that were checked.
@@ -22,7 +22,7 @@ type Verification struct {
 	Bad                        []journal.Verified
 }
 
-// add counts a run.
+// add adds the results of some runs.
 func (v *Verification) add(runs []journal.Verified) {
 	for _, r := range runs {
 		v.Runs, v.Rows, v.Tagged, v.Summed = v.Runs+1, v.Rows+r.Rows, v.Tagged+r.Tagged, v.Summed+r.Summed
@@ -32,7 +32,7 @@ func (v *Verification) add(runs []journal.Verified) {
 	}
 }
 
-// Verify checks the runs of a page.
+// Verify checks the histories of the runs in page, and adds the results to v.
 func Verify(ctx context.Context, s *session.Session, v *Verification, page []store.RunRow) error {
 	var ids []status.RunID
 	for _, r := range page {

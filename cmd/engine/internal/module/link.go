@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// A Linked module is ready to run.
+// A Linked module was checked against the schemas of its agents.
 type Linked struct {
 	*Module
 	Def     *dsl.Definition
@@ -28,8 +28,8 @@ type UsedAgent struct {
 	Err    error
 }
 
-// Link parses and links the module at PATH. Its warnings are reported, its
-// errors returned.
+// Link parses and links the module at PATH. It shows warnings to the user, and returns
+// errors.
 func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	l, err := Check(ctx, a, given, f)
 	if err != nil {
@@ -46,8 +46,7 @@ func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked,
 	return l, nil
 }
 
-// Check parses and links the module at PATH and gathers everything that is
-// wrong with it.
+// Check parses and links the module at PATH. All holds everything that is wrong with it.
 func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	m, err := Parse(a, given)
 	if err != nil {
@@ -103,7 +102,7 @@ func (l *Linked) origins() diag.Diagnostics {
 	return out
 }
 
-// explain says of each agent that is missing why.
+// explain returns diags with an error for each agent that cannot be used. The error says why.
 func (l *Linked) explain(diags diag.Diagnostics) diag.Diagnostics {
 	out := slices.Clone(diags)
 	for _, u := range l.Used {

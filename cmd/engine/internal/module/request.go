@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Request is what a run is made of.
+// A Request is a linked module with the chosen workflow and the values of its variables.
 type Request struct {
 	*Linked
 	Workflow *dsl.Workflow

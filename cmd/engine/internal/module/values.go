@@ -22,8 +22,8 @@ type Value struct {
 	file bool
 }
 
-// A valueFlag collects --var and --var-file in the order in which they stand
-// on the command line: later ones win over earlier ones of either kind.
+// A valueFlag collects --var and --var-file in the order of the command line. If two of them
+// set one variable, the later one counts.
 type valueFlag struct {
 	to   *[]Value
 	file bool
@@ -55,8 +55,8 @@ func ValueFlags(cmd *cobra.Command, to *[]Value) {
 	cmd.Flags().Var(valueFlag{to: to, file: true}, "var-file", "file of values; may be repeated")
 }
 
-// assignments gathers values in order of precedence, the weakest first:
-// ENGINE_VAR_x, *.auto.vars.hcl, then --var and --var-file as given.
+// assignments collects the values from ENGINE_VAR_x, then from *.auto.vars.hcl, then from
+// --var and --var-file in their order. If a variable has several values, the last one counts.
 func assignments(a *cli.App, m *Module, given []Value) ([]dsl.Assignment, error) {
 	var out []dsl.Assignment
 	env := a.Environ()

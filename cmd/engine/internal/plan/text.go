@@ -37,7 +37,8 @@ func (p *Plan) Write(w io.Writer) error {
 	return err
 }
 
-// undosText sums up the undos. A step without a note has what the summary says.
+// undosText sums up the undos. The summary is true of each step without a note about its
+// undo.
 func (p *Plan) undosText() string {
 	n, unbounded := 0, 0
 	for _, s := range p.steps {

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// observers passes what happens on to several observers.
+// observers passes each notification of the engine on to several observers.
 type observers []engine.Observer
 
 var _ engine.Observer = observers{}
@@ -62,15 +62,15 @@ func (all observers) Retained(s store.RetainStats) {
 	}
 }
 
-// Fenced passes on that the engine lost its lease.
+// Fenced tells each observer that the engine has lost its lease.
 func (all observers) Fenced() {
 	for _, o := range all {
 		o.Fenced()
 	}
 }
 
-// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the
-// alerts of other engines in the store, at its next look.
+// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the alerts
+// of other engines when it next reads the outbox.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed

@@ -17,16 +17,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog writes a log line when a run is accepted, taken over, turns to its
-// undo, needs a person or ends. It never makes the engine wait: it
-// looks up names in a goroutine of its own. It leaves out lines that come too fast, and
-// counts them.
+// A runLog writes a log line when a run is accepted, taken over, turns to its undo, needs a
+// person or ends. It looks up names in a separate goroutine, so that the engine never waits
+// for it. If lines come too fast, it leaves some out and counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[status.RunID]string // of runs on which a line was written; only in run
+	names map[status.RunID]string // names of runs that have a line; only the goroutine of run uses it
 }
 
 type runLine struct {
@@ -35,10 +34,10 @@ type runLine struct {
 }
 
 const (
-	runLogLines  = 4096            // that may wait
-	runLogNames  = 10000           // that are remembered
+	runLogLines  = 4096            // lines that may wait
+	runLogNames  = 10000           // names that are remembered
 	runLogRush   = 100             // waiting lines above which no names are looked up
-	findPatience = 2 * time.Second // to look a name up
+	findPatience = 2 * time.Second // how long looking up a name may take
 )
 
 var _ engine.Observer = (*runLog)(nil)
@@ -147,8 +146,8 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 	}
 }
 
-// name is a run's public name. If the store does not answer in time, it is the name made
-// from the run's id: commands accept both.
+// name returns a run's public name. If the store does not answer in time, it returns the
+// run's id instead. Commands accept both.
 func (l *runLog) name(ctx context.Context, line runLine) string {
 	if len(l.names) > runLogNames {
 		clear(l.names)

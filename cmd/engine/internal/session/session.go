@@ -12,22 +12,23 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A Session is an open store and what it takes to read it.
+// A Session holds an open store, and the key and definitions that are needed to read its
+// rows.
 type Session struct {
 	Target
 	Store  store.Full
 	opened io.Closer
 	Sealer crypt.Sealer // nil = no key is known
 	Defs   *journal.Definitions
-	Held   bool // another process holds the embedded file
+	Held   bool // another process has locked the embedded file
 }
 
-// Close closes the store. It returns no error: each write has reported its own.
+// Close closes the store. It returns no error, because each write has reported its own error.
 func (s *Session) Close() {
 	_ = s.opened.Close()
 }
 
-// Wrap adds to an error of the store what was being done.
+// Wrap adds to an error of the store which operation failed.
 func (s *Session) Wrap(doing string, err error) error {
 	var locked *sqlite.LockedError
 	var schema *store.SchemaError

@@ -14,8 +14,8 @@ import (
 // maxJSONFlag is the largest value that a flag may give.
 const maxJSONFlag = 1 << 20
 
-// jsonFlag reads a flag's value: JSON, or @FILE. "" is an empty object, the
-// result of an action that has no outputs.
+// jsonFlag reads a flag's value: JSON, or @FILE. It reads "" as an empty object, because that
+// is the result of an action without outputs.
 func jsonFlag(a *cli.App, flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {

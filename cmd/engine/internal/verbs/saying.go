@@ -24,13 +24,15 @@ type saying struct {
 	Verb
 	row     store.RunRow
 	message store.MessageID
-	seen    int // number of the run's last event before
+	seen    int // number of the run's last fact before the verb
 
-	answer bool            // the owner has answered: accepted
-	engine bool            // an engine lives
-	now    status.RunState // the run's state after the answer
-	// unasked is the error that kept the command from reading the answer, or the run
-	// after it.
+	answer bool // the owner has accepted the verb
+	engine bool // at least one engine is alive
+	// now is the status of the run after the owner has accepted the verb. Until then it is the
+	// status before the verb.
+	now status.RunState
+	// unasked is the error of reading the answer, or of reading the run after the
+	// answer; nil = there was none.
 	unasked error
 }
 

@@ -48,7 +48,8 @@ would find it.`,
 	return cmd
 }
 
-// lockedCatalog is the catalogue of a module as its lock file limits it.
+// lockedCatalog returns the catalogue of agents that a module may use, limited by its lock
+// file.
 func lockedCatalog(a *cli.App, dir string, f module.AgentFlags) (*agents.Catalog, error) {
 	lock, err := module.ReadLock(a.Path(dir), dir)
 	if err != nil {

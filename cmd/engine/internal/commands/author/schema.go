@@ -58,7 +58,7 @@ func printAction(a *cli.App, agent, name string, s schema.Action) error {
 	return a.Print("  errors: %s\n", render.Clean(strings.Join(codes, ", ")))
 }
 
-// capabilities lists what an action declares of itself.
+// capabilities lists the properties that an action declares, such as "read only".
 func capabilities(s schema.Action) string {
 	var parts []string
 	for _, c := range []struct {
@@ -117,8 +117,8 @@ func fieldNotes(f schema.Field) string {
 	return strings.Join(notes, ", ")
 }
 
-// typeName writes a type as a workflow does; the attributes of an object are left
-// to --json.
+// typeName returns a type as a workflow writes it. It leaves out the attributes of an object,
+// which --json shows.
 func typeName(t schema.Type) string {
 	switch {
 	case t.Elem != nil:

@@ -36,7 +36,8 @@ func Version(a *cli.App) *cobra.Command {
 	}
 }
 
-// build returns what the go tool recorded of the source.
+// build returns the source revision that the go tool has stored in the binary, and whether
+// the source was modified.
 func build() (revision string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

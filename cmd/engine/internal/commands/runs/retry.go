@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Retry is `engine retry`: repeats what failed.
+// Retry is `engine retry`: gives failed steps a fresh round of attempts.
 func Retry(a *cli.App) *cobra.Command {
 	var step, reason string
 	var newKey bool
