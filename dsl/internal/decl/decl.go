@@ -24,7 +24,7 @@ type Module struct {
 	Agents    map[string]*Agent
 	Variables map[string]*Variable   // variables outside of workflows, by name
 	locals    map[string]*eval.Local // locals outside of workflows, by name
-	ownLocals []*eval.Local          // the same, with those whose name is already used
+	ownLocals []*eval.Local          // all locals outside of workflows, also those whose name is already used
 	Workflows []*Workflow            // all workflows, with those whose name is already used
 	Auto      []noun.Assignment
 	Funcs     map[string]function.Function
@@ -86,7 +86,7 @@ type Workflow struct {
 	Locals               map[string]*eval.Local // locals of the workflow and of the module, by name
 	OwnLocals            []*eval.Local          // its own locals, with those whose name is already used
 	Steps                []*Step                // all steps, with those whose name is already used
-	Index                map[string]int         // index in Steps by name, without those
+	Index                map[string]int         // index in Steps by name; the first step with a name counts
 	Outputs              []*Output
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block

@@ -129,7 +129,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 	return x, true
 }
 
-// validate runs the validation blocks with the values in place.
+// validate runs the validation blocks of all variables with their values.
 func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {

@@ -26,7 +26,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	before := len(l.List)
 	v := l.check(e)
 	defer func() {
-		if len(l.List) == before { // otherwise a better error is reported
+		if len(l.List) == before { // otherwise a better error is already reported
 			out.ForEach = l.forEach(e)
 		}
 	}()

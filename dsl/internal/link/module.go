@@ -42,7 +42,8 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
-	for _, a := range m.TwinAgents { // first: the agent that is used replaces them in l.agents
+	// Link these first. Then the agent that is used under the name replaces them in l.agents.
+	for _, a := range m.TwinAgents {
 		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)
 		}

@@ -123,7 +123,7 @@ type nullVisitor struct {
 
 // A guard is an expression inside which some steps are safe to read.
 type guard struct {
-	node  hclsyntax.Node  // the expression; nil = all of the reader, covered by its own when
+	node  hclsyntax.Node  // the expression; nil = the whole step, if its own when is the condition
 	all   bool            // every step is safe to read
 	steps map[string]bool // names of the steps that are safe to read
 	when  string          // text of the condition, without white space

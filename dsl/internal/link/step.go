@@ -159,7 +159,7 @@ func (l stepLinker) onlyWithEach(d *decl.Step) {
 	}
 }
 
-// stepAction links the forward call.
+// stepAction links the call of a step: its action, arguments, settings and error codes.
 func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil { // it is reported; check the arguments anyway

@@ -22,12 +22,12 @@ type Reporter struct {
 	errors  int // number of errors found so far
 	// whole is true while Bounded runs a check. Then the check ends after MaxErrors errors.
 	whole bool
-	// Effort limits the cost of all evaluations of a check together; nil = Allowance sets it.
+	// Effort limits the cost of all evaluations of a check together. If nil, Allowance sets it.
 	Effort *metered.Allowance
 }
 
 // MaxErrors and MaxFindings limit how many errors and findings are reported for a module. They
-// bound time and memory: the check searches a similar name for many errors, and each finding
+// bound time and memory: for many errors the check searches a similar name, and each finding
 // holds its source line.
 const (
 	MaxErrors   = 200

@@ -11,7 +11,7 @@ const LanguageVersion = "1"
 type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
-	free   bool // any attribute, no blocks
+	free   bool // it may have any attribute, but no blocks
 }
 
 type attrSpec struct {
@@ -26,7 +26,7 @@ type attrSpec struct {
 type blockSpec struct {
 	name  string
 	label bool // the block has one label: its name
-	many  bool // may be repeated
+	many  bool // the block may be repeated
 	body  *bodySpec
 }
 

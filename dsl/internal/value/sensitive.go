@@ -49,7 +49,7 @@ func (v Value) SensitiveStrings() []string {
 	}
 	doc, err := ParseDocument(v.JSON())
 	if err != nil {
-		return nil // not a document, so nothing in it can have been shown
+		return nil // it is no JSON, so no expression could read it
 	}
 	seen := map[string]bool{}
 	for _, ptr := range v.Sensitive() {
