@@ -7,6 +7,7 @@
 //
 // Invariants:
 //   - An argument outside of its type, enum, pattern or codes is an error.
-//   - null stands for the default, or leaves the argument out.
+//   - For null, an argument gets its default. An optional argument without a default is left
+//     out.
 //   - Arguments that depend on nothing are evaluated once, when the workflow is linked.
 package argument

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// module reads the top level. What is needed to understand the rest (file()
-// and env(), then variables and locals) comes first.
+// module reads the top level of the files. It first reads what other blocks need: file() and
+// env(), then variables and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
 		d.recordReads(b)
@@ -60,8 +60,8 @@ func (d *decoder) module(blocks []*syntax.Block) {
 // checks all of these declarations again.
 const maxShared = 1_000_000
 
-// tooMany reports whether the module has too many workflows for what it
-// declares for all of them.
+// tooMany reports whether the module has too many workflows: more than maxWorkflows, or too many
+// for the declarations at the file level (maxShared).
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n := 0
 	for _, b := range blocks {

@@ -7,12 +7,12 @@
 // A new block needs a struct in decl.go, a decoder function next to those of decode.go, and the
 // references that its expressions may make in graph.go.
 //
-// It reads the root of the file system, and what file() and env() name. It knows no schema of
-// an agent.
+// It reads the root directory of the file system, and the files and variables that file() and
+// env() name. It knows no schema of an agent.
 //
 // Invariants:
-//   - Parsing goes on after an error, so that one mistake does not hide others. A declaration
-//     whose name is taken is checked too, and is a twin.
-//   - The answers of file() and env() are recorded: a stored definition needs neither.
+//   - Parsing continues after an error, so that one mistake does not hide others. A declaration
+//     whose name is already used is checked, too. The code calls it a twin.
+//   - The module holds what file() and env() returned. So a stored definition needs neither.
 //   - The same files give the same Module, in the same order.
 package decl

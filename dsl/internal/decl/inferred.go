@@ -15,10 +15,10 @@ func (v *Variable) open() bool {
 	return !v.typed && v.Type == cty.DynamicPseudoType && v.kind == kindOpen
 }
 
-// infer gives a variable without type the type of its default. A list or an
-// object that is written out fixes only what it is, because others may be
-// longer or have further attributes; the elements of a list of strings, of
-// numbers or of bools are such too.
+// infer gives a variable without a type the type of its default. If the default is a list or an
+// object, other values only have to be a list or an object, too. They may be longer or have
+// other attributes. If all elements of the default list are strings, numbers or bools, those of
+// other values must have the same type.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return
@@ -34,8 +34,8 @@ func (v *Variable) infer() {
 	}
 }
 
-// commonPrimitive is the primitive type that all elements have; any if there
-// is none.
+// commonPrimitive returns the primitive type that all elements have; cty.DynamicPseudoType if
+// they have none in common.
 func commonPrimitive(elements []cty.Type) cty.Type {
 	if len(elements) == 0 || !elements[0].IsPrimitiveType() {
 		return cty.DynamicPseudoType

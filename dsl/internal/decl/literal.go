@@ -98,8 +98,8 @@ func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	return v, true
 }
 
-// constant evaluates an attribute in which functions may stand, references
-// not.
+// constant evaluates an attribute that may call functions, but must not refer to anything. why
+// is the message about a reference.
 func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false

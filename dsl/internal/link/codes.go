@@ -47,16 +47,16 @@ var engineCodes = []string{
 	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
 }
 
-// knownCodes are the codes that a step or an undo can fail with. They are open
-// where some are known only in a run.
+// knownCodes holds the error codes with which a step or an undo can fail. If some of them are
+// known only in a run, open is true.
 type knownCodes struct {
-	others string // what a message says of any other code: "Action X does not answer with"
+	others string // start of the message about another code: "Action X does not answer with"
 	own    []string
 	open   bool
 }
 
-// codesOf collects the codes of a call: those that its action declares, that
-// its input names and that its conditions give.
+// codesOf collects the error codes of a call: those that its action declares, those in its
+// input and those of its conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
@@ -74,8 +74,8 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes adds the codes that the input of a generic agent names. Where the
-// schema does not say which argument holds them, it can be any.
+// namedCodes adds the codes that are written in the input of a generic agent. If the schema does
+// not say which argument holds codes, namedCodes searches all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
@@ -147,7 +147,7 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes are the codes of a list as far as they are known before a run.
+// writtenCodes returns those codes of a list that are known before a run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
@@ -174,8 +174,8 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	return out
 }
 
-// workflowCodes looks at the codes of the workflow's own retry block, which
-// holds for all steps.
+// workflowCodes checks the codes in the workflow's retry block. The block applies to all steps,
+// so the codes of all steps are known codes.
 func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

@@ -9,7 +9,7 @@
 // It touches nothing but its arguments.
 //
 // Invariants:
-//   - What can be known before a run is checked here, once. What depends on a run is a function
-//     of its Scope.
+//   - Everything that is known before a run is checked here, once. Everything else is a function
+//     of a Scope.
 //   - A workflow without errors can always be undone as it says, or says that it cannot.
 package link

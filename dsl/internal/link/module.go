@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Workflows links the workflows of a module. They are nil if there are errors, or were
-// any before. It reports to r, and returns what r has found.
+// Workflows links the workflows of a module. It returns no workflows if parsing or linking found
+// errors. It reports to r, and returns all findings of r.
 func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
@@ -42,7 +42,8 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
-	for _, a := range m.TwinAgents { // before those that the names stand for
+	// Link these first. Then the agent that is used under the name replaces them in l.agents.
+	for _, a := range m.TwinAgents {
 		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)
 		}
@@ -89,7 +90,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	return wl.out
 }
 
-// knownVariables names all variables that any workflow declares.
+// knownVariables returns the names of the variables of all workflows.
 func knownVariables(m *decl.Module) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range m.Workflows {

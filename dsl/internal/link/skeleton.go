@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// skeletonFunc returns the Skeleton of an action: the type that a result has
-// for the workflow, and what the schema says about each of its fields.
+// skeletonFunc returns the Skeleton of an action. The form has the fields of the output in the
+// workflow, and the values that the schema allows for each field.
 func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 	return func() string {
 		tree := skeletonOf(wanted)
@@ -55,8 +55,8 @@ func describeField(object map[string]any, f schema.Field) {
 	object[f.Name] = kind
 }
 
-// skeletonOf is a JSON tree with the names of a type; a leaf is the name of its
-// own type in capitals.
+// skeletonOf returns a JSON tree with the attribute names of a type. Each leaf is the name of its
+// type in capitals.
 func skeletonOf(ty cty.Type) any {
 	switch {
 	case ty == cty.String:

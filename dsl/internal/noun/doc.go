@@ -1,5 +1,5 @@
-// Package noun holds the nouns of a linked definition. Package dsl gives them to others under the
-// same names.
+// Package noun holds the nouns of a linked definition. Package dsl exports them under the same
+// names.
 //
 //	in:   what package link has resolved
 //	out:  Workflow, Step, Action, Undo and their parts: data, and functions of a Scope

@@ -11,7 +11,7 @@ const LanguageVersion = "1"
 type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
-	free   bool // any attribute, no blocks
+	free   bool // it may have any attribute, but no blocks
 }
 
 type attrSpec struct {
@@ -19,14 +19,14 @@ type attrSpec struct {
 	required bool
 	// literal attributes are known before a run: no references, no functions.
 	literal bool
-	// types are type constraints, such as list(string).
+	// typ: the attribute is a type constraint, such as list(string).
 	typ bool
 }
 
 type blockSpec struct {
 	name  string
-	label bool // one label: the name of the thing
-	many  bool // may be repeated
+	label bool // the block has one label: its name
+	many  bool // the block may be repeated
 	body  *bodySpec
 }
 
@@ -124,7 +124,7 @@ var (
 	}}
 )
 
-// hcl returns the spec in the library's terms.
+// hcl returns the spec as a schema of the hcl library.
 func (s *bodySpec) hcl() *hcl.BodySchema {
 	out := &hcl.BodySchema{}
 	for _, a := range s.attrs {
@@ -158,7 +158,7 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// fields names what can stand after the roots whose attributes are fixed.
+// RootFields lists the attributes of each root that has the same attributes in every module.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out"},
