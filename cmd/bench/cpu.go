@@ -18,7 +18,7 @@ const jiffy = 10 * time.Millisecond
 
 // A usage is the amount that was used since the start of the processes.
 type usage struct {
-	// CPU time of each; engine includes the benchmark's own code, which shares its process.
+	// CPU time of each process; engine includes the benchmark, which is in the same process.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
 	// Transactions that wrote something, ticks included; without a server only the commits

@@ -12,7 +12,7 @@ import (
 
 // Numbers of open runs, and of the runs among them that a scan must find.
 const (
-	openRuns   = 1000 // of three engines: this one, another live one, and a dead one
+	openRuns   = 1000 // runs of three engines: this one, another live one, and a dead one
 	dueRuns    = 10   // runs of this engine that are due
 	lateRuns   = 10   // runs of the other live engine that are long overdue
 	orphanRuns = 100  // runs of the dead engine
