@@ -54,7 +54,7 @@ type manifest struct {
 	File     string                   `json:"file,omitempty"` // name of the only file, if the module is a single file
 	Files    map[string]string        `json:"files"`          // sha256 of each source file, by name
 	Reads    map[string]string        `json:"reads,omitempty"`
-	Env      map[string]*string       `json:"env,omitempty"` // sha256 of each variable that env() read; null = it was not set
+	Env      map[string]*string       `json:"env,omitempty"` // sha256 of the value of each variable that env() read; null = it was not set
 	Agents   map[string]manifestAgent `json:"agents"`
 }
 

@@ -60,7 +60,7 @@ func (d *database) postmaster(ctx context.Context) (int, error) {
 	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // the user is not a superuser
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // for example because the user is not a superuser
 	}
 	first, _, _ := strings.Cut(file, "\n")
 	pid, err := strconv.Atoi(first)

@@ -79,7 +79,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]store.Transition, done+1) // indexed by sequence number
+		rows := make([][]store.Transition, done+1) // rows[seq] holds the transitions with this sequence number
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {

@@ -40,7 +40,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]store.EngineID // this engine, the other one, the dead one
+	var members [3]store.EngineID // ids of this engine, of the other live one, and of the dead one
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)

@@ -42,7 +42,8 @@ type Pos struct {
 	Byte   int `json:"byte"`
 }
 
-// A Range is a part of a file; End is exclusive. The zero Range is no place.
+// A Range is a part of a file; End is exclusive. The zero Range means that there
+// is no place.
 type Range struct {
 	File  string `json:"filename"`
 	Start Pos    `json:"start"`
@@ -81,8 +82,8 @@ type Snippet struct {
 
 // A SnippetValue is the value of one reference in the wrong expression.
 type SnippetValue struct {
-	Traversal string `json:"traversal"` // as written, such as var.plan
-	Statement string `json:"statement"` // such as `is "gold"`
+	Traversal string `json:"traversal"` // the reference as it is written, such as var.plan
+	Statement string `json:"statement"` // a statement about its value, such as `is "gold"`
 }
 
 // Error returns the diagnostic as one line: place, summary and detail.
@@ -196,7 +197,7 @@ func (ds Diagnostics) Err() error {
 
 // A DiagnosticsError is an error made of diagnostics of SeverityError.
 type DiagnosticsError struct {
-	Diagnostics Diagnostics // at least one
+	Diagnostics Diagnostics // the errors, at least one
 }
 
 // Error returns one line for each diagnostic.

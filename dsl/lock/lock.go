@@ -29,7 +29,7 @@ type Lock struct {
 // An Agent is one agent in a lock.
 type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
-	Version    string            // the one version in use
+	Version    string            // version that every engine uses
 	Constraint string            // condition by which the version was chosen; "" = any version
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }

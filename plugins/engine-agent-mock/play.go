@@ -100,8 +100,8 @@ func invalidHold(why string) error {
 
 // Pauses of a call that waits.
 const (
-	beat = 100 * time.Millisecond // between two heartbeats
-	poll = 20 * time.Millisecond  // between two looks for the file of a hold
+	beat = 100 * time.Millisecond // pause between two heartbeats
+	poll = 20 * time.Millisecond  // pause between two checks whether the file of a hold exists
 )
 
 // wait waits for the latency, and then until a file exists at the path gate; "" = no file.

@@ -35,7 +35,7 @@ type StepShape struct {
 	Name string
 	Each bool
 	Out  cty.Type // object type of the output
-	In   cty.Type // object type of the arguments, all optional
+	In   cty.Type // object type of the arguments; all its attributes are optional
 }
 
 // Run evaluates an expression for a run. self is the index of the step that

@@ -49,7 +49,7 @@ type keptStep struct {
 
 // RunInfo holds the values of run.* in expressions.
 type RunInfo struct {
-	ID        string // public run id
+	ID        string // id of the run in the form that people see, such as r-6xlt…
 	Workflow  string
 	Key       string // value of unique.key, or ""
 	StartedAt time.Time
@@ -84,7 +84,7 @@ type Failure struct {
 type StepResult struct {
 	Each      bool
 	One       InstanceResult
-	Instances []InstanceResult // ascending by key
+	Instances []InstanceResult // sorted by key
 	Final     bool             // the step makes no more attempts, so the result may be cached
 }
 
@@ -92,7 +92,7 @@ type StepResult struct {
 type InstanceResult struct {
 	Key       string
 	Status    string      // succeeded, skipped, caught, failed, cancelled, or a state of a step that has not ended
-	Output    value.Value // null unless succeeded, or caught with an output
+	Output    value.Value // null, except if the step succeeded, or was caught with an output
 	Attempts  int
 	ErrorCode string // "" = no error
 	ErrorText string

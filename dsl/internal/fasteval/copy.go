@@ -107,7 +107,7 @@ func (c *copier) numeral() bool {
 // digits than the evaluator keeps, so no digit can be lost.
 const shortNumber = 100
 
-// appendNumber writes a number as NumberText does.
+// appendNumber writes a number in the form of value.NumberText.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {

@@ -21,12 +21,12 @@ import (
 // It gives up wherever anything is unusual. Then the general evaluator evaluates, so the
 // outcome is always the same as that of the general evaluator.
 type Expr struct {
-	kind  directKind
+	kind  directKind // decides which of the following fields are used
 	json  []byte     // constant: its canonical JSON; in a template: its bytes in a JSON string
-	ref   *reference // reference
+	ref   *reference // reference: where its value is
 	shape *Shape     // constant or reference: the shape that its value must have
 	keys  []string   // object: the names of its attributes, sorted, in the order of parts
-	parts []*Expr    // template, object, list, operation
+	parts []*Expr    // template, object, list or operation: its parts
 	op    *hclsyntax.Operation
 	local bool // it is the value of a local, which may not be too large
 }

@@ -189,7 +189,7 @@ func sequenceLength(ty cty.Type) int64 {
 	return 1
 }
 
-// A call is the call of a function, and charges for it.
+// A call is a node that calls a function and charges for the call.
 type call struct {
 	*hclsyntax.ParenthesesExpr
 	call *hclsyntax.FunctionCallExpr
@@ -199,7 +199,7 @@ type call struct {
 func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(1000, 500)
-	if c.call.Name == "try" || c.call.Name == "can" { // they evaluate their arguments themselves
+	if c.call.Name == "try" || c.call.Name == "can" { // these two functions evaluate their arguments themselves
 		v, diags := c.call.Value(ctx)
 		m.check()
 		m.Weigh(v)

@@ -32,8 +32,8 @@ type payment struct {
 
 // A rate is the cost of a call for each byte and each node of its arguments.
 type rate struct {
-	perByte, perNode       int64          // nanoseconds
-	byteMemory, nodeMemory int64          // bytes allocated for each
+	perByte, perNode       int64          // nanoseconds for each byte or node
+	byteMemory, nodeMemory int64          // bytes of memory for each byte or node
 	more                   func(*payment) // charges for costs beyond the rates; nil = there are none
 }
 

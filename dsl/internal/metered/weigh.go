@@ -15,7 +15,7 @@ type weight struct {
 	bytes   int64 // bytes of all texts and names
 	special int64 // number of these bytes that an encoder may have to escape
 	breaks  int64 // number of these bytes that are blanks or line feeds
-	depth   int64
+	depth   int64 // deepest nesting
 	longest int64 // bytes of the longest text
 	digits  int64 // bytes of the longest text that may be parsed as a number
 	Bits    int64 // bits before or after the point, of the longest number
