@@ -118,7 +118,7 @@ func Redactor(sensitive []string) func(string) string {
 		return func(text string) string { return text }
 	}
 	replace := strings.NewReplacer(pairs...).Replace
-	if len(found) == 1 { // for one pair a Replacer takes quadratic time with a text such as "aaa…"
+	if len(found) == 1 { // with one pair, a Replacer takes quadratic time for a text such as "aaa…"
 		replace = func(text string) string { return strings.ReplaceAll(text, found[0], redacted) }
 	}
 	return func(text string) string { return redactCut(replace(text), found) }

@@ -120,8 +120,8 @@ func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 // SecretRule says where secret() may be written.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
-// Calls returns the calls in an expression whose function is listed in only. If
-// only is empty, it returns the calls of all functions.
+// Calls returns the function calls in an expression. If the parameter only has
+// names, it returns only the calls of the functions with these names.
 func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {

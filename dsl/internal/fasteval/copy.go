@@ -13,10 +13,10 @@ import (
 )
 
 // A copier checks JSON against a shape and writes its canonical form, in one pass and
-// without building a tree. It knows the common case only: it gives up where a value has to be
-// converted and where something is wrong. Then the general evaluator has to handle the value:
-// it converts, or says what is wrong. Where a copier does not give up, its output is the same
-// as that of the general evaluator, to the byte.
+// without building a tree. It knows the common case only: it gives up if a value has to be
+// converted, or if something is wrong. Then the general evaluator handles the value: it
+// converts the value or reports the error. If a copier does not give up, its output is the
+// same as that of the general evaluator, byte for byte.
 type copier struct {
 	value.Lexer
 	out   []byte

@@ -12,7 +12,7 @@ import (
 // of the library's operations grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
-	// nil keeps the elements that all sets have.
+	// With keep = nil, the result has the elements that all sets have.
 	setIntersectionFunc = setFunction(stdlib.SetIntersectionFunc, nil)
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )

@@ -1,4 +1,4 @@
-// Package metered evaluates expressions and bounds what they cost.
+// Package metered evaluates expressions and limits their cost.
 //
 //	in:   an expression, the values that it sees, an Allowance
 //	out:  its value, or errors for people

@@ -18,8 +18,8 @@ const (
 	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by its value
 )
 
-// yamlBreaks replaces each line break of YAML by line feeds, and a byte order mark by
-// spaces, because a mark does not change the nesting of its line. The text keeps its size.
+// yamlBreaks replaces each line break of YAML by line feeds. It replaces a byte order mark
+// by spaces, because a mark does not change the nesting of its line. The size stays the same.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
 // payYAML charges for a document before it is decoded. It charges nothing for a
