@@ -52,7 +52,7 @@
 // # Stored definitions
 //
 // A Definition is stored as a manifest and the contents that it names: the
-// source text, the results of file() and env(), and the schemas of the agents.
+// source text, the results of file() and env(), the schemas and checksums of the agents.
 // Decode needs nothing else, so a run can keep its definition to its end.
 //
 // # Packages
