@@ -18,7 +18,7 @@ const jiffy = 10 * time.Millisecond
 
 // A usage is the amount that was used since the start of the processes.
 type usage struct {
-	// CPU time of each; engine includes the benchmark's own code, which shares its process.
+	// CPU time of each process; engine includes the benchmark, which is in the same process.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
 	// Transactions that wrote something, ticks included; without a server only the commits
@@ -60,7 +60,7 @@ func (d *database) postmaster(ctx context.Context) (int, error) {
 	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // the user is not a superuser
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // for example because the user is not a superuser
 	}
 	first, _, _ := strings.Cut(file, "\n")
 	pid, err := strconv.Atoi(first)

@@ -21,8 +21,8 @@ import (
 type database struct {
 	dsn   *url.URL
 	store *postgres.Store
-	db    *sql.DB // for statements that do not belong to an engine
-	admin *sql.DB
+	db    *sql.DB // connections for statements that do not belong to an engine
+	admin *sql.DB // connections for making and dropping the database
 	name  string
 	pid   int // process id of the server; 0 = not known yet
 }

@@ -29,7 +29,7 @@ type result struct {
 	took      time.Duration
 	runs      []int           // number of runs that ended in each window
 	marks     []mark          // usage at the beginning, and at the end of each window
-	latencies []time.Duration // of all counted runs, sorted
+	latencies []time.Duration // how long each counted run took, sorted
 
 	ended       int   // all ended runs, also those outside the windows
 	sends, rows int64 // commits of transitions and their rows, for all ended runs
@@ -116,8 +116,8 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 // make millions of finishes. With pointers, the garbage collector would have to scan them
 // all, in the process of the engine that is measured.
 type finish struct {
-	at   time.Duration // since the load began
-	took time.Duration
+	at   time.Duration // time of the end, since the load began
+	took time.Duration // from the submission to the end
 }
 
 // watch waits for the end of the windows. It returns the usage in them and the time when

@@ -17,7 +17,7 @@ import (
 // in its own commit.
 type yardstick interface {
 	// rate returns commits per second. With a duration of 0 each client makes only one
-	// commit: this shows how much the connecting costs.
+	// commit. The CPU time of such a call is the cost of connecting.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }

@@ -12,7 +12,7 @@ import (
 
 // Numbers of open runs, and of the runs among them that a scan must find.
 const (
-	openRuns   = 1000 // of three engines: this one, another live one, and a dead one
+	openRuns   = 1000 // runs of three engines: this one, another live one, and a dead one
 	dueRuns    = 10   // runs of this engine that are due
 	lateRuns   = 10   // runs of the other live engine that are long overdue
 	orphanRuns = 100  // runs of the dead engine
@@ -40,7 +40,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]store.EngineID // this engine, the other one, the dead one
+	var members [3]store.EngineID // ids of this engine, of the other live one, and of the dead one
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)

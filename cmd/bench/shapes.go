@@ -17,7 +17,7 @@ import (
 // make the same calls.
 type shape struct {
 	row      string
-	what     string // kind of its calls, for the table
+	what     string // what its calls are, for the table: instances, steps or attempts
 	calls    int    // calls of a small run
 	end      status.RunState
 	together bool // the large run makes all its calls at once, and the small runs run at once

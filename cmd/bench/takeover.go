@@ -81,7 +81,7 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	if err := <-ended; !errors.Is(err, engine.ErrStopping) {
 		return 0, 0, fmt.Errorf("takeover: stop the engine: %w", err)
 	}
-	// So that the next engine does not wait for the end of its lease.
+	// The engine leaves, so that the next engine does not wait for the end of its lease.
 	if err := d.store.Leave(ctx, owner); err != nil {
 		return 0, 0, fmt.Errorf("takeover: %w", err)
 	}
@@ -134,8 +134,8 @@ func (occupied) Release(invoke.AgentSpec, int) {}
 // OnFree never calls the function, because no slot ever becomes free.
 func (occupied) OnFree(func(key string)) {}
 
-// recovery measures the scan and the takeover in databases of their own. The runs for the
-// takeover are in the database with the finished runs.
+// recovery creates two databases, one without and one with finished runs. It measures the
+// scan in both, and the takeover in the second.
 func (l historyLab) recovery(ctx context.Context) (err error) {
 	var closing closers // both databases are closed at the end, because passes alternate between them
 	defer func() { err = errors.Join(err, closing.close()) }()

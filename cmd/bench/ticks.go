@@ -14,8 +14,8 @@ type ticks struct{ all, idle, stolen float64 }
 // Indexes of the fields after "cpu" in /proc/stat.
 const (
 	statIdle   = 3
-	statWait   = 4 // waiting for a disk, which is idle time, too
-	statStolen = 7 // taken by the host for its other guests
+	statWait   = 4 // time of waiting for a disk, which counts as idle, too
+	statStolen = 7 // time that the host took for its other guests
 	statGuest  = 8 // this field and the later ones are already included in earlier ones
 )
 

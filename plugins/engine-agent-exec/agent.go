@@ -65,7 +65,7 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules are the checked ok_codes and errors of a runIn, by exit code.
+// rules say what each exit code means. They are made from ok_codes and errors of a runIn.
 type rules struct {
 	ok     map[int]bool
 	errors map[int]string

@@ -158,8 +158,8 @@ func (p *program) own(started chan<- error) {
 // wait waits for the end of the program and returns the error of exec.Cmd.Wait.
 func (p *program) wait() error { return <-p.done }
 
-// output keeps the first limit bytes that are written to it, and one more. The additional
-// byte shows that something was cut off.
+// output keeps the first bytes that are written to it: as many as its limit, and one more.
+// The additional byte shows that something was cut off.
 type output struct {
 	limit int
 	buf   []byte
@@ -173,7 +173,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// cut reports whether the program wrote more than limit bytes.
+// cut reports whether the program wrote more bytes than the limit.
 func (o *output) cut() bool { return len(o.buf) > o.limit }
 
 // text returns the output as valid UTF-8. A cut never falls into a value of the call, so

@@ -56,7 +56,7 @@ type callOut struct {
 // agent is the state of the agent's process, made of the config {} block.
 type agent struct {
 	conf   config
-	client *http.Client // does not follow redirects: function do does
+	client *http.Client // follows no redirects, because the method do follows them
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.

@@ -21,8 +21,8 @@ func rulesOf(expect []string, codes map[string]string) rules {
 }
 
 // judge reports whether a status is a result. If it is not, judge returns its error code;
-// "" = errors does not list the status. The pattern with the most digits decides. If
-// patterns of both lists are equal in this, errors wins.
+// "" = the input errors does not list the status. The pattern with the most digits decides.
+// If two patterns have equally many digits, errors has priority over expect.
 func (r rules) judge(status int) (result bool, code string) {
 	best := -1
 	for _, p := range r.expect {

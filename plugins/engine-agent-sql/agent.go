@@ -20,7 +20,7 @@ const (
 // statement is one statement and its arguments.
 type statement struct {
 	SQL  string
-	Args []any // in the form that the driver takes
+	Args []any // arguments in the form that the driver takes
 }
 
 // queryIn is the input of query.

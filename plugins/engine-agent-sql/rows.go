@@ -48,7 +48,7 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 		return nil, 0, err
 	}
 	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes it in any case
-	defer func() { tx.session.failed(err) }() // must run before the orderly closing of rows and statement
+	defer func() { tx.session.failed(err) }() // runs before stmt.Close, which uses the connection
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {

@@ -23,7 +23,8 @@ const resetTime = time.Second
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// Ends the watch over ctx; returns false if the watch has already closed the socket.
+	// stop ends the watch that closes the socket when ctx ends. It returns false if the
+	// watch has already closed the socket.
 	stop   func() bool
 	broken bool
 }

@@ -44,13 +44,13 @@ var operations = map[string]operation{
 // A request is the body of a call of any kind.
 type request struct {
 	Order   string   `json:"order"`
-	SKU     string   `json:"sku,omitempty"`     // reserve
-	Qty     int64    `json:"qty,omitempty"`     // reserve
-	Amount  int64    `json:"amount,omitempty"`  // charge, in cents
-	Country string   `json:"country,omitempty"` // book, two letters
-	Parcels []string `json:"parcels,omitempty"` // book, reservations
-	To      string   `json:"to,omitempty"`      // message
-	Text    string   `json:"text,omitempty"`    // message
+	SKU     string   `json:"sku,omitempty"`     // article; only for reserve
+	Qty     int64    `json:"qty,omitempty"`     // number of pieces; only for reserve
+	Amount  int64    `json:"amount,omitempty"`  // amount in cents; only for charge
+	Country string   `json:"country,omitempty"` // country as two letters; only for book
+	Parcels []string `json:"parcels,omitempty"` // reservations to ship; only for book
+	To      string   `json:"to,omitempty"`      // only for message
+	Text    string   `json:"text,omitempty"`    // only for message
 	Key     string   `json:"key,omitempty"`     // idempotency key of the call that this undo undoes
 	Reason  string   `json:"reason,omitempty"`  // reason for an undo
 }
