@@ -30,8 +30,8 @@ const brisk = 10 * time.Millisecond
 // grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the largest capacity that a nearly empty list keeps. A larger list is
-// released, so that the memory of a burst is freed.
+// maxIdleList is the largest capacity, in items, that a nearly empty list keeps. A larger
+// list is released, so that the memory of a burst is freed.
 const maxIdleList = 1024
 
 // A worker is the channel that wakes a goroutine which waits for calls. Sending to it never
@@ -91,7 +91,7 @@ type link struct {
 	over     bool          // nothing may be sent any more
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
-	out  results    // only the sending goroutine uses it
+	out  results    // the batch that is sent; only the sending goroutine uses it
 	sent []outgoing // list that was sent last; only the sending goroutine uses it, as the next queue
 }
 

@@ -19,8 +19,8 @@ import (
 // The largest size of a batch. There is no timer: a batch contains the calls that were
 // queued while the previous batch was sent. A single call is sent at once.
 const (
-	maxBatch   = 256
-	batchBytes = 1 << 20 // or the largest size of a message, if that is smaller
+	maxBatch   = 256     // number of calls, cancels, events and replies
+	batchBytes = 1 << 20 // size in bytes; the limit for a message counts instead if it is smaller
 )
 
 // exitNotice is how long a session waits, after its connection broke, for the process
@@ -58,8 +58,8 @@ type session struct {
 	cancels []uint64
 	lost    error // why nothing is sent any more; nil = the session sends
 
-	out invocations // only the sending goroutine uses it
-	in  []arrival   // only the receiving goroutine uses it
+	out invocations // the batch that is sent; only the sending goroutine uses it
+	in  []arrival   // content of the received batch; only the receiving goroutine uses it
 }
 
 // openSession opens the session of a process that was just started.
