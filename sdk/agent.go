@@ -17,8 +17,8 @@ import (
 )
 
 // An Agent is a set of actions with a name. Make it with New, add actions with Action, and
-// then pass it to plugin.Serve. Adding actions is not safe for concurrent use. Schema,
-// Configure and Invoke are, once all actions have been added.
+// then pass it to plugin.Serve. Adding actions is not safe for concurrent use. Once all
+// actions have been added, Schema, Configure and Invoke are safe for concurrent use.
 type Agent struct {
 	name    string
 	version string
@@ -130,8 +130,8 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness checks what depends on other actions, so that it can run only after all were
-// added.
+// soundness checks that the properties of an action fit together and fit the other actions.
+// So it can run only after all actions were added.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

@@ -24,14 +24,14 @@ const (
 type Call struct {
 	IdempotencyKey string       // the same for all attempts of a step: pass it to the remote service
 	ForwardKey     string       // only for an undo: the IdempotencyKey of the call to undo
-	CompleteBy     time.Time    // deadline of the context as well; nothing is sent after it
+	CompleteBy     time.Time    // at this time the context ends; no answer is sent after it
 	Purpose        Purpose      // do, undo or lookup
 	Run            string       // public id of the run
 	Workflow       string       // name of the workflow
 	Step           string       // name of the step
 	Attempt        int          // number of the attempt, from 1
-	Fence          int64        // rises each time the run gets another owner
-	Logger         *slog.Logger // tagged with run, step and attempt
+	Fence          int64        // fencing token; rises each time the run gets another owner
+	Logger         *slog.Logger // adds run, step and attempt to each line
 
 	last   *Checkpoint
 	emit   *emitter
@@ -39,7 +39,7 @@ type Call struct {
 	config json.RawMessage // configuration of the agent, for Excerpt
 }
 
-// Heartbeat reports that the work continues and which part of it is done, from 0 to 1.
+// Heartbeat reports that the work continues and how much of it is done, from 0 to 1.
 // Other values are limited to that range. note says what is being done; it may be empty.
 // Heartbeat does nothing if the action does not declare Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {
@@ -55,8 +55,9 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is returned by Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint sends the engine progress that must survive this attempt. Everything up to
-// step n is done, and blob is the data that the next attempt needs to continue after it.
+// Checkpoint sends the engine progress that must survive this attempt. The author of the
+// agent numbers the parts of the work; all parts up to number n are done. blob is the data
+// that the next attempt needs to continue with the next part.
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
 // stores checkpoints in order and before the call's answer, while the work continues. If
@@ -99,7 +100,8 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 // must use Excerpt or ExcerptEnd.
 func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// ExcerptEnd returns the end of text in the same way.
+// ExcerptEnd returns the end of text, at most n bytes. If the cut would divide a value, the
+// result begins after that value. See Excerpt.
 func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }

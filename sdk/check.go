@@ -28,11 +28,10 @@ func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	return checkFields(fields, tree, "")
 }
 
-// mostProblems is how many problems of one object an error names.
+// mostProblems is the largest number of problems that an error names for one object.
 const mostProblems = 12
 
-// checkFields reports all problems at once, so that a person can correct them in one
-// attempt.
+// checkFields reports all problems at once, so that a person can correct them together.
 func checkFields(fields []schema.Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {

@@ -40,7 +40,7 @@ func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	}}
 }
 
-// ErrConfigured is returned by Configure when the agent has its configuration.
+// ErrConfigured is returned by Configure when the agent already has a configuration.
 var ErrConfigured = errors.New("sdk: the agent is already configured")
 
 // Configure gives the agent its configuration, a JSON object; nil means {}. Only the first

@@ -11,7 +11,8 @@ import (
 //
 // answer is called once with the reply, in this goroutine, unless the time is over (S28).
 // Run returns when the function has returned, even if that is late. If the function ends
-// its goroutine, Run does not return, but answer and InvokeOptions.Ended are still called.
+// its goroutine with runtime.Goexit, Run does not return. Then answer and
+// InvokeOptions.Ended are still called.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

@@ -20,8 +20,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// drainTime is how long the output of an ended process is still read. It takes longer only
-// if a process that could not be killed keeps the pipe open.
+// drainTime is how long the output of an ended process is still read. The output takes
+// longer only if a process that could not be killed keeps the pipe open.
 const drainTime = 500 * time.Millisecond
 
 // child runs an agent for go-plugin. It replaces go-plugin's own runner. That runner gives
@@ -30,7 +30,7 @@ const drainTime = 500 * time.Millisecond
 type child struct {
 	options *OpenOptions
 	lines   *lines
-	dir     string // private to this process; go-plugin removes it
+	dir     string // private directory for this process; go-plugin removes it
 	command leash.Command
 	copied  string // path of the checked copy; "" = there is no copy
 	out     *firstLine
@@ -41,7 +41,7 @@ type child struct {
 	mu      sync.Mutex     // protects following fields
 	process *leash.Process // nil before the start
 	killed  bool
-	exit    error // valid once exited is closed
+	exit    error // how the process ended; valid once the channel exited is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -156,7 +156,7 @@ func (c *child) kill() {
 // endPatience is how long it may take until the end of a process is noticed.
 const endPatience = 200 * time.Millisecond
 
-// hasEnded reports whether a process was started and has ended, unless it was killed here.
+// hasEnded reports whether a process was started and has ended without a call of kill.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
 	none := c.killed || c.process == nil

@@ -50,7 +50,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	errs := &limitedBuffer{limit: 64 << 10}
 	command.Args = []string{path, "describe"}
 	command.Limits = leash.Limits{Memory: DefaultMemory, Threads: DefaultThreads, Files: DefaultFiles}
-	command.Env = []string{cookieName + "=describe"} // for the guard of standard output
+	command.Env = []string{cookieName + "=describe"} // guardStdout uses it
 	err = runDescribe(ctx, command, out, errs)
 	if err == nil && !out.overflow {
 		return parseDescription(path, out.buf.Bytes())
@@ -90,8 +90,7 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// The command only reads, so it should work on a system where no file can be
-		// written.
+		// describe only reads, so it should work on a system where no file can be written.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil
@@ -132,7 +131,7 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	// Ends with the pipe, or when the process has taken too long.
+	// Each copy ends with its pipe, or at the read deadline below.
 	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)

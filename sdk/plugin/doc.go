@@ -15,8 +15,8 @@
 //     the host's open files.
 //   - The two sides authenticate each other with certificates that are made for this start
 //     only. They use a socket in a directory that only this user can enter.
-//   - If a checksum is given, a private copy is checked and the copy is run. So no other user
-//     can replace the file between the check and the start.
+//   - If a checksum is given, the host makes a private copy, checks it and runs the copy. So
+//     no other user can replace the file between the check and the start.
 //   - No message is larger than the payload limit plus 64 KiB.
 //   - The process leads its own process group. It ends with all its descendants: when it ends
 //     itself, when it is killed, and within two seconds after the host has died in any way.

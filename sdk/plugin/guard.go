@@ -36,8 +36,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine ends with the process, because other code may have kept the old
-	// os.Stdout.
+	// This goroutine ends with the process, because other code may keep this os.Stdout and
+	// write to it at any time.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')

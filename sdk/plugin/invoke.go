@@ -26,21 +26,21 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions holds functions that receive what happens to a call besides its reply. nil
-// functions are not called.
+// CallOptions holds functions that are called for events of a call. A function that is nil
+// is not called.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
 	// OnExpired is called once when complete-by passes without a reply, perhaps by another
-	// goroutine. It returns for how long a late reply is waited for; 0 = not at all.
+	// goroutine. It returns how long the call waits for a late reply; 0 = not at all.
 	OnExpired func() time.Duration
 	// OnLate receives a reply that arrives in that time. It is checked like any reply. It
 	// is evidence against an agent that answers after complete-by (S28).
 	OnLate func(sdk.Reply)
 }
 
-// Call is Invoke with options. Call does not return while it waits for a late reply. Its
-// error is then context.DeadlineExceeded in any case.
+// Call is Invoke with options. After complete-by, Call may wait for a late reply before it
+// returns. It then returns context.DeadlineExceeded, even if the late reply arrives.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -94,7 +94,7 @@ func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, don
 // Ongoing is a call that Start has started.
 type Ongoing struct {
 	call *call
-	end  context.CancelFunc // for a call on its own stream; nil = the call is part of a session
+	end  context.CancelFunc // cancels a call on its own stream; nil = the call is part of a session
 }
 
 // Cancel notifies the agent that the answer is not needed any more. The call continues for

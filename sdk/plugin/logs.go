@@ -19,15 +19,15 @@ import (
 // and counted.
 const (
 	maxLine   = 64 << 10
-	lineRate  = 200  // lines per second
-	lineBurst = 1000 // lines at once
+	lineRate  = 200  // largest number of lines per second
+	lineBurst = 1000 // largest number of lines at once
 	maxTail   = 20   // number of lines that are kept for an error message
 
-	maxTailLine = 500 // largest size of each of them, in bytes
+	maxTailLine = 500 // largest size of each of these lines, in bytes
 )
 
 // cutMark is added where a text was cut. Code that removes secrets also removes the
-// beginning of a secret in front of it.
+// beginning of a secret in front of the mark.
 const cutMark = "…"
 
 // shortened returns at most the given number of bytes of text, and adds the mark if text
@@ -39,8 +39,8 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "�") + cutMark
 }
 
-// lines turns an agent's output into log records. It parses JSON lines of slog and hclog.
-// Every other line becomes a record of its own.
+// lines logs an agent's output. It parses JSON lines of slog and hclog. It logs every other
+// line as a message.
 type lines struct {
 	logger *slog.Logger
 	now    func() time.Time
@@ -185,8 +185,8 @@ func (l *lines) recent() string {
 	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
 }
 
-// parseLine reads a JSON log line. message is "" if the line is not one. The line comes
-// from a foreign process, so the types of its values are all checked.
+// parseLine reads a JSON log line. message is "" if the line is not a JSON log line. The
+// line comes from a foreign process, so the types of its values are all checked.
 func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
 	if line[0] != '{' {
 		return 0, "", nil

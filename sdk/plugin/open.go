@@ -35,16 +35,16 @@ const MinFiles = 64
 type OpenOptions struct {
 	Path         string       // path of the binary; absolute, or relative to the working directory
 	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
-	Env          []string     // KEY=value; no other variables are passed on
+	Env          []string     // environment, as KEY=value; no other variables are passed on
 	Dir          string       // working directory; "" = the host's
 	TempDir      string       // directory for the private directory; "" = os.TempDir
-	Logger       *slog.Logger // for what the agent logs and prints; nil = it is dropped
+	Logger       *slog.Logger // receives what the agent logs and prints; nil = that is dropped
 	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
-	// Memory in bytes of the process and all that it starts, without the pages of files; 0
-	// = DefaultMemory.
+	// MaxMemory is the most memory, in bytes, of the process and all that it starts. Pages of
+	// files do not count. 0 = DefaultMemory.
 	MaxMemory    int64
-	MaxThreads   int           // threads of the process and all that it starts; 0 = DefaultThreads
-	MaxFiles     int           // open files of each process, at least MinFiles; 0 = DefaultFiles
+	MaxThreads   int           // most threads of the process and all that it starts; 0 = DefaultThreads
+	MaxFiles     int           // most open files of each process, at least MinFiles; 0 = DefaultFiles
 	Protocol     int           // newest version of the protocol that may be used; 0 = the newest that exists
 	StartTimeout time.Duration // longest time until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // longest wait for a reply after a call was cancelled; 0 = 5 s
@@ -151,7 +151,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		c.kill()
 		client.Kill()
 		if c.dir != "" {
-			// Go-plugin removes it only after a successful start.
+			// Go-plugin removes the directory only after a successful start.
 			err = errors.Join(err, os.RemoveAll(c.dir))
 		}
 		return nil, c.startError(ctx, err, ended)

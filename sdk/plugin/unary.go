@@ -103,7 +103,7 @@ func (c *call) expireUnary(end func()) {
 			end()
 			return
 		}
-		time.AfterFunc(listen, end) // does no harm once the call is over
+		time.AfterFunc(listen, end) // end has no effect once the call is over
 	})
 }
 

@@ -425,7 +425,7 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// An event that was being sent at that moment is allowed.
+		// An event that was being sent when complete-by passed is allowed.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}

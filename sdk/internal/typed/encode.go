@@ -113,7 +113,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 	return object, nil
 }
 
-// anyTree converts a value of type any, so that its numbers stay exact.
+// anyTree returns the JSON tree of a value of type any. Its numbers stay exact.
 func anyTree(v reflect.Value, path string) (any, error) {
 	if v.IsNil() {
 		return nil, nil

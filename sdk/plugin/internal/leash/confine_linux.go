@@ -25,13 +25,13 @@ const (
 
 // A confinement limits a tree of processes to half of the CPUs while it is busy.
 type confinement struct {
-	since    time.Time // time at which cpu was read; zero = not read yet
+	since    time.Time // time of the last measurement of cpu; zero = not measured yet
 	cpu      time.Duration
 	confined bool
 }
 
-// weigh compares the CPU time of the tree with the last time, and confines or frees the
-// tree.
+// weigh compares the CPU time of the tree with that of the last measurement, and confines or
+// frees the tree.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {

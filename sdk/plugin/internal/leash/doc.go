@@ -31,7 +31,7 @@ type Command struct {
 	Path    string
 	File    *os.File // if not nil, it is run instead of Path; only if CanRunFile
 	Args    []string // arguments; the first is the name of the program
-	Env     []string // KEY=value; no other variables are passed on
+	Env     []string // environment, as KEY=value; no other variables are passed on
 	Dir     string   // working directory; "" = the host's
 	Stdout  *os.File
 	Stderr  *os.File
@@ -44,12 +44,12 @@ type Command struct {
 //
 // They need no privilege and no cgroup, so they also work in a container. The keeper checks
 // once a second. It checks sooner if the machine has many more threads or much less free
-// memory. A process can exceed a limit between two checks: a limit protects the machine,
-// but it does not divide it exactly.
+// memory. A process can exceed a limit between two checks. So a limit protects the machine,
+// but it is not exact.
 type Limits struct {
-	Memory  int64 // memory in bytes without the pages of files, including swapped memory
-	Threads int   // threads of all processes; each process has at least one
-	Files   int   // open files of each process
+	Memory  int64 // most memory, in bytes; includes swapped memory, but not the pages of files
+	Threads int   // most threads of all processes together; each process has at least one
+	Files   int   // most open files of each process
 }
 
 // An ExitError says that a process did not end with exit status 0.

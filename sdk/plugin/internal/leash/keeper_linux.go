@@ -23,13 +23,13 @@ const (
 	keeperName = "engine-leash"
 	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment; never passed on
 	saysFile   = 3              // descriptor to which the keeper writes
-	heldFile   = 4              // descriptor whose end says that the host is gone
+	heldFile   = 4              // descriptor that the keeper reads; its end means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
-	killNow    = 'k'            // the host sends it through heldFile
+	killNow    = 'k'            // byte with which the host asks the keeper to kill the process at once
 
-	wordPid   = "pid"   // the process was started
-	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is its use
-	wordErrno = "errno" // the process could not be started
+	wordPid   = "pid"   // the process was started; the number is its process id
+	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is what it used
+	wordErrno = "errno" // the process could not be started; the number is the system's error number
 	wordExit  = "exit"  // the process has ended; the number is its wait status
 	wordGone  = "gone"  // no descendant is left; the number has no meaning
 )
@@ -38,9 +38,9 @@ const (
 // SIGTERM. After Grace it is killed with all its descendants.
 const Grace = 1500 * time.Millisecond
 
-// This is a variable and not a function that main calls. So every program that starts
-// processes with this package can also be their keeper. It is initialized before main and
-// before most other packages.
+// This variable calls becomeKeeper before main begins, and before most other packages are
+// initialized. So every program that starts processes with this package can also be their
+// keeper.
 var _ = becomeKeeper()
 
 // becomeKeeper never returns in a process that Start has started as a keeper.
@@ -70,7 +70,7 @@ type keeper struct {
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
-	goFirst()          // before private.Keep: after it, the files in /proc belong to root
+	goFirst()          // must come before private.Keep, which gives the files in /proc to root
 	_ = private.Keep() // the keeper has the agent's environment; if this fails, the agent reports it
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
@@ -302,7 +302,7 @@ func killBelow(root int) (seen, killed int) {
 
 // fail reports to the host that the process could not be started.
 func (k *keeper) fail(err error) {
-	errno := syscall.EINVAL // for example a zero byte in a text
+	errno := syscall.EINVAL // if err has no number, for example because of a zero byte in a text
 	errors.As(err, &errno)
 	k.say(wordErrno, int(errno))
 }
