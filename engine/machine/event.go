@@ -24,8 +24,8 @@ type Started struct {
 	Name      string       // public id
 	Key       string       // value of unique.key, or ""
 	Vars      dsl.Value
-	Trigger   string // "manual"
-	StartedBy string // who started the run, for people
+	Trigger   string // how the run was started; the engine writes "manual"
+	StartedBy string // the person who started the run; only for display
 }
 
 // AttemptOK is a valid result of a call (S16, S35). The Output of a lookup or an undo may
@@ -51,7 +51,7 @@ type AttemptUnknown struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	RetryAfter time.Duration // minimum pause before the next attempt; 0 = as the step says
+	RetryAfter time.Duration // minimum pause that the agent asks for before the next attempt; 0 = none
 }
 
 // AttemptNotDone is the answer to a lookup: the key never had an effect.
@@ -118,7 +118,7 @@ type PauseRequested struct {
 
 // ResumeRequested ends a pause, or gives a parked run a later deadline.
 type ResumeRequested struct {
-	Extend     time.Duration // added to now as the new run deadline; 0 = keep
+	Extend     time.Duration // time from now to the new deadline of the run; 0 = the deadline stays
 	By, Reason string
 	Ask        int64
 }
@@ -190,8 +190,8 @@ func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that the verb or its refusal answers. refused is
-// set if the verb was refused. ok is false for every other event.
+// Asked returns the number of the message that holds the verb. If e is the refusal of a
+// verb, Asked also returns it as refused. If e is neither, ok is false.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// How a node ends: its forward part and its undo. The end of the forward part may turn the
-// run (turn.go), and a turn ends the forward parts of nodes: these two files need each
-// other.
+// This file ends the forward part and the undo of a node. The end of a forward part may make
+// the run turn back (turn.go). A turn ends the forward parts of other nodes. So the two files
+// call each other.
 
 // endForward ends the forward part of a node in the given state.
 func (d forward) endForward(i int, state status.StepState) {
@@ -72,8 +72,8 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless checks the node that failed. If the deadline of a for_each step has passed,
-// it checks all instances.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i.
+// If i is a for_each step, it checks all its failed instances.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)

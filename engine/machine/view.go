@@ -25,7 +25,7 @@ func (s *State) Status() status.RunState { return s.run.State }
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.Last.Time() }
 
-// Failure returns the failure that turned or parked the run; zero = none.
+// Failure returns the failure that made the run turn back or park; zero = none.
 func (s *State) Failure() dsl.Failure {
 	if s.run.Lost() {
 		return LostFailure(&s.run)
@@ -151,8 +151,8 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	return 0, false
 }
 
-// Silence returns the heartbeat_timeout of an open attempt, counted from its start; 0 if
-// the attempt has none.
+// Silence returns how long after the start of an attempt its next heartbeat is due; 0 if the
+// attempt needs none. For a new attempt this is its heartbeat_timeout.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0
