@@ -60,7 +60,7 @@ type Head struct {
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow, for views
+	Workflow  string // name of the workflow; only for display
 	Started   Instant
 }
 

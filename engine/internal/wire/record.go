@@ -210,10 +210,10 @@ type heading struct {
 	kind    template
 	call    int32     // call of the template's attempt
 	attempt uint64    // fields of that attempt that change
-	output  dsl.Value // output, in a template for the end of an attempt
+	output  dsl.Value // output of the attempt; only in a template for its end
 }
 
-// node reads the heading of the next node. Its number is at least next.
+// node reads the heading of the next node. The number of the node is at least *next.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
