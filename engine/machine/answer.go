@@ -137,7 +137,7 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 		}
 		if n.Undo == model.UndoNone {
 			m := n.Fwd.Blamed()
-			m.Kind = model.MissFailed // now it is known that nothing was done
+			m.Kind = model.MissFailed // the lookup has shown that nothing was done
 			n.Fwd.Blame(m)
 			d.forward().follow(i, m)
 			return

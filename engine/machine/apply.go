@@ -16,7 +16,7 @@ type Change struct {
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // see Record
+	cache   *cache // values that were cached during the decision; nil if the record was read
 	empty   bool   // the record changes nothing
 	tells   bool
 
@@ -148,7 +148,7 @@ func (s *State) cached(landed *cache) {
 	case s.cache == landed:
 		s.cache.pending = false
 	default:
-		s.cache = nil // it was made for a record that was not committed
+		s.cache = nil // the cache was made for a record that was not committed
 	}
 }
 

@@ -109,7 +109,7 @@ type decider struct {
 
 	ready  queue // steps whose dependencies have ended
 	fan    queue // for_each steps whose next instances may begin
-	launch queue // nodes whose agent is to be called
+	launch queue // nodes whose planned call may start now
 	undo   queue // nodes whose undo may be possible now
 	passed queue // steps whose undo has ended or was not needed
 

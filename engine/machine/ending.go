@@ -67,7 +67,7 @@ func (d ending) settle() {
 	switch {
 	case r.Finished != 0:
 	case r.Phase == model.PhaseForward && r.Done == r.Steps:
-		if r.Parked { // a call that was in flight has brought the parked run to a good end
+		if r.Parked { // the run was parked, but a call in flight has ended its last step well
 			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()

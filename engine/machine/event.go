@@ -20,9 +20,9 @@ type AttemptID struct {
 
 // Started accepts a run. It is the event of the first record (S14).
 type Started struct {
-	RunID     status.RunID // internal id
-	Name      string       // public id
-	Key       string       // value of unique.key, or ""
+	RunID     status.RunID // internal id of the run
+	Name      string       // public id of the run
+	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
 	Trigger   string // how the run was started; the engine writes "manual"
 	StartedBy string // the person who started the run; only for display
@@ -125,7 +125,7 @@ type ResumeRequested struct {
 
 // RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
-	Step       string // "" = every failed step
+	Step       string // name of the step or instance to repeat; "" = every failed step
 	NewKey     bool
 	Extend     time.Duration
 	By, Reason string
@@ -157,7 +157,7 @@ const (
 type SettleRequested struct {
 	Step       string
 	As         Settlement
-	Output     dsl.Value // only with SettleSucceeded
+	Output     dsl.Value // output that the person states; only with SettleSucceeded
 	By, Reason string
 	Ask        int64
 }

@@ -18,7 +18,8 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.State = state
 	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // otherwise nothing was started
+	// A skipped step, or a for_each step without instances, starts nothing.
+	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) {
 		d.run.Begun = true
 	}
 	switch {
@@ -102,7 +103,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	var out dsl.Value
 	if c.Output != nil {
 		if out, err = c.Output(d.scope(n)); err != nil {
-			return false // the original failure counts
+			return false // catch.output failed, so the original failure counts
 		}
 		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
 			return false

@@ -16,13 +16,13 @@ type Record struct {
 	at    model.Instant
 	event Event
 	run   *model.RunPatch
-	nodes []model.NodePatch // ascending by node number
+	nodes []model.NodePatch // changes of nodes, ascending by node number
 
 	commands []Command  // not persisted: only the process that committed the record executes them
 	late     bool       // not persisted: see Late
 	secret   bool       // not persisted: the event holds bytes, such as a checkpoint, that may be sensitive
 	final    bool       // not persisted: the run had finished before; this record only answers the event
-	names    []NodeName // not persisted
+	names    []NodeName // not persisted: see NewNodes
 	cache    *cache     // not persisted: cached values, which are valid only once this record is committed
 
 	base    *State // not persisted: the state on which the record was decided
@@ -270,7 +270,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
-	Step    string // step name, or ""
+	Step    string // step name; "" = the alert is about the whole run
 	Code    string
 	Message string
 }

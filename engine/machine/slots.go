@@ -140,7 +140,7 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // the refusal is no longer the reason for the wait
+		d.refuseUntil(k, 0) // the node no longer waits because an earlier call was not sent
 	}
 	return k
 }

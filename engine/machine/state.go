@@ -48,7 +48,7 @@ func (s *State) Clone() *State {
 type cache struct {
 	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps
-	pending bool                   // it holds results of a record that is not applied yet
+	pending bool                   // the cache holds results of a record that is not applied yet
 }
 
 // A schedule holds indexes of a state's nodes by time. Apply maintains them.

@@ -243,7 +243,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 		a := d.edit(n.Of())
 		a.Bad--
 		a.Over--
-		a.Next = min(a.Next, i-a.First) // the instance takes its turn again
+		a.Next = min(a.Next, i-a.First) // set Next back, so that the instance begins again
 		if a.Ended() {
 			a.State, a.Fwd.Ended = status.StepWaiting, 0
 		}

@@ -52,7 +52,7 @@ func (s *State) NextDue() (time.Time, bool) {
 // A HeldAgent is an agent that some step of the run waits for.
 type HeldAgent struct {
 	Agent string
-	Until time.Time // no call can start before this time; zero means until a slot becomes free
+	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
 	Steps int // number of steps and instances that wait
 }
@@ -76,7 +76,7 @@ func (s *State) Held() []HeldAgent {
 type OpenAttempt struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
-	Step       string // node name
+	Step       string // name of the step or instance
 	Agent      string // key of Workflow.Agents
 	StartedAt  time.Time
 	CompleteBy time.Time

@@ -8,7 +8,7 @@ import (
 // behind a pointer (More).
 type Node struct {
 	Key  string
-	Each Held // each.value
+	Each Held // each.value of an instance
 
 	Input    Held
 	Output   Held // output of the action
@@ -35,7 +35,7 @@ type Node struct {
 	Known     bool // Output holds the action's output, from a call or from a person
 	Done      bool // the effect exists: a call succeeded, or a person stated it
 	TimedOut  bool
-	Clearing  bool // the undo is called before another attempt; Undo says how far it has come
+	Clearing  bool // the node is undone before another attempt; Undo says how far that has come
 	UndoReady bool // the input of the undo was evaluated
 }
 

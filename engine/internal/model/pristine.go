@@ -44,6 +44,6 @@ var Blank = Node{More: &NoMore}
 
 // Limits for the memory that a damaged record can make a state allocate.
 const (
-	MaxSteps = 1 << 16 // more steps than a definition of the largest allowed size can have
+	MaxSteps = 1 << 16 // maximum number of steps; a definition of the largest allowed size has fewer
 	MaxNodes = 1 << 22 // maximum number of nodes of a run
 )

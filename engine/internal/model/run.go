@@ -95,7 +95,7 @@ var (
 // A Hold is an agent that this run has waited for.
 type Hold struct {
 	Agent string
-	Until Instant // nothing can start before this time; 0 = until a slot becomes free
+	Until Instant // time before which no call can start; 0 = calls wait only for a free slot
 	Why   string
 }
 
@@ -104,7 +104,7 @@ type Output struct {
 	Name      string
 	Value     Held
 	Sensitive bool
-	Problem   string // reason why the value is null
+	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
 // DeadlineRuns reports whether the run still changes when its deadline passes.

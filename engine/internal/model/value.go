@@ -28,9 +28,9 @@ type OriginKind uint8
 const (
 	OriginInline OriginKind = 0
 	OriginVars   OriginKind = 1
-	OriginOutput OriginKind = 2 // output of the node Node
-	OriginInput  OriginKind = 3 // input of the node Node
-	OriginKey    OriginKind = 4 // each.key of this node, as a string
+	OriginOutput OriginKind = 2 // the value is the output of the node Origin.Node
+	OriginInput  OriginKind = 3 // the value is the input of the node Origin.Node
+	OriginKey    OriginKind = 4 // the value is each.key of the node that holds it, as a string
 )
 
 // WorthSharing is the size in bytes from which a reference is shorter than the value.

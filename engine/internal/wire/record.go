@@ -208,8 +208,8 @@ type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // call of the template's attempt
-	attempt uint64    // fields of that attempt that change
+	call    int32     // call number of the attempt that the template changes
+	attempt uint64    // mask of the fields of that attempt that change
 	output  dsl.Value // output of the attempt; only in a template for its end
 }
 

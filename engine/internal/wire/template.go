@@ -21,8 +21,8 @@ type template uint8
 const (
 	noTemplate    template = 0 // no template: all fields are written
 	stepStarts    template = 1 // a forward attempt of the step starts
-	stepEnds      template = 2 // the attempt of the event ended ok, and the event has the output
-	stepEndsKnown template = 3 // the same, but the output is a value that the run had already
+	stepEnds      template = 2 // the attempt that the event answers ended ok, and the event holds the output
+	stepEndsKnown template = 3 // like stepEnds, but the output equals a value that the run has already
 )
 
 // A templateFields describes a template with masks of fields. node and attempt hold the

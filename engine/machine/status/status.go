@@ -18,8 +18,8 @@ const (
 	RunWaiting            RunState = 3 // only a signal, a timer or a child can continue the run
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
-	RunParked             RunState = 6 // needs a person
-	RunCompensationFailed RunState = 7 // needs a person
+	RunParked             RunState = 6 // waits for a person
+	RunCompensationFailed RunState = 7 // an undo has failed; waits for a person
 	RunSucceeded          RunState = 10
 	RunFailed             RunState = 11 // a step failed, and there was nothing to undo
 	RunCompensated        RunState = 12 // a step failed, and everything was undone
