@@ -52,8 +52,8 @@ type Run struct {
 	Stuck       bool // the compensation has failed
 }
 
-// A Head holds the data of the run's first record. States and records share it. Only a
-// draft may change it, on its own copy.
+// A Head holds the data of the run's first record. States and records share it. A
+// draft changes only its own copy. A state may change it in place if nothing else shares it.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
@@ -65,7 +65,8 @@ type Head struct {
 }
 
 // A Trouble holds fields that a run without failures, pauses and waits does not use before
-// it ends. States and records share it. Only a draft may change it, on its own copy.
+// it ends. States and records share it. A draft changes only its own copy. A state may
+// change it in place if nothing else shares it.
 type Trouble struct {
 	ParkedAt Instant
 	Failure  dsl.Failure

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held is a value together with the place where the run has the same value already. So
-// the journal stores equal bytes only once.
+// A Held is a value. If the run has the same value already, From says where, so that the
+// journal stores equal bytes only once.
 type Held struct {
 	V    dsl.Value
 	From Origin

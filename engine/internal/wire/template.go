@@ -55,8 +55,8 @@ const (
 )
 
 // fields returns the fields that change according to the template and the event. The first
-// steps of a run have no dependencies, and an answer may have no output, so these fields
-// may be missing.
+// steps of a run have no dependencies, so the field Deps does not change. If the answer has
+// no output, the field Output does not change.
 func (k template) fields(event machine.Event) uint64 {
 	mask := templates[k].node
 	switch ev := event.(type) {
