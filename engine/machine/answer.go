@@ -81,7 +81,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		// What the agent guarantees does not include work before the last checkpoint.
+		// A definite failure does not cover work before a checkpoint. So the attempt stays
+		// in Doubt if the node has a checkpoint.
 		n.Doubt = max(0, n.Doubt-1)
 	}
 	d.wish(n, a.Kind, ev.RetryAfter)
@@ -136,7 +137,7 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 		}
 		if n.Undo == model.UndoNone {
 			m := n.Fwd.Blamed()
-			m.Kind = model.MissFailed // now it is known that nothing was done
+			m.Kind = model.MissFailed // the lookup has shown that nothing was done
 			n.Fwd.Blame(m)
 			d.forward().follow(i, m)
 			return
@@ -275,7 +276,7 @@ func (d answers) progress(ev AttemptProgress) {
 	d.secret = len(ev.Blob) > 0 && (model.Confidential(n.Input.V) || model.Confidential(n.UndoInput.V))
 	switch a.Kind {
 	case model.CallDo, model.CallLearn:
-		// Otherwise this checkpoint is from an older, slower attempt.
+		// A checkpoint with a lower number is from an older, slower attempt: ignore it.
 		if !n.Marked() || ev.Number >= n.Point {
 			n.Point, n.Blob = ev.Number, ev.Blob
 		}
@@ -286,8 +287,8 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// answered calls f if the attempt is open. An answer to any other attempt is late and
-// changes nothing (S28, S35).
+// answered calls the function f with the attempt if it is open. An answer to any other
+// attempt is late and changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
 		f(d.edit(id.Node).Find(id.Call))

@@ -8,15 +8,15 @@ import (
 
 // A Change is the change that a record makes to a state, computed before the state is
 // changed. It holds the run and the changed nodes, each before and after the record.
-// References in the record refer to the state before it, so all of the change is computed
-// before any of it is installed. Readers (package story) must not change the data that they
-// get from it.
+// References in the record refer to the state before it, so the whole change is computed
+// before the state changes. Readers (package story) must not change the data that they get
+// from a Change.
 type Change struct {
 	s       *State
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // see Record
+	cache   *cache // values that were cached during the decision; nil if the record was read
 	empty   bool   // the record changes nothing
 	tells   bool
 
@@ -34,8 +34,8 @@ func (c *Change) Apply() {
 	}
 }
 
-// Tells reports whether readers have anything to show for this change. A finished run
-// answers an event without a change; that answer is shown too.
+// Tells reports whether readers have anything to show for this record. They also show the
+// answer of a finished run to an event, although that changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns what happened.
@@ -110,7 +110,7 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed does the work that every applied record needs, however it was applied.
+// landed finishes the application of a record. State.apply and Loader.Apply call it.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.prune()
@@ -148,7 +148,7 @@ func (s *State) cached(landed *cache) {
 	case s.cache == landed:
 		s.cache.pending = false
 	default:
-		s.cache = nil // it was made for a record that was not committed
+		s.cache = nil // the cache was made for a record that was not committed
 	}
 }
 
@@ -231,7 +231,8 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces a node by one in reused memory, so it copies the node.
+// overwrite replaces node i by a copy of the given node. It copies, because the Loader uses
+// the memory of that node again.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

@@ -142,7 +142,7 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
-// pause makes a node wait until a time. The active part waits: forward or undo.
+// pause makes the active track of a node, forward or undo, wait until the given time.
 func (d caller) pause(i int, until model.Instant) {
 	n := d.edit(i)
 	t := n.Track()

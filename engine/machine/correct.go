@@ -8,10 +8,10 @@ import (
 )
 
 // A person who settled a step may have been wrong. The statement can be corrected until
-// something relies on it: until the step or a step that depends on it is called, or such a
-// step ends. A step that has only become ready, or that waits for its agent, is set back.
-// Statements about an undo cannot be corrected, because the run continues with them at
-// once.
+// something relies on it. Something relies on it once the step or a dependent step is
+// called, or a dependent step has ended. A dependent step that is only ready, or that waits
+// for its agent, is set back. Statements about an undo cannot be corrected, because the run
+// continues with them at once.
 
 // correct replaces what a person stated about a step.
 func (d verbs) correct(i int, ev SettleRequested) {
@@ -64,8 +64,8 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
-// relying returns a dependent step that has begun, so that the end of the step cannot be
-// corrected any more; -1 if there is none.
+// relying returns a dependent step that has begun; -1 if there is none. If there is one, the
+// end of the step cannot be corrected any more.
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -162,8 +162,8 @@ func doubtful(n *model.Node) model.Miss {
 	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
-// correctUndone corrects the statement about the effect of a step whose undo has not been
-// called, while the run is being undone.
+// correctUndone corrects the statement about the effect of a step while the run is being
+// undone. The undo of the step was not called after the statement.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

@@ -21,7 +21,7 @@ func (d caller) call(i int) {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for a pause meanwhile
+	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has now asked for a pause
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -72,7 +72,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // a call that learns the output undoes nothing
+		if kind != model.CallLearn { // CallLearn only asks for the output; it undoes nothing
 			t.Total++
 		}
 	}
@@ -87,9 +87,9 @@ func (d caller) start(i int, kind model.CallKind) {
 	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
 
-// completeBy returns the earliest of the attempt's timeout and the deadlines that apply to
-// it (S10, S11). The deadlines of the forward part do not apply to calls that find out an
-// outcome.
+// completeBy returns the time by which a new call must be answered. It is the end of the
+// timeout, or an earlier deadline (S10, S11). Deadlines of the forward part do not apply to
+// a lookup that finds out the outcome of a forward attempt.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -142,8 +142,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	return inv
 }
 
-// prepare evaluates what the first attempt needs. The input is stored once and is used by
-// all later attempts and by the undo. If an expression cannot be evaluated, the step fails.
+// prepare evaluates the preconditions, the input and the key before the first attempt. The
+// input is stored once and is used by all later attempts and by the undo. If an expression
+// cannot be evaluated, the step fails.
 func (d caller) prepare(i int) bool {
 	n := d.get(i)
 	if n.Prepared {

@@ -28,7 +28,7 @@ func (d ending) park(f dsl.Failure) {
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
-	if r.Turning { // a cancel had asked to turn back; the operator decided to continue forward instead
+	if r.Turning { // the run was about to turn back; the operator decided to continue forward instead
 		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
 	r.Parked, r.ParkedAt = false, 0
@@ -67,7 +67,7 @@ func (d ending) settle() {
 	switch {
 	case r.Finished != 0:
 	case r.Phase == model.PhaseForward && r.Done == r.Steps:
-		if r.Parked { // a call that was in flight has brought the parked run to a good end
+		if r.Parked { // the run was parked, but a call in flight has ended its last step well
 			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()
@@ -83,10 +83,12 @@ func (d ending) settle() {
 	}
 }
 
-// alertStuck raises the alert that a compensation has failed. It names the undo that
-// failed. The failure that turned the run would not help the person who has to repair.
+// alertStuck raises the alert that a compensation has failed. The alert names the first undo
+// that failed, because the person who repairs the run has to look at it.
 func (d ending) alertStuck() {
-	f, more := d.run.Failure, 0 // used if the deadline passed before any undo could begin
+	// If the deadline passed before an undo could begin, none has failed. Then the alert
+	// names the failure of the run.
+	f, more := d.run.Failure, 0
 	for i := range d.count() {
 		n := d.get(i)
 		switch {

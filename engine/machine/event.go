@@ -20,12 +20,12 @@ type AttemptID struct {
 
 // Started accepts a run. It is the event of the first record (S14).
 type Started struct {
-	RunID     status.RunID // internal id
-	Name      string       // public id
-	Key       string       // value of unique.key, or ""
+	RunID     status.RunID // internal id of the run
+	Name      string       // public id of the run
+	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // "manual"
-	StartedBy string // who started the run, for people
+	Trigger   string // how the run was started; the engine writes "manual"
+	StartedBy string // the person who started the run; only for display
 }
 
 // AttemptOK is a valid result of a call (S16, S35). The Output of a lookup or an undo may
@@ -51,7 +51,7 @@ type AttemptUnknown struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	RetryAfter time.Duration // minimum pause before the next attempt; 0 = as the step says
+	RetryAfter time.Duration // minimum pause that the agent asks for before the next attempt; 0 = none
 }
 
 // AttemptNotDone is the answer to a lookup: the key never had an effect.
@@ -118,14 +118,14 @@ type PauseRequested struct {
 
 // ResumeRequested ends a pause, or gives a parked run a later deadline.
 type ResumeRequested struct {
-	Extend     time.Duration // added to now as the new run deadline; 0 = keep
+	Extend     time.Duration // time from now to the new deadline of the run; 0 = the deadline stays
 	By, Reason string
 	Ask        int64
 }
 
 // RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
-	Step       string // "" = every failed step
+	Step       string // name of the step or instance to repeat; "" = every failed step
 	NewKey     bool
 	Extend     time.Duration
 	By, Reason string
@@ -157,7 +157,7 @@ const (
 type SettleRequested struct {
 	Step       string
 	As         Settlement
-	Output     dsl.Value // only with SettleSucceeded
+	Output     dsl.Value // output that the person states; only with SettleSucceeded
 	By, Reason string
 	Ask        int64
 }
@@ -190,8 +190,8 @@ func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that the verb or its refusal answers. refused is
-// set if the verb was refused. ok is false for every other event.
+// Asked returns the number of the message that holds the verb. If e is the refusal of a
+// verb, Asked also returns it as refused. If e is neither, ok is false.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -6,8 +6,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// pass lets time pass until the time of the event. Deadlines of the run expire first, then
-// those of steps, then attempts. If several have passed, the outermost one is reported.
+// pass expires all deadlines and attempts that are due at the time of the event. Deadlines
+// of the run expire first, then those of steps, then attempts. If several have passed, the
+// outermost one is reported.
 func (d clocks) pass() {
 	d.passRun()
 	var due []int

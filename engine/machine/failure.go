@@ -20,7 +20,7 @@ const (
 	CodeLimit          = "limit_exceeded" // a step was not started because its run would then exceed a ceiling
 )
 
-// expressionMiss is the failure of a step with an expression that cannot be evaluated.
+// expressionMiss returns the failure of a step whose expression cannot be evaluated.
 func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
@@ -43,7 +43,7 @@ func noTime(last model.Miss) model.Miss {
 	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
 }
 
-// LostFailure returns why the run is parked, for people.
+// LostFailure returns the failure of a run that is parked because engines died with it.
 func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }

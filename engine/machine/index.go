@@ -138,7 +138,8 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 }
 
 // inOrder yields the entries, smallest first, without changing the heap. Stale entries are
-// included. The cost of a step is the logarithm of the number of entries yielded so far.
+// included. The cost of each entry grows with the logarithm of the number of entries
+// yielded before.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {
 		return
@@ -157,8 +158,8 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier is the set of heap positions whose parents were yielded, but which were not
-// yielded yet. It belongs to inOrder.
+// A frontier holds the heap positions that inOrder may yield next: their parents were
+// yielded, but they were not.
 type frontier struct {
 	h  *lazyHeap
 	at []int
@@ -188,7 +189,7 @@ func ascending(nodes []int) []int {
 type known struct {
 	list  []knownValue
 	more  map[uint64]model.Origin
-	bytes int64 // total size of all values of nodes
+	bytes int64 // total size of the values of all nodes, in bytes
 }
 
 type knownValue struct {

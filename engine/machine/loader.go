@@ -16,7 +16,7 @@ type Loader struct {
 	at      model.Instant
 	event   Event
 	mask    uint64            // bit mask of the run's fields that change
-	patches []model.NodePatch // for each node, only the mask of the fields that change
+	patches []model.NodePatch // one patch for each changed node, but only its number and its mask
 	head    model.Head
 	trouble model.Trouble
 	slots   []*slot

@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// How a node ends: its forward part and its undo. The end of the forward part may turn the
-// run (turn.go), and a turn ends the forward parts of nodes: these two files need each
-// other.
+// This file ends the forward part and the undo of a node. The end of a forward part may make
+// the run turn back (turn.go). A turn ends the forward parts of other nodes. So the two files
+// call each other.
 
 // endForward ends the forward part of a node in the given state.
 func (d forward) endForward(i int, state status.StepState) {
@@ -18,7 +18,8 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.State = state
 	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // otherwise nothing was started
+	// A skipped step, or a for_each step without instances, starts nothing.
+	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) {
 		d.run.Begun = true
 	}
 	switch {
@@ -72,8 +73,8 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless checks the node that failed. If the deadline of a for_each step has passed,
-// it checks all instances.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i.
+// If i is a for_each step, it checks all its failed instances.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -102,7 +103,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	var out dsl.Value
 	if c.Output != nil {
 		if out, err = c.Output(d.scope(n)); err != nil {
-			return false // the original failure counts
+			return false // catch.output failed, so the original failure counts
 		}
 		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
 			return false

@@ -9,20 +9,20 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Record is one step of a run's history: an event, and the decision about it. Decide
-// makes records, and readers of a journal make them too. State.Apply folds them into a
-// state. A record never changes.
+// A Record holds an event and the decision about it. The records of a run are its history.
+// Decide makes records, and readers of a journal make them too. State.Apply folds them into
+// a state. A record never changes.
 type Record struct {
 	at    model.Instant
 	event Event
 	run   *model.RunPatch
-	nodes []model.NodePatch // ascending by node number
+	nodes []model.NodePatch // changes of nodes, ascending by node number
 
 	commands []Command  // not persisted: only the process that committed the record executes them
 	late     bool       // not persisted: see Late
 	secret   bool       // not persisted: the event holds bytes, such as a checkpoint, that may be sensitive
 	final    bool       // not persisted: the run had finished before; this record only answers the event
-	names    []NodeName // not persisted
+	names    []NodeName // not persisted: see NewNodes
 	cache    *cache     // not persisted: cached values, which are valid only once this record is committed
 
 	base    *State // not persisted: the state on which the record was decided
@@ -47,8 +47,8 @@ func (r Record) Empty() bool {
 	return !says(r.event)
 }
 
-// says reports whether an event is recorded even if it changes nothing. A takeover is. A
-// verb is too, because the person who sent it finds the answer in the journal.
+// says reports whether an event is recorded even if it changes nothing. This is so for a
+// takeover and for a verb. The person who sent the verb finds the answer in the journal.
 func says(event Event) bool {
 	if _, takeover := event.(TakenOver); takeover {
 		return true
@@ -247,7 +247,7 @@ type Invoke struct {
 	Attempt        AttemptID
 	Purpose        sdk.Purpose
 	Step           int    // index in Workflow.Steps
-	Key            string // each.key, or ""
+	Key            string // each.key of the instance; "" = the node is not an instance
 	Agent          string // key of Workflow.Agents
 	Action         string
 	Input          dsl.Value // may hold references to secrets
@@ -270,7 +270,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
-	Step    string // step name, or ""
+	Step    string // step name; "" = the alert is about the whole run
 	Code    string
 	Message string
 }

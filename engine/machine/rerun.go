@@ -12,8 +12,9 @@ import (
 // step starts again with a new idempotency key, because an agent does not repeat an effect
 // that was undone under the old key.
 //
-// Here is when that is needed, and how it ends without a failure. Undo.go begins and
-// continues it. Nodeend.go ends it as failed.
+// This file decides whether clearing is needed, and ends clearing that succeeds or is not
+// needed any more. The file undo.go begins and continues clearing. The file nodeend.go ends
+// clearing that fails.
 
 // mustClear reports whether the undo must be called before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
@@ -50,7 +51,7 @@ func (d undoing) cleared(i int) {
 	d.rerun(i)
 }
 
-// rerun starts the next attempt of a node without effect.
+// rerun starts the next attempt of a node that has no effect now.
 func (d undoing) rerun(i int) {
 	d.abandon(i)
 	d.edit(i).Fwd.Kind = model.CallDo

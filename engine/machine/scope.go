@@ -60,7 +60,7 @@ func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	return settings, nil
 }
 
-// selfScope returns scope with self.* added, as a postcondition needs it.
+// selfScope returns the result of scope with the values of self.* added, for postconditions.
 func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -82,7 +82,7 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 }
 
 // stepResult returns the result of a step as expressions see it. It caches results of
-// finished steps, including the steps that this decision has finished. If the record is not
+// finished for_each steps, including those that this decision has finished. If the record is not
 // committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	if i < 0 || i >= int(d.run.Steps) {

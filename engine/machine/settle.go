@@ -47,8 +47,8 @@ func (d verbs) settleRequested(ev SettleRequested) {
 }
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the
-// person states that nothing was done, no catch takes the failure and the step is not
-// repeated: the run stays parked until a retry or compensate.
+// person states that nothing was done, the step is not repeated. The run stays parked until
+// a retry or compensate, unless catch accepts the failure or max_failures tolerates it.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -168,8 +168,8 @@ func (d verbs) goOn() {
 	d.ending().unpark()
 }
 
-// settleUndo settles the outcome of a failed undo, or the forward outcome that the undo
-// needs to know.
+// settleUndo settles the outcome of a failed undo, or the outcome of the step if the undo
+// depends on it.
 func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
 	unknown := n.Effect() == status.EffectMaybe && !n.Known
@@ -229,7 +229,7 @@ func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	return out, true
 }
 
-// outputRefused is the beginning of the reason if another output would be accepted.
+// outputRefused is the beginning of Refused.Reason if only the output was not accepted.
 const outputRefused = "output: "
 
 // WantsOutput reports whether a settlement was refused because of its output. Another

@@ -7,9 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. The number of free slots in
-// the input is newer than the holds that the run remembers, so it counts. But if a call was
-// refused until a certain time, the next call waits for that time even if a slot is free.
+// canStart reports whether a call of the agent may start now. It uses the number of
+// free slots in the input, which is newer than the holds that the run remembers. But if the
+// engine did not send an earlier call, and gave a time, the next call waits for that time
+// even if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -32,7 +33,8 @@ func (d slots) canStart(agent string) bool {
 	return true
 }
 
-// refusedNow reports whether the agent has refused a call in this decision.
+// refusedNow reports whether the event of this decision says that the engine has not sent a
+// call of the agent.
 func (d slots) refusedNow(agent string) bool { return slices.Contains(d.deferred, agent) }
 
 // taken returns how many of the agent's slots this decision has taken.
@@ -70,9 +72,10 @@ func (d slots) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns until when and why an agent takes no call now, according to the input. news
-// is true only if this differs from the hold that the run remembers. After a refused call
-// only a different time counts as a difference.
+// news returns until when and why an agent takes no call now, according to the input. The
+// result news is false if the run must use the hold that it remembers. This is so if the
+// input has no entry for the agent, if no call may start at all, or if refusedNow is true.
+// It is also so while refused returns a future time and the input does not.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -137,7 +140,7 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // the refusal is no longer the reason for the wait
+		d.refuseUntil(k, 0) // the node no longer waits because an earlier call was not sent
 	}
 	return k
 }

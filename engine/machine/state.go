@@ -34,7 +34,7 @@ func NewState() *State {
 // Clone returns a copy. The copy and the original share only data that neither of them
 // changes.
 func (s *State) Clone() *State {
-	if s.private { // no write if it is false already: other goroutines may be reading it
+	if s.private { // do not write false again: other goroutines may be reading the field
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), checkpoints: s.checkpoints}
@@ -48,15 +48,17 @@ func (s *State) Clone() *State {
 type cache struct {
 	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps
-	pending bool                   // it holds results of a record that is not applied yet
+	pending bool                   // the cache holds results of a record that is not applied yet
 }
 
 // A schedule holds indexes of a state's nodes by time. Apply maintains them.
 type schedule struct {
-	expiry lazyHeap   // nodes with an open attempt, by the time at which the first of them expires
-	limits lazyHeap   // nodes with a deadline of their own or of their undo, by that deadline
-	wakes  lazyHeap   // nodes in a pause, by the end of the pause
-	queues []lazyHeap // for each hold, the nodes that wait for its agent, in order
+	expiry lazyHeap // nodes with an open attempt, by the time at which the first of them expires
+	limits lazyHeap // nodes with a deadline of their own or of their undo, by that deadline
+	wakes  lazyHeap // nodes in a pause, by the end of the pause
+	// For each entry of Run.Holds: the nodes that wait for its agent, by the time at which
+	// they began to wait.
+	queues []lazyHeap
 }
 
 func (s *schedule) clone() schedule {
@@ -126,8 +128,7 @@ func (s *State) at(o model.Origin) dsl.Value {
 	return dsl.Value{}
 }
 
-// resolve fills in the value of a reference. The reference means the state before the
-// record.
+// resolve fills in the value of a reference. The value is in the state before the record.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

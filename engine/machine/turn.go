@@ -12,9 +12,9 @@ import (
 // not state it.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run go back. No new step starts. Calls in flight are awaited, except that
+// turn makes the run turn back. No new step starts. Calls in flight are awaited, except that
 // agents are asked to stop calls that may be interrupted. Then each step that has an effect
-// is undone. If the outcome of the pivot is unknown, the run turns only when it is known.
+// is undone. If the outcome of the pivot is unknown, the run waits until it is known.
 func (d undoing) turn(f dsl.Failure) {
 	r := &d.run
 	if r.Failure == (dsl.Failure{}) {
@@ -139,8 +139,8 @@ func (d undoing) pivotPassed() {
 	d.clocks().passRun() // the deadline may have passed while the turn waited
 }
 
-// passRun expires the run's two deadlines: of the forward part and of the compensation
-// (S57).
+// passRun expires the run's two deadlines if they have passed: of the forward part and of
+// the compensation (S57).
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

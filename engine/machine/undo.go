@@ -84,8 +84,8 @@ func (d undoing) climb(i int) {
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
 	switch {
-	// Not after an undo of unknown outcome: the effect may be gone already, so a lookup of
-	// the forward call would prove nothing.
+	// Look up the forward call, but not after an undo of unknown outcome. Then the effect
+	// may be gone already, and the lookup would prove nothing.
 	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
 	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
@@ -124,7 +124,7 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	// The run turned back while this undo ran before another attempt.
+	// The run turned back while this undo cleared the node for another attempt.
 	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return
@@ -183,7 +183,8 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
-// repeatUndo plans the next attempt of an undo, or ends it.
+// repeatUndo plans the next attempt of an undo. If none is allowed or there is no time, it
+// ends the undo.
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry

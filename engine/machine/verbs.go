@@ -39,7 +39,7 @@ func noneFailed(of, step string) string {
 // attempt cannot be running any more.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
-	if len(d.run.Holds) > 0 { // the other engine has its own circuits and free slots
+	if len(d.run.Holds) > 0 { // the new owner has its own circuits and free slots
 		d.run.Holds = slices.Clone(d.run.Holds)
 		for k := range d.run.Holds {
 			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""
@@ -185,7 +185,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // by max_failures
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows it
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
@@ -243,7 +243,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 		a := d.edit(n.Of())
 		a.Bad--
 		a.Over--
-		a.Next = min(a.Next, i-a.First) // the instance takes its turn again
+		a.Next = min(a.Next, i-a.First) // set Next back, so that the instance begins again
 		if a.Ended() {
 			a.State, a.Fwd.Ended = status.StepWaiting, 0
 		}

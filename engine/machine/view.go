@@ -25,7 +25,7 @@ func (s *State) Status() status.RunState { return s.run.State }
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.Last.Time() }
 
-// Failure returns the failure that turned or parked the run; zero = none.
+// Failure returns the failure that made the run turn back or park; zero = none.
 func (s *State) Failure() dsl.Failure {
 	if s.run.Lost() {
 		return LostFailure(&s.run)
@@ -52,7 +52,7 @@ func (s *State) NextDue() (time.Time, bool) {
 // A HeldAgent is an agent that some step of the run waits for.
 type HeldAgent struct {
 	Agent string
-	Until time.Time // no call can start before this time; zero means until a slot becomes free
+	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
 	Steps int // number of steps and instances that wait
 }
@@ -76,7 +76,7 @@ func (s *State) Held() []HeldAgent {
 type OpenAttempt struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
-	Step       string // node name
+	Step       string // name of the step or instance
 	Agent      string // key of Workflow.Agents
 	StartedAt  time.Time
 	CompleteBy time.Time
@@ -151,8 +151,8 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	return 0, false
 }
 
-// Silence returns the heartbeat_timeout of an open attempt, counted from its start; 0 if
-// the attempt has none.
+// Silence returns how long after the start of an attempt its next heartbeat is due; 0 if the
+// attempt needs none. For a new attempt this is its heartbeat_timeout.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0

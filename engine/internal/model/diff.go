@@ -46,7 +46,7 @@ func DiffNode(a, b *Node) uint64 {
 	return m
 }
 
-// diffRest compares the fields after the output.
+// diffRest compares the fields of the node that DiffNode, diffWork and diffMore leave out.
 func diffRest(a, b *Node) (m uint64) {
 	if a.Undo != b.Undo {
 		m |= NodeUndoBit
@@ -222,7 +222,7 @@ func diffUndo(a, b *Track) uint64 {
 	return m
 }
 
-// A difference says whether two values differ in the field of a bit.
+// A difference holds the bit of one field, and whether two values differ in that field.
 type difference struct {
 	Differs bool
 	Bit     uint64
@@ -268,7 +268,7 @@ func DiffRun(a, b *Run) uint64 {
 	return m
 }
 
-// diffSome compares only the fields of the run in mask.
+// diffSome compares two runs, but only in the fields in mask.
 func diffSome(mask uint64, a, b *Run) uint64 {
 	var m uint64
 	for ; mask != 0; mask &= mask - 1 {
@@ -279,7 +279,8 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts appends to out the patches that change old into now.
+// DiffAttempts compares the attempts of a node before a change (old) and after it (now). It
+// appends a patch to out for each attempt that differs.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {

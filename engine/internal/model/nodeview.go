@@ -136,7 +136,8 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the node's key in the queue of hold h; 0 = the node is not in that queue.
+// Place returns the time at which the node began to wait for the agent Run.Holds[h]; 0 = it
+// does not wait for that agent. The queue for the agent is ordered by this time.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue

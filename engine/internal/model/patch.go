@@ -33,7 +33,7 @@ type AttemptPatch struct {
 	To   Attempt
 }
 
-// WithPatches returns the attempts after the patches. It does not change old.
+// WithPatches returns the attempts old with the patches applied. It does not change old.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

@@ -52,20 +52,21 @@ type Run struct {
 	Stuck       bool // the compensation has failed
 }
 
-// A Head holds the data of the run's first record. States and records share it. Only a
-// draft may change it, on its own copy.
+// A Head holds the data of the run's first record. States and records share it. A
+// draft changes only its own copy. A state may change it in place if nothing else shares it.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow, for views
+	Workflow  string // name of the workflow; only for display
 	Started   Instant
 }
 
 // A Trouble holds fields that a run without failures, pauses and waits does not use before
-// it ends. States and records share it. Only a draft may change it, on its own copy.
+// it ends. States and records share it. A draft changes only its own copy. A state may
+// change it in place if nothing else shares it.
 type Trouble struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
@@ -95,7 +96,7 @@ var (
 // A Hold is an agent that this run has waited for.
 type Hold struct {
 	Agent string
-	Until Instant // nothing can start before this time; 0 = until a slot becomes free
+	Until Instant // time before which no call can start; 0 = calls wait only for a free slot
 	Why   string
 }
 
@@ -104,7 +105,7 @@ type Output struct {
 	Name      string
 	Value     Held
 	Sensitive bool
-	Problem   string // reason why the value is null
+	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
 // DeadlineRuns reports whether the run still changes when its deadline passes.

@@ -10,7 +10,7 @@ const (
 	Idle    Activity = 0
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // waits for its agent
-	Backoff Activity = 3 // waits until the time Until
+	Backoff Activity = 3 // waits until the time Track.Until
 )
 
 // A CallKind says why an agent is called. The numbers are persisted.

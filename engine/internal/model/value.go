@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held is a value together with the place where the run has the same value already. So
-// the journal stores equal bytes only once.
+// A Held is a value. If the run has the same value already, From says where, so that the
+// journal stores equal bytes only once.
 type Held struct {
 	V    dsl.Value
 	From Origin
@@ -28,9 +28,9 @@ type OriginKind uint8
 const (
 	OriginInline OriginKind = 0
 	OriginVars   OriginKind = 1
-	OriginOutput OriginKind = 2 // output of the node Node
-	OriginInput  OriginKind = 3 // input of the node Node
-	OriginKey    OriginKind = 4 // each.key of this node, as a string
+	OriginOutput OriginKind = 2 // the value is the output of the node Origin.Node
+	OriginInput  OriginKind = 3 // the value is the input of the node Origin.Node
+	OriginKey    OriginKind = 4 // the value is each.key of the node that holds it, as a string
 )
 
 // WorthSharing is the size in bytes from which a reference is shorter than the value.

@@ -28,19 +28,19 @@ type encoder struct {
 	b       []byte
 	at      model.Instant
 	strings []part         // places in b of the strings of the record, in order
-	named   map[string]int // the same places by string; nil while there are few
+	named   map[string]int // index in the field strings, by string; nil while there are few
 	docs    []part         // places in b of the values of the record, each with its tag
-	valued  map[string]int // the same places by value; nil while there are few
+	valued  map[string]int // index in the field docs, by the bytes of a value; nil while there are few
 	general bool           // write no templates; tests compare templates with this form
 }
 
 // A part is a range of the encoder's bytes.
 type part struct{ from, to int }
 
-// manyParts is the number of parts from which a map is used to look them up.
+// manyParts is the largest number of parts that are searched without a map.
 const manyParts = 24
 
-// said returns the number of an earlier equal string.
+// said returns the index in e.strings of an earlier equal string.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
@@ -121,7 +121,7 @@ func (e *encoder) string(s string) {
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
-// A decoder reads from b. After a failure every read returns zero.
+// A decoder reads the bytes in its field b. After a failure every read returns zero.
 type decoder struct {
 	format  uint64
 	b       []byte
@@ -177,8 +177,8 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// index reads a number that int or uint wrote and that is used as an index. It fails if the
-// number is negative or too large.
+// index reads a signed number that is used as an index. It fails if the number is negative
+// or too large.
 func (d *decoder) index() int {
 	return d.small(d.int())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// The functions below show how a record is written. Tests of the machine and of the journal
-// use them; an engine does not.
+// The functions below show how a record is written. Only tests of the machine and of the
+// journal use them.
 
 // Same returns an error that names the first difference between the persisted parts of two
 // records. References are compared as references, because a record that was read does not

@@ -208,12 +208,12 @@ type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // call of the template's attempt
-	attempt uint64    // fields of that attempt that change
-	output  dsl.Value // output, in a template for the end of an attempt
+	call    int32     // call number of the attempt that the template changes
+	attempt uint64    // mask of the fields of that attempt that change
+	output  dsl.Value // output of the attempt; only in a template for its end
 }
 
-// node reads the heading of the next node. Its number is at least next.
+// node reads the heading of the next node. The number of the node is at least *next.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()

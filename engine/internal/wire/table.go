@@ -127,7 +127,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.holds(r.Holds) },
 		get: func(d *decoder, r *model.Run) { r.Holds = d.holds() },
 	},
-	{ // Run.Holds, by index
+	{ // for each entry of Run.Holds, the time before which no call may start
 		bit: model.RunRefusedBit,
 		put: func(e *encoder, r *model.Run) { e.instants(r.Refused) },
 		get: func(d *decoder, r *model.Run) { r.Refused = d.instants() },
@@ -201,7 +201,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndFailuresBit, func(n *model.Node) *int32 { return &n.Und.Failures }),
 	blameCodec(model.NodeUndFailureBit, func(n *model.Node) *model.Track { return &n.Und }),
 	numberCodec(model.NodeUndoDoubtBit, func(n *model.Node) *int { return &n.UndoDoubt }),
-	{ // numbers of the instances of a for_each step
+	{ // instances of a for_each step: whether they exist, index of the first, count
 		bit: model.NodeExpansionBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Expanded); e.int(int64(n.First)); e.int(int64(n.Count)) },
 		get: func(d *decoder, n *model.Node) { n.Expanded, n.First, n.Count = d.bool(), d.index(), d.index() },
