@@ -59,8 +59,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// send passes a transition to the committer, together with others of this turn of the
-// shard.
+// send adds a transition to the outbox, which passes it to the committer together with
+// others.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	for _, e := range f.events {
@@ -76,8 +76,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// act starts the calls and alerts of a committed transition. Calls start only after the
-// commit.
+// act does what must follow the commit of a transition. It starts the calls, logs the
+// alerts, and notifies those who wait.
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -129,7 +129,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		}
 	}
 	failpoint.Hit("act.after")
-	f.reserved = nil // the worker of each call gives its slot back
+	f.reserved = nil // from now on each call gives back its own slot
 	n.Followers.Tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
@@ -198,7 +198,7 @@ func (sh *shard) grasp(r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold ends with the membership
+		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
