@@ -47,7 +47,7 @@ type Member interface {
 	Done() <-chan struct{}
 }
 
-// An Observer receives the answers that were too late.
+// An Observer is notified of each answer that was too late.
 type Observer interface {
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
@@ -83,7 +83,7 @@ type Call struct {
 	reservation Reservation // the slot of the call
 	sender      progressSender
 
-	redact redactor // set before the call is sent
+	redact redactor // removes sensitive strings from texts; set before the call is sent
 	sent   bool     // the call may have reached the agent: without an answer its outcome is unknown
 
 	reply   sdk.Reply
@@ -95,8 +95,8 @@ type Call struct {
 	unwanted bool
 	// Only for a call with its own goroutine; closed once the answer is not needed any more.
 	stop   chan struct{}
-	cancel context.CancelFunc // only for a call with its own goroutine
-	handle invoke.Started     // only for a call without its own goroutine
+	cancel context.CancelFunc // ends the call; only for a call with its own goroutine
+	handle invoke.Started     // stops the call; only for a call without its own goroutine
 }
 
 // callPhase says whether a call has left this process.

@@ -47,7 +47,7 @@ func (e *Spec) step() string {
 // call.
 type Answer struct {
 	Event      machine.Event
-	Arrived    time.Time // store time at which it reached this engine
+	Arrived    time.Time // store time at which the event reached this engine
 	CompleteBy time.Time // complete-by of the attempt that it answers; zero = it answers no attempt
 	Attempt    machine.AttemptID
 	Slot       *Reservation // slot of the call that it answers; nil = none
@@ -98,7 +98,8 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
 }
 
-// output checks a result against the schema of the action that was called.
+// output checks the output of a result against the schema of the called action, and returns
+// it as a value.
 func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	step := e.Flow.Steps[e.Invoke.Step]
 	action := step.Do
@@ -123,7 +124,7 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 type redactor struct {
 	secrets []string
 	once    sync.Once
-	replace func(string) string // made at the first use: most calls have no text to redact
+	replace func(string) string // redacts a text; made at the first use, because most calls have no text
 }
 
 // text returns s as valid UTF-8 without the sensitive strings.
