@@ -83,11 +83,12 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 }
 
 // spill is how many transitions must wait for one writer before another writer takes some.
-// If the size of a batch is smaller, that counts. Two commits of half the size cost the
-// store more than one commit, so a writer that is fast enough works alone.
+// If Options.MaxRows is smaller, that number is used instead. Two commits of half the size
+// cost the store more than one commit, so a writer that is fast enough works alone.
 const spill = 256
 
-// load returns the number of transitions that wait for the writer or are in its batch.
+// load returns how many transitions wait for the writer. A batch in flight counts as one
+// more.
 func (w *writer) load() int {
 	n := len(w.queue)
 	if w.oldest.Load() != 0 {
@@ -125,7 +126,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	}
 }
 
-// Oldest returns for how long the oldest transition has waited for its commit.
+// Oldest returns for how long the oldest transition in a batch in flight has waited.
 func (c *Committer) Oldest() time.Duration {
 	var age time.Duration
 	for _, w := range c.writers {
@@ -186,8 +187,8 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 }
 
 // SubmitTries is how often a submission is sent while the store does not answer. Other rows
-// are sent without limit. A submission is limited because its caller waits and can submit
-// again. The caller's context limits how long each Commit waits for the store.
+// are sent again without a limit. A submission has a limit because its caller waits and can
+// submit again.
 const SubmitTries = 6
 
 // land commits a batch and gives each receiver its outcomes. After an error of the store
