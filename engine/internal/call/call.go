@@ -59,14 +59,15 @@ type Caller struct {
 	cfg      Config
 	async    invoke.AsyncInvoker // nil = each call needs its own goroutine
 	evidence *evidence
-	// Context of every call without its own goroutine; ends when the node stops at once.
+	// ctx is the context of every call without its own goroutine. It ends when the node stops
+	// at once.
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*Call
 	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
-	quit  bool          // no further call is started
+	quit  bool          // StopAll was called: no further call is started
 }
 
 type callID struct {
@@ -93,7 +94,8 @@ type Call struct {
 	// Protected by Caller.mu.
 	phase    callPhase
 	unwanted bool
-	// Only for a call with its own goroutine; closed once the answer is not needed any more.
+	// stop is closed once the answer is not needed any more; only for a call with its own
+	// goroutine.
 	stop   chan struct{}
 	cancel context.CancelFunc // ends the call; only for a call with its own goroutine
 	handle invoke.Started     // stops the call; only for a call without its own goroutine

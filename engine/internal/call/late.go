@@ -48,7 +48,7 @@ type evidence struct {
 	waiting []lateAnswer
 	bytes   int
 	dropped int
-	failing bool          // the last answer could not be stored
+	failing bool          // the engine could not store the last answer
 	idle    chan struct{} // closed when no answer waits any more; nil = no answer waits
 }
 

@@ -31,7 +31,7 @@ type progressSender struct {
 	beat   time.Time // time of the last heartbeat that was delivered
 	closed bool
 
-	paced   time.Time // no checkpoint is sent before this time of this process's clock
+	paced   time.Time // earliest time for the next checkpoint, by this process's clock
 	written int64     // total size of the checkpoints that were sent, in bytes
 
 	foreign bool      // another engine owned the run at the last delivery
@@ -152,7 +152,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the goroutine that closed the sender delivers the rest
+		return // flush or handOver sends the last checkpoint, together with the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)

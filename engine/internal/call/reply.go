@@ -21,7 +21,7 @@ type Spec struct {
 	Run    status.RunID
 	Name   string // public id of the run
 	Flow   *dsl.Workflow
-	Fence  int32 // seq of the row that made this engine the owner
+	Fence  int32 // number of the journal row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
 	// Sensitive holds the sensitive strings of the run's variables and outputs.
@@ -48,9 +48,9 @@ func (e *Spec) step() string {
 type Answer struct {
 	Event      machine.Event
 	Arrived    time.Time // store time at which the event reached this engine
-	CompleteBy time.Time // complete-by of the attempt that it answers; zero = it answers no attempt
+	CompleteBy time.Time // complete-by of the attempt that the event answers; zero = none
 	Attempt    machine.AttemptID
-	Slot       *Reservation // slot of the call that it answers; nil = none
+	Slot       *Reservation // slot of the call that the event answers; nil = none
 }
 
 // ErrNotOwner says that another engine owns the run.

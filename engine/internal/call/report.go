@@ -66,7 +66,7 @@ func (c *Call) insist(a Answer, err error) {
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.reservation.Release() // the next run need not wait until the answer is decided
+		c.reservation.Release() // another run may use the slot before this answer is decided
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &a); err == nil || errors.Is(err, store.ErrNotFound) {

@@ -208,7 +208,7 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // the call had a slot, so the run waits for a time, not for a slot
+		if deferred.Until.IsZero() { // the call has a slot, so the next try waits for a time, not for a slot
 			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))

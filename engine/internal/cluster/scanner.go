@@ -23,7 +23,7 @@ type scanner struct {
 	// Former membership of this node; 0 = none. Its death starts no scan, because inheritance
 	// takes its runs over.
 	former store.EngineID
-	soon   func() // makes an early tick
+	soon   func() // makes the next tick come early
 	hint   chan struct{}
 
 	mu      sync.Mutex              // protects following fields
@@ -187,9 +187,9 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan. It is two to three times MaxScan from now, or
-// four to five times if there is no work, so that an idle engine puts almost no load on the
-// store.
+// next sets the time of the next full scan: about two to three times MaxScan from now. If
+// there is no work it is four to five times, so that an idle engine puts almost no load on
+// the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {

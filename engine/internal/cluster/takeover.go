@@ -47,7 +47,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		switch {
 		case err != nil:
 			return taken, err
-		// The other engine takes the run over, or its death will count against the run.
+		// Another engine has the run in hand. Either it takes the run over, or its death will
+		// count against the run.
 		case x.Held && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)

@@ -29,8 +29,8 @@ const maxSeen = 8
 // A cause says why an unstaffed run is decided on.
 type cause struct {
 	spoken bool // a person has sent a verb
-	due    bool // the run is due, and perhaps no other engine notices that
-	late   bool // an alert should say that no engine continues the run
+	due    bool // the run's time has passed, and perhaps no other engine notices that
+	late   bool // the run has been overdue for long: an alert may be needed
 }
 
 // grace returns how long an overdue run of another engine is left to that engine.

@@ -24,7 +24,7 @@ type Item struct {
 	Transition store.Transition // if Names is set, it submits a new run
 	To         Receiver         // gets the outcome, once, unless the committer stops first
 	For        any              // data of the receiver; the committer does not read it
-	Queued     time.Time        // time of queueing, by this process's clock; zero = the time of Commit
+	Queued     time.Time        // when the item was queued, by this process's clock; zero = Commit sets it
 
 	Landing Landing // set before the receiver gets the item
 	unsure  bool    // an earlier try ended without an answer
@@ -64,7 +64,8 @@ type Committer struct {
 type writer struct {
 	store store.Writer
 	queue chan *Item // limited: Commit blocks when the store is too slow
-	// Arrival of the oldest item in the batch in flight, in unix nanoseconds; 0 = none.
+	// oldest is the time at which the oldest item of the batch in flight was queued, in unix
+	// nanoseconds; 0 = no batch is in flight.
 	oldest atomic.Int64
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
@@ -114,7 +115,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // the usual case; a select with one channel is cheaper
+	case w.queue <- it: // the usual case; without ctx.Done the select is cheaper
 		return nil
 	default:
 	}
@@ -198,7 +199,7 @@ const SubmitTries = 6
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // land ends without an answer: the rows are not sent again
+		if failed { // land does not try again, so commits must not count as failing any more
 			c.outage.Over(outage.Commit)
 		}
 	}()

@@ -22,7 +22,7 @@ type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
-	since   time.Time       // zero = the store answers
+	since   time.Time       // when the outage began; zero = the store answers
 	failing map[string]bool // those of the three operations that fail at present
 	told    map[string]bool // other operations whose last try failed
 	errors  int             // number of errors since the outage began

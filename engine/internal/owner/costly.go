@@ -18,7 +18,9 @@ import (
 // decision that costs more than shardCost would block the other runs of its shard. So the
 // pool makes it, with the full allowance of a decision.
 const (
-	shardCost = 5_000_000 // nominal nanoseconds, as dsl.Allowance counts them
+	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
+	// nanoseconds, as dsl.Allowance counts them.
+	shardCost = 5_000_000
 
 	// DecisionLimit is how long a decision may take in real time. The largest allowed cost
 	// takes about 10 s. A decision that takes longer hangs, or the machine has too little
@@ -155,7 +157,7 @@ func (p *DecisionPool) next() poolTask {
 // limit has passed. The shard drops the result of a decision that ends after the limit.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
-	late := false // protected by mu
+	late := false // the limit has passed; protected by mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()
 		late, p.slowest = true, max(p.slowest, p.limit)

@@ -224,7 +224,7 @@ func (x *decision) encode() error {
 // A rowSizeError says that a row of the journal is larger than the store accepts.
 type rowSizeError struct {
 	seq        int32
-	size, most int // bytes
+	size, most int // size of the row and the limit, in bytes
 }
 
 // Error gives the sizes.

@@ -19,7 +19,7 @@ type delivery struct {
 	done    func(error)     // called once with the outcome of the delivery; nil = not called
 	call    *call.Call      // the call that the event answers; it gets the outcome too; nil = none
 	decided func()          // called once the event was decided or dropped; nil = not called
-	start   *Start          // set if this is the run's first event
+	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
 	data    []byte          // data of that message
 	kept    bool            // the answer was too late to count and is kept as evidence
@@ -150,11 +150,11 @@ type inbox struct {
 	held  map[store.MessageID]bool
 	stuck int                      // number of messages in held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
-	read  time.Time                // store time of the last reading
+	read  time.Time                // store time at which the last reading began
 	// Store time until which scans skip the inbox, because it held only messages that
 	// cannot be decided here.
 	quiet time.Time
-	pause time.Duration // length of the next such pause
+	pause time.Duration // length of the last such pause; the next is twice as long, up to a limit
 }
 
 // hold records that a message was read.

@@ -30,7 +30,7 @@ type starter interface {
 // A gate is the starter for runs that this engine owns.
 type gate struct {
 	n        *Shared
-	capacity invoke.Capacity // nil = there is no limit
+	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	queue    *SlotQueue
 	slotsOf  map[string]machine.Slot // map that slots returned last; slots uses it again
 }
@@ -88,7 +88,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
-		if !slot.Until.IsZero() { // agents use this process's clock, runs use the store's
+		if !slot.Until.IsZero() { // agents use the clock of this process, but runs use store time
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {

@@ -98,11 +98,11 @@ func (sh *shard) unload(r *ownedRun) {
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // its first row was never committed
+		sh.drop(r, store.ErrExists, nil) // the first row of the run was never committed
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // otherwise every tick would read it again
+		if r.inbox.wanted { // without the backoff, every tick would read the run again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -201,7 +201,7 @@ type loadedMessages struct {
 	r        *ownedRun
 	epoch    int // value of inbox.epoch when reading began
 	messages []Message
-	more     bool // there may be further messages
+	more     bool // the inbox may have further messages
 	err      error
 }
 
@@ -268,7 +268,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	if !s.clearing.begin(r.id) {
 		return
 	}
-	id, wf, state := r.id, r.wf, r.state // it has ended: the state does not change any more
+	id, wf, state := r.id, r.wf, r.state // the run has ended, so its state does not change any more
 	s.loads.Add(1)
 	go func() {
 		defer s.loads.Done()

@@ -75,7 +75,7 @@ func (sh *shard) brought(ctx context.Context, back any) {
 		if sh.runs[of.r.id] != of.r || of.r.inHand {
 			sh.s.Hands.LetGo(of.r.id)
 		} else {
-			of.r.inHand = true // until the next decision
+			of.r.inHand = true // the run stays in hand until its next decision
 		}
 		sh.loaded(ctx, of.r, of.story, of.err)
 	case *loadedMessages:
@@ -96,7 +96,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
 		sh.load(ctx, r)
-	case d.start != nil: // the id is taken: the caller assigns another
+	case d.start != nil: // another run has this id: the caller assigns a new id
 		d.finish(store.ErrExists)
 		return
 	case r.phase == phaseQuarantined:
@@ -197,7 +197,7 @@ func (sh *shard) heard(ctx context.Context, c *call.Call) {
 	switch {
 	case !ok:
 		c.Finish()
-	case c.Flush(): // its earlier progress is decided first
+	case c.Flush(): // the progress of the call must be decided before its answer
 		c.Report(a)
 	default:
 		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
@@ -218,7 +218,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		sh.quarantine(ctx, r, nil, c.err)
 		return
 	}
-	if r.state == c.base { // else the run was read again meanwhile
+	if r.state == c.base { // otherwise the run was read again meanwhile, so the decision is void
 		r.state = c.state // the pool decided on this copy, which now has more values in its cache
 		r.decided = c
 	}

@@ -32,16 +32,16 @@ const (
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
-	err   error // reason of phaseQuarantined
+	err   error // why the run is quarantined; nil in other phases
 
 	wf    *dsl.Workflow
-	state *machine.State // ahead of the journal by the transition in flight
+	state *machine.State // state of the run; ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner of the run when it was loaded
 	seq   int32          // number of the run's next journal row
-	fence int32          // seq of the row that made this engine the owner
+	fence int32          // number of the journal row that made this engine the owner
 	bound time.Time      // next_check in the run's row
 	facts int            // number of facts reported to observers so far
 	link  journal.Link   // link of the run's last journal row
@@ -53,7 +53,7 @@ type ownedRun struct {
 	commit  *pendingCommit  // transition that is being committed; nil = none
 	away    *costlyDecision // decision that the pool is making while other events wait; nil = none
 	decided *costlyDecision // decision that the pool has made and that was not used yet
-	slow    bool            // an alert says that decisions of this run take long
+	slow    bool            // this engine has raised an alert that decisions of this run take long
 	adopts  []Adoption
 	waiters []chan *machine.State
 	inbox   inbox
@@ -193,7 +193,7 @@ type costlyDecision struct {
 
 // newCostlyDecision returns a decision for the pool.
 func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
-	in.Slots = maps.Clone(in.Slots) // the shard reuses its map
+	in.Slots = maps.Clone(in.Slots) // a copy, because the shard uses the map again
 	in.Scratch = nil
 	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
 	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
@@ -205,7 +205,7 @@ type Story struct {
 	rows     []store.Row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
-	specsErr error                       // why specs is nil
+	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 
 // Moves reports whether an engine that has the agents could continue a run in this state.

@@ -194,7 +194,7 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of quiet must wait for this too
+	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
@@ -284,7 +284,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must fit into the same row
+	room := sh.s.n.cfg.Options.MaxBatchBytes // bytes left for answers: the takeover must fit into their row
 	for _, d := range r.pending {
 		r.time(d)
 		switch {

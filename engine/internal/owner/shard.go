@@ -37,8 +37,8 @@ type common struct {
 	Quarantined Claimset   // runs that this membership has quarantined
 	Undecidable backoffSet // own runs with waiting messages, none of which can be decided here
 
-	// The engine is stopping and other engines are alive: runs without a call are released
-	// to them.
+	// handing is true if the engine is stopping and other engines are alive. Then runs
+	// without a call are released to them.
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read from the store for the shards
 	reads    chan struct{}  // limits how many inboxes are read at the same time

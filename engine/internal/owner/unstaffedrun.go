@@ -49,7 +49,7 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 		return x.Head.NextCheck
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
-		return state.Last() // the step waits for a slot of an engine that is gone
+		return state.Last() // a step waits for a slot of the former owner, which is gone
 	}
 	if due, timed := state.NextDue(); timed {
 		return due

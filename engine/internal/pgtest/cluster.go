@@ -31,7 +31,7 @@ const EnvDSN = "ENGINE_TEST_DSN"
 
 // A Cluster is a running private server.
 type Cluster struct {
-	DSN string // DSN of a superuser, with the database postgres
+	DSN string // DSN of a superuser, for the database "postgres"
 
 	dir   string
 	bin   string
@@ -88,7 +88,7 @@ func findBin() (string, error) {
 	version := func(dir string) int {
 		n, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		if err != nil {
-			return 0 // not a version directory: the last choice
+			return 0 // the directory is not named after a version: use it last
 		}
 		return n
 	}
