@@ -39,7 +39,7 @@ type Membership struct {
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // time at which the last tick was sent
-	hinted bool       // the store has hinted that work may be waiting: the next tick is early
+	hinted bool       // work may be waiting, so the next tick comes early
 	lag    time.Duration
 	busy   bool // the last tick found work on runs of others
 }

@@ -15,7 +15,7 @@ const MaxLeft = 100000
 // missing, a newer version wrote them, or they wait for a person. This engine skips them in
 // its scans for a while; other engines still consider them. It is safe for concurrent use.
 type backoffSet struct {
-	// restFor is the longest time for which scans skip a run that waits for a person. Then
+	// restFor is the longest time for which scans skip a run that waits for a person. Later
 	// they look at it again, because a hint about a message may be lost. 0 = until it is due.
 	restFor time.Duration
 
@@ -31,7 +31,7 @@ type backoff struct {
 	// others is true if this engine claims no runs on its own (Options.Alone). Nothing is
 	// wrong with the run. Ticks skip its messages, but a takeover does not skip the run.
 	others bool
-	since  time.Time // when a run with rests was added, by this process's clock
+	since  time.Time // if rests is true: when the run was added, by this process's clock
 	// unstaffed is true if the agents of the run are missing here. Messages to the run can
 	// be decided without them, but this engine skips the messages until ignoredUntil.
 	unstaffed    bool
@@ -56,10 +56,10 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed adds a run whose agents are missing here. The run stays in the set as long
-// as after Add, but at most until tell, the time of the next alert or decision about it.
-// Messages to the run are still decided. If vain is true, this engine has just tried that,
-// and skips the messages for pause.
+// AddUnstaffed adds a run whose agents are missing here. It sets the same backoff as Add,
+// but the backoff ends at tell at the latest. Then an alert or a decision about the run is
+// due. Messages to the run are still decided. If vain is true, this engine has just tried
+// to decide them, and skips them for the time pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -134,8 +134,8 @@ func (sp *spares) blankFacts() []story.Fact {
 	return make([]story.Fact, 0, 4)
 }
 
-// toldFacts keeps the list of facts of f for reuse. Before, the observer must have received
-// these facts.
+// toldFacts keeps the list of facts of f for reuse. The caller must have passed these facts
+// to the observer.
 func (sp *spares) toldFacts(f *pendingCommit) {
 	const most, longest = 256, 16 // limits for the kept lists: their number, and the length of each
 	list := f.facts

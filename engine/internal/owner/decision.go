@@ -206,8 +206,8 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	return x.encode()
 }
 
-// encode encodes the records into the data of the row. Before, the caller must set the time
-// of the row.
+// encode encodes the records into the data of the row. The caller must have set the time of
+// the row.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)

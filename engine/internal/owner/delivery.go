@@ -146,13 +146,14 @@ type inbox struct {
 	reading bool
 	first   bool // nothing may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// Messages that were read; they are being decided, or cannot be decided here.
+	// held contains the messages that were read. Each is being decided, or cannot be decided
+	// here.
 	held  map[store.MessageID]bool
 	stuck int                      // number of messages in held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
-	// Store time until which scans skip the inbox, because it held only messages that
-	// cannot be decided here.
+	// quiet is the store time until which scans skip the inbox, because it held only messages
+	// that cannot be decided here.
 	quiet time.Time
 	pause time.Duration // length of the last such pause; the next is twice as long, up to a limit
 }

@@ -32,7 +32,7 @@ type gate struct {
 	n        *Shared
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	queue    *SlotQueue
-	slotsOf  map[string]machine.Slot // map that slots returned last; slots uses it again
+	slotsOf  map[string]machine.Slot // result of the last call of slots; the next call reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
