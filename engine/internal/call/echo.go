@@ -16,11 +16,12 @@ const leastEcho = 4
 
 // markEchoes marks the parts of an output in which an agent repeats a secret. Every string
 // and number that contains a secret becomes sensitive, so that it is sealed, masked and
-// redacted like the secret. An object with such a key becomes sensitive as a whole.
+// redacted like the secret. If a key of an object contains a secret, the whole object
+// becomes sensitive.
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
-		s = strings.ToValidUTF8(s, "\ufffd") // as it appears in JSON
+		s = strings.ToValidUTF8(s, "\ufffd") // the form of the secret in the JSON of the output
 		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
 			found = append(found, s)
 		}

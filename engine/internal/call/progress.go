@@ -23,7 +23,7 @@ type progressSender struct {
 	c *Call // the call that sends the progress
 
 	mu     sync.Mutex // protects following fields
-	member Member     // membership that received sent; nil = no checkpoint is in flight
+	member Member     // membership to which a checkpoint is in flight; nil = none is in flight
 	sent   *Answer    // checkpoint that is in flight, or whose commit is not known; nil = none
 	next   *Answer    // checkpoint that waits to be sent; nil = none
 	retry  *time.Timer
@@ -31,7 +31,7 @@ type progressSender struct {
 	beat   time.Time // time of the last heartbeat that was delivered
 	closed bool
 
-	paced   time.Time // no checkpoint is sent before this time of this process's clock
+	paced   time.Time // earliest time for the next checkpoint, by this process's clock
 	written int64     // total size of the checkpoints that were sent, in bytes
 
 	foreign bool      // another engine owned the run at the last delivery
@@ -55,10 +55,11 @@ const postEvery = time.Second
 const (
 	CheckpointPause    = 100 * time.Millisecond // shortest pause between two checkpoints of a call
 	CheckpointRate     = 256 << 10              // checkpoint bytes of a call, per second
-	CheckpointsPerPace = 16 << 20               // number of bytes after which the rate is halved
+	CheckpointsPerPace = 16 << 20               // checkpoint bytes after which the rate is halved
 )
 
-// paceLocked sets the time before which the checkpoint after this one may not be sent.
+// paceLocked sets the earliest time for the next checkpoint, after d was sent. The pause
+// grows with the size of d and with the total size of the checkpoints so far.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
@@ -151,7 +152,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the goroutine that closed the sender delivers the rest
+		return // flush or handOver sends the last checkpoint, just before the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -250,7 +251,8 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the sender, so that it ignores later signs of life. flush sends the rest.
+// close ends the sender, so that it ignores later signs of life. A checkpoint that waits
+// stays for flush, which sends it.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,7 +264,7 @@ func (p *progressSender) close() {
 
 // flush sends the last checkpoint, so that it reaches the run before the answer. It sends
 // nothing if the checkpoint is committed, or in flight to the present membership. It
-// reports whether there ever was a checkpoint or heartbeat to send.
+// reports whether a checkpoint is still in flight.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

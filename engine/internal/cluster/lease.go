@@ -39,7 +39,7 @@ type Membership struct {
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // time at which the last tick was sent
-	hinted bool       // work may be waiting: the next tick is made early
+	hinted bool       // work may be waiting, so the next tick comes early
 	lag    time.Duration
 	busy   bool // the last tick found work on runs of others
 }
@@ -117,9 +117,9 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
-// see distributes the findings of a tick. Messages go to their runs. Runs of others go to
-// the scanner. It returns the own runs that may be due, and how late the latest of the runs
-// outside of memory is.
+// see distributes the findings of a tick. It notifies runs of their messages, and passes
+// runs of others to the scanner. It returns the own runs that may be due. It also returns
+// the largest delay of those that are not in memory.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -142,7 +142,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // a run with a timer is due by its timer, not by its next_check
+		if !t.Runs.Timers.Has(d.Run) { // if a run has a timer, its timer says when it is due, not its next_check
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -159,7 +159,7 @@ func (t *Membership) isBusy() bool {
 	return t.busy
 }
 
-// passed reports the cost of a scan of the own runs.
+// passed reports the cost of a scan of the engine's own runs.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}

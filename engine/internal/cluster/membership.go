@@ -68,8 +68,9 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until one of these: ctx has ended and no work is in flight any more; hard has
-// ended; the membership is over. It returns the reason.
+// Run works until the membership is over. It ends the membership in order after ctx has
+// ended: it first waits for the work in flight. It ends the membership at once when hard
+// ends. It returns the reason for the end.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,7 +85,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	t.Runs.Start(work, last)
 	supervisor := NewSupervisor(t.due, t.Runs.TimePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // due itself logs scans that fail
+		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // no Logger: due itself logs scans that fail
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {

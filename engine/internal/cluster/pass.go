@@ -28,7 +28,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
-	// Every run that was taken over got TimePassed.
+	// Each run that was taken over has received TimePassed.
 	stats.Due = stats.Taken
 	errs = append(errs, t.Runs.Flush(ctx))
 	stats.Took = time.Since(began)
@@ -36,7 +36,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	return stats, errors.Join(errs...)
 }
 
-// TakeOver is Node.TakeOver.
+// TakeOver does the work of Node.TakeOver.
 func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	tick, err := t.tick(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	return t.taker.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
-// Adopt is Node.Adopt.
+// Adopt does the work of Node.Adopt.
 func (t *Membership) Adopt(ctx context.Context, run status.RunID) error {
 	return t.taker.adopt(ctx, run)
 }

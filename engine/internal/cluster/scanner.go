@@ -20,9 +20,10 @@ import (
 type scanner struct {
 	n  *Local
 	by *taker
-	// Former membership of this node, whose runs are taken over one by one; 0 = none.
+	// Former membership of this node; 0 = none. Its death starts no scan, because inheritance
+	// takes its runs over.
 	former store.EngineID
-	soon   func() // makes an early tick
+	soon   func() // makes the next tick come early
 	hint   chan struct{}
 
 	mu      sync.Mutex              // protects following fields
@@ -32,7 +33,7 @@ type scanner struct {
 	passed  map[store.EngineID]bool // dead members whose runs were scanned already
 	working bool
 
-	turns uint64 // only the scanner's goroutine uses it
+	turns uint64 // number of calls of some; only the scanner's goroutine uses it
 }
 
 // Names of scans. In each period, only one of all engines makes such a scan.
@@ -164,7 +165,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // the runs include runs whose agents are missing here
+	if hinted { // addressed also takes runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -186,9 +187,9 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan. It is two to three times MaxScan from now, or
-// four to five times if there is no work, so that an idle engine puts almost no load on the
-// store.
+// next sets the time of the next full scan: about two to three times MaxScan from now. If
+// there is no work it is four to five times, so that an idle engine puts almost no load on
+// the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
@@ -213,9 +214,9 @@ func (p *scanner) some(n int) int {
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of dead members. If unowned is true it also takes runs
-// without an owner. claim usually takes those, but claim does not get past many runs that
-// this engine cannot work on.
+// orphans takes over the runs of dead members. If unowned is true, it also takes runs
+// without an owner. Usually claim takes those. But a tick returns a limited number of runs.
+// If this engine can work on none of them, claim never reaches the others.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -279,7 +280,7 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// The first runs found may be those that this engine could not work on.
+	// The first runs found may all be in the backoff set, so the limit allows for its size.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

@@ -17,18 +17,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// from reports whether a run with this row may be taken over.
+// A takeoverScope says which runs a takeover may take.
 type takeoverScope struct {
 	// from reports whether a run with this head may be taken over.
 	from func(h store.Head) bool
-	// passed: the owner is alive, but its runs are overdue.
+	// passed is true if the owner is alive, but its runs are overdue.
 	passed bool
-	// owned: runs without an owner are left out.
+	// owned is true if runs without an owner are left out.
 	owned bool
-	// due: take only runs that are due or have a message.
+	// due is true if only runs are taken that are due or have a message.
 	due bool
-	// woken is the value of Woken of the backoff set before the runs were read. take sets
-	// it.
+	// woken is what Woken of the backoff set returned before the runs were read.
+	// takeTogether sets it.
 	woken uint64
 }
 
@@ -41,7 +41,8 @@ type taker struct {
 	ctx       context.Context // ends with the membership; only its Done and cause are used
 
 	mu sync.Mutex // protects following fields
-	// Runs left to the engines that have them in hand, with the time since when.
+	// Runs that this engine leaves to another engine, which has them in hand. The value is the
+	// time at which this engine first left the run.
 	others map[status.RunID]time.Time
 	again  bool // a run was left to another engine: scan again soon
 }

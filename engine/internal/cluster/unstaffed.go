@@ -29,8 +29,8 @@ const maxSeen = 8
 // A cause says why an unstaffed run is decided on.
 type cause struct {
 	spoken bool // a person has sent a verb
-	due    bool // the run is due, and perhaps no other engine notices that
-	late   bool // an alert should say that no engine continues the run
+	due    bool // the run's time has passed, and perhaps no other engine notices that
+	late   bool // the run has been overdue for long: an alert may be needed
 }
 
 // grace returns how long an overdue run of another engine is left to that engine.
@@ -44,8 +44,9 @@ type unstaffed struct {
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 }
 
-// decide decides everything about an unstaffed run that needs no agent, and commits the
-// row. It returns nil if there is nothing to write. It puts the run into the backoff set.
+// decide decides everything about an unstaffed run that needs no agent. It puts the run
+// into the backoff set, and starts to commit the row; settle waits for the outcome. It
+// returns nil if there is nothing to write.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)

@@ -15,8 +15,8 @@ const MaxLeft = 100000
 // missing, a newer version wrote them, or they wait for a person. This engine skips them in
 // its scans for a while; other engines still consider them. It is safe for concurrent use.
 type backoffSet struct {
-	// restFor is the longest time for which scans skip a run that waits for a person,
-	// because hints may be lost. 0 = until the run is due.
+	// restFor is the longest time for which scans skip a run that waits for a person. Later
+	// they look at it again, because a hint about a message may be lost. 0 = until it is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
@@ -28,15 +28,15 @@ type backoff struct {
 	until time.Time // end of the backoff, on the store's clock
 	pause time.Duration
 	rests bool // the run only waits for a person: nothing is wrong with it
-	// others: nothing is wrong with the run, but this engine claims no runs on its own
-	// (Options.Alone). Ticks skip the run. A takeover that a person asks for does not.
+	// others is true if this engine claims no runs on its own (Options.Alone). Nothing is
+	// wrong with the run. Ticks skip its messages, but a takeover does not skip the run.
 	others bool
-	since  time.Time // by this process's clock
-	// unstaffed: the agents of the run are missing, but messages to it can be decided.
-	// Until ignoredUntil, on the store's clock, this engine skips its messages as well.
+	since  time.Time // if rests is true: when the run was added, by this process's clock
+	// unstaffed is true if the agents of the run are missing here. Messages to the run can
+	// be decided without them, but this engine skips the messages until ignoredUntil.
 	unstaffed    bool
-	ignoredUntil time.Time
-	reported     int // number of the run's rows at the last alert about it; 0 = no alert
+	ignoredUntil time.Time // store time; zero = messages are not skipped
+	reported     int       // number of rows that the run had at the last alert about it; 0 = no alert
 }
 
 // Add puts a run into the backoff set. The first time it stays there for pause; each
@@ -56,9 +56,10 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed adds a run whose agents are missing, with the times of Add. The run leaves
-// the set at the latest at tell, when an alert about it is due. Messages to the run are
-// still decided, unless vain is true: then deciding them was just tried without success.
+// AddUnstaffed adds a run whose agents are missing here. It sets the same backoff as Add,
+// but the backoff ends at tell at the latest. Then an alert or a decision about the run is
+// due. Messages to the run are still decided. If vain is true, this engine has just tried
+// to decide them, and skips them for the time pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,8 @@ func (s *backoffSet) Size() int {
 	return len(s.runs)
 }
 
-// NewFirst sorts runs that are not in the set before those that are.
+// NewFirst returns the runs in a new order: first those that are not in the set, then the
+// others.
 func (s *backoffSet) NewFirst(runs []status.RunID) []status.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,9 +19,9 @@ type check struct {
 }
 
 // bound returns the next_check for the run's row. It is never later than the run's due
-// time, so that a scan never misses a run. While an attempt is in flight it is earlier by
-// the shortest timeout of the workflow. Then the next records rarely have to write an
-// earlier one.
+// time, so that a scan never misses a run. While an attempt is in flight, next_check is at
+// most the shortest timeout of the workflow after the last record. The next attempt cannot
+// be due earlier, so the next records rarely have to write an earlier next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
@@ -48,8 +48,8 @@ func (c check) next(present time.Time, must bool) time.Time {
 }
 
 // raised returns a later next_check for a run whose next_check has passed although nothing
-// was due. No record follows soon, so the shortest timeout is not subtracted: otherwise
-// scans would visit a long attempt once in every shortest timeout.
+// was due. It ignores the shortest timeout. Otherwise scans would visit the run of a long
+// attempt again after each shortest timeout.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)

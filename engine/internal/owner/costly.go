@@ -18,7 +18,9 @@ import (
 // decision that costs more than shardCost would block the other runs of its shard. So the
 // pool makes it, with the full allowance of a decision.
 const (
-	shardCost = 5_000_000 // nominal nanoseconds, as dsl.Allowance counts them
+	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
+	// nanoseconds, as dsl.Allowance counts them.
+	shardCost = 5_000_000
 
 	// DecisionLimit is how long a decision may take in real time. The largest allowed cost
 	// takes about 10 s. A decision that takes longer hangs, or the machine has too little
@@ -31,7 +33,7 @@ const (
 	slowDecision = time.Second
 )
 
-// A slowDecisionError says that a decision took longer than decisionLimit.
+// A slowDecisionError says that a decision took longer than DecisionLimit.
 type slowDecisionError struct{ limit time.Duration }
 
 // Error says how long the decision took.
@@ -71,8 +73,8 @@ type DecisionPool struct {
 	mu      sync.Mutex // protects following fields
 	waiting map[*dsl.Workflow][]poolTask
 	turns   []*dsl.Workflow // workflows with waiting decisions; the first is next
-	busy    int             // number of goroutines
-	hanging int             // how many of them are past the limit
+	busy    int             // number of goroutines that exist now, including hanging ones
+	hanging int             // number of these goroutines whose decision is past the limit
 	slowest time.Duration   // duration of the slowest decision so far
 }
 
@@ -84,11 +86,12 @@ func newDecisionPool(clock *clock.Clock) *DecisionPool {
 // A poolTask is a decision that waits in the pool.
 type poolTask struct {
 	*costlyDecision
-	to   *taskQueue      // of the shard, which gets the result
+	to   *taskQueue      // queue of the run's shard; the result is posted there
 	done <-chan struct{} // closed when the shard's membership has ended
 }
 
-// add has a decision made, and gives the result to a shard's queue. It does not block.
+// add queues a decision for the pool, and does not block. Later the pool posts the result
+// to the given queue of a shard.
 func (p *DecisionPool) add(c *costlyDecision, to *taskQueue, done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,14 +130,15 @@ func (p *DecisionPool) work() {
 		c := p.next()
 		p.mu.Unlock()
 		select {
-		case <-c.done: // the engine has ended, or goes on as another member
+		case <-c.done: // the membership has ended: no shard waits for this decision
 		default:
 			p.make(c)
 		}
 	}
 }
 
-// next takes the next decision. The caller holds mu.
+// next removes the next decision from the queue, and puts its workflow at the end of turns.
+// The caller holds mu.
 func (p *DecisionPool) next() poolTask {
 	flow := p.turns[0]
 	p.turns = lists.DropFirst(p.turns, 1)
@@ -150,10 +154,10 @@ func (p *DecisionPool) next() poolTask {
 }
 
 // make makes a decision and posts the result to the shard: the record, or an error if the
-// limit has passed. The result of a decision that ends after the limit is dropped.
+// limit has passed. The shard drops the result of a decision that ends after the limit.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
-	late := false // protected by mu
+	late := false // the limit has passed; protected by mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()
 		late, p.slowest = true, max(p.slowest, p.limit)

@@ -21,9 +21,9 @@ type decision struct {
 	todo    []*delivery // events in the order in which they are decided
 	records []machine.Record
 	bytes   int             // size of the events decided so far
-	rebound bool            // the next_check in the run's row has passed
+	rebound bool            // the next_check in the run's row has passed, but nothing was due
 	before  status.RunState // the run's status before the first event
-	costly  *costlyDecision // the first event if the pool must decide it; otherwise nil
+	costly  *costlyDecision // decision on the first event, if the pool must make it; otherwise nil
 }
 
 // all decides the events in order, as many as fit into one row.
@@ -138,7 +138,7 @@ func (x *decision) consume(d *delivery) {
 	}
 }
 
-// keep adds a record to the row and to the run's state.
+// keep adds a record to the row, and applies it to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
 	r, f, told := x.r, x.f, x.c.n.Told
 	x.bytes += journal.EventSize(d.Event)
@@ -159,12 +159,12 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 	}
 }
 
-// row completes the row. If nothing was decided and nothing has to be stored, there is no
-// row, and row answers the waiting callers.
+// row completes the row of the journal. If nothing has to be stored, it makes no row and
+// answers the waiting callers at once.
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // a run that was taken over may wait long: the scans need not visit it earlier
+	if f.adopting { // a run that was taken over may wait long: scans need not visit it before it is due
 		chk.floor = 0
 	}
 	switch {
@@ -206,7 +206,8 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	return x.encode()
 }
 
-// encode makes the bytes of the row. The time of the row must be set.
+// encode encodes the records into the data of the row. The caller must have set the time of
+// the row.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
@@ -223,7 +224,7 @@ func (x *decision) encode() error {
 // A rowSizeError says that a row of the journal is larger than the store accepts.
 type rowSizeError struct {
 	seq        int32
-	size, most int // bytes
+	size, most int // size of the row and the limit, in bytes
 }
 
 // Error gives the sizes.

@@ -28,9 +28,9 @@ func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
-// evident reports whether an answer that changes nothing is worth keeping. It is not if it
-// repeats what the run has already recorded of that attempt, or if the event is not an
-// answer.
+// evident reports whether an answer that changes nothing is worth keeping. It is not worth
+// keeping if the run has already recorded the same outcome of that call, or if the event is
+// not an answer.
 func evident(s *machine.State, d *delivery) bool {
 	outcome, code, ok := call.OutcomeOf(d.Event)
 	if !ok {

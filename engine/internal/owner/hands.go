@@ -28,10 +28,11 @@ type HandKeeper struct {
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 	hint   chan struct{}
 
-	// Runs without suspicion are taken over together. A suspect is taken over while no
-	// other takeover runs: only then is it clear which run an engine died of.
-	turn  chan struct{} // holds a value while a takeover takes seats
-	seats chan struct{} // one value for each seat taken; full while a suspect is taken over
+	// A suspect is a run that may have ended an engine. It is taken over while no other
+	// takeover is running: if an engine dies then, it is clear which run was the cause.
+	// Other runs are taken over together.
+	turn  chan struct{} // holds a value while a takeover waits for its seats
+	seats chan struct{} // one value for each seat taken; the takeover of a suspect takes all seats
 
 	mu      sync.Mutex           // protects following fields
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
@@ -40,10 +41,10 @@ type HandKeeper struct {
 	waiting []handWait
 }
 
-// A handWait waits until the store has a change.
+// A handWait belongs to a goroutine that waits until the store has recorded a change.
 type handWait struct {
 	change uint64
-	done   chan struct{}
+	done   chan struct{} // closed once the store has recorded the change
 }
 
 // newHandKeeper returns a HandKeeper without runs. ctx must end with the membership.
@@ -54,14 +55,15 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together begins a takeover that other takeovers may overlap. It waits until no suspect is
-// taken over. The caller must call leave at the end. The error is ctx's.
+// Together begins a takeover that may run at the same time as others. It waits until no
+// takeover of a suspect is running. The caller must call leave at the end of the takeover.
+// If ctx ends first, Together returns the error of ctx.
 func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone begins a takeover that no other takeover overlaps. It waits until no other takeover
-// is running.
+// Alone is Together for the takeover of a suspect. It waits until no other takeover is
+// running, and no other takeover begins before leave is called.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
@@ -114,8 +116,9 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo gives runs out of hand. The next write records it in the store. After the end of
-// the membership it does nothing, because one of these runs may have caused that end.
+// LetGo ends what Hold began: the runs are no longer in hand. The next write records that
+// in the store. After the end of the membership LetGo does nothing, because one of these
+// runs may have caused that end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -176,7 +179,8 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told releases the goroutines that waited for a change which the store now has.
+// told records that the store has a change and all earlier ones. It wakes the goroutines
+// that wait for one of them.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +194,7 @@ func (k *HandKeeper) told(change uint64) {
 	})
 }
 
-// letGoOf gives a run out of hand if its shard has taken it in hand.
+// letGoOf calls LetGo for a run if the run's shard has it in hand.
 func (k *HandKeeper) letGoOf(r *ownedRun) {
 	if r.inHand {
 		r.inHand = false

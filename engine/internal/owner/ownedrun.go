@@ -32,16 +32,16 @@ const (
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
-	err   error // reason of phaseQuarantined
+	err   error // why the run is quarantined; nil in other phases
 
 	wf    *dsl.Workflow
-	state *machine.State // ahead of the journal by the transition in flight
+	state *machine.State // state of the run; ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner of the run when it was loaded
 	seq   int32          // number of the run's next journal row
-	fence int32          // seq of the row that made this engine the owner
+	fence int32          // number of the journal row that made this engine the owner
 	bound time.Time      // next_check in the run's row
 	facts int            // number of facts reported to observers so far
 	link  journal.Link   // link of the run's last journal row
@@ -53,19 +53,19 @@ type ownedRun struct {
 	commit  *pendingCommit  // transition that is being committed; nil = none
 	away    *costlyDecision // decision that the pool is making while other events wait; nil = none
 	decided *costlyDecision // decision that the pool has made and that was not used yet
-	slow    bool            // an alert says that decisions of this run take long
+	slow    bool            // this engine has raised an alert that decisions of this run take long
 	adopts  []Adoption
 	waiters []chan *machine.State
 	inbox   inbox
 	heard   *int32 // number of messages read before the takeover; nil = there may be more
 	unheard bool   // there were messages at the takeover that are not read yet: no call may start
 
-	// Its last owner died; the run is taken in hand before each decision, until a step, an
-	// undo or the run ends.
+	// suspect is true if the run's last owner died. Then the shard takes the run in hand
+	// before each decision, until a step, an undo or the run ends.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, as the store knows it
 	inHand   bool // the store has recorded that this engine has the run in hand
-	grasping bool // the store is being asked to record that
+	grasping bool // this engine is asking the store to record that
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -119,7 +119,8 @@ func (r *ownedRun) name() string {
 
 func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
 
-// becoming reports whether this engine becomes the owner by an event that waits.
+// becoming reports whether a waiting event makes this engine the owner: a start or a
+// takeover.
 func (r *ownedRun) becoming() bool {
 	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -127,8 +128,8 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// atRest reports whether the run only waits for a person, a signal or a time: nothing that
-// this engine knows of it is missing in the journal.
+// atRest reports whether the run only waits for a person, a signal or a time, and the
+// journal contains everything that this engine knows about it.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
 		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
@@ -138,13 +139,13 @@ func (r *ownedRun) atRest() bool {
 	return (s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused) && !r.state.InFlight() && len(r.state.Held()) == 0
 }
 
-// wanted reports whether an adoption that waits asks to take the run from its present
-// owner.
+// wanted reports whether a waiting Adoption asks this engine to take the run from its
+// present owner.
 func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
 
-// time sets the complete-by of the attempt that a message answers.
+// time sets the complete-by of a delivery, if its message answers an open attempt.
 func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
@@ -160,7 +161,7 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.S
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh updates held with the memory that the run needs after its state has changed.
+// weigh estimates again how much memory the run needs, and corrects the shard's sum held.
 // present is false if the shard forgets the run.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
@@ -187,12 +188,12 @@ type costlyDecision struct {
 
 	full map[string]bool // agents that reported free slots and then refused them
 
-	instead *costlyDecision // the decision that took too long, if this is its error; nil = none
+	instead *costlyDecision // the decision that took too long, if this one only reports that; nil = none
 }
 
 // newCostlyDecision returns a decision for the pool.
 func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
-	in.Slots = maps.Clone(in.Slots) // the shard reuses its map
+	in.Slots = maps.Clone(in.Slots) // a copy, because the shard uses the map again
 	in.Scratch = nil
 	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
 	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
@@ -204,7 +205,7 @@ type Story struct {
 	rows     []store.Row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
-	specsErr error                       // why specs is nil
+	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 
 // Moves reports whether an engine that has the agents could continue a run in this state.

@@ -29,9 +29,10 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	}
 }
 
-// setStep keeps one entry for each step: the latest.
+// setStep adds the row of a step to the transition. It replaces an earlier row of the same
+// step.
 func setStep(t *store.Transition, row store.StepRow) {
-	if len(t.Steps) < 64 { // above this number, views use the later of two entries
+	if len(t.Steps) < 64 { // in a longer list both rows stay, and views use the later one
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {
 				t.Steps[i] = row

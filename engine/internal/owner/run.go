@@ -59,8 +59,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// send passes a transition to the committer, together with others of this turn of the
-// shard.
+// send adds a transition to the outbox, which passes it to the committer together with
+// others.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	for _, e := range f.events {
@@ -76,8 +76,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// act starts the calls and alerts of a committed transition. Calls start only after the
-// commit.
+// act does what must follow the commit of a transition. It starts the calls, logs the
+// alerts, and notifies those who wait.
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -129,7 +129,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		}
 	}
 	failpoint.Hit("act.after")
-	f.reserved = nil // the worker of each call gives its slot back
+	f.reserved = nil // from now on each call gives back its own slot
 	n.Followers.Tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
@@ -194,11 +194,11 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of quiet must wait for this too
+	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold ends with the membership
+		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
@@ -284,7 +284,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must fit into the same row
+	room := sh.s.n.cfg.Options.MaxBatchBytes // bytes left for answers: the takeover must fit into their row
 	for _, d := range r.pending {
 		r.time(d)
 		switch {

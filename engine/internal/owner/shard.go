@@ -35,10 +35,10 @@ type common struct {
 	Queue       *SlotQueue
 	Hands       *HandKeeper
 	Quarantined Claimset   // runs that this membership has quarantined
-	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
+	Undecidable backoffSet // own runs with waiting messages, none of which can be decided here
 
-	// The engine is stopping and other engines are alive: runs without a call are released
-	// to them.
+	// handing is true if the engine is stopping and other engines are alive. Then runs
+	// without a call are released to them.
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read from the store for the shards
 	reads    chan struct{}  // limits how many inboxes are read at the same time
@@ -56,18 +56,18 @@ type shard struct {
 	turn turn         // the task that the shard is doing now
 
 	ended chan struct{} // closed when the goroutine has ended
-	// The goroutine did not end in time; only the goroutine that ends the membership uses
-	// this field.
+	// left is true if the shard's goroutine did not end in time. Only the goroutine that ends
+	// the membership uses this field.
 	left bool
 
 	// Only the shard's goroutine uses the fields below.
-	runs   map[status.RunID]*ownedRun
-	// Runs at rest that this engine owns and that are not in memory, with the number of
-	// their next row.
+	runs map[status.RunID]*ownedRun
+	// resting holds the runs at rest that this engine owns and that are not in memory. The
+	// value is the number of the run's next row.
 	resting map[status.RunID]int32
-	decide *decider
-	gate   *gate
-	out    outbox
+	decide  *decider
+	gate    *gate
+	out     outbox
 }
 
 func newShard(s *common) *shard {
@@ -181,7 +181,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop forgets a run that another engine owns or that could not be read. All callers who
-// wait for the run get err.
+// wait for the run get err. If trouble is not nil, it is recorded as the reason why the run
+// is quarantined.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -283,7 +284,8 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	}()
 }
 
-// A LostRun is a run with which too many engines died, as it is in the store.
+// A LostRun is a run that too many engines had in hand when they died. Its fields show the
+// run as it is in the store.
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row

@@ -12,7 +12,7 @@ import (
 // run is notified after that run has decided, so that a hundred runs do not compete for one
 // slot.
 type SlotQueue struct {
-	capacity invoke.Capacity // nil = no run ever waits
+	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	tell     func(run status.RunID, key string)
 
 	mu    sync.Mutex // protects following fields

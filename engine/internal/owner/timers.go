@@ -23,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // never later than the time at which the run is due
+	at    time.Time // when the run is woken: at the time at which it is due, or earlier
 	index int
 }
 
@@ -115,7 +115,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if lists.Roomy(cap(old), len(*h)) { // the memory was needed for many timers that are gone
+	if lists.Roomy(cap(old), len(*h)) { // most of the memory was for timers that are gone
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

@@ -35,7 +35,7 @@ type UnstaffedDecision struct {
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool // the row holds the alert
+	Told       bool // the row or an earlier row holds the alert about the missing agents
 	Landed     chan commit.Landing
 
 	work *decision
@@ -49,7 +49,7 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 		return x.Head.NextCheck
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
-		return state.Last() // the step waits for a slot of an engine that is gone
+		return state.Last() // a step waits for a slot of the former owner, which is gone
 	}
 	if due, timed := state.NextDue(); timed {
 		return due
@@ -57,10 +57,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns when this engine should let time pass for the run; Never if the run waits for
-// no time. For a run without an owner that is its due time, because perhaps no engine has
-// its agents. For a run of a dead owner it is later by grace, so that an engine with the
-// agents can take the run over first.
+// Due returns the time at which this engine should decide that the run's time has passed;
+// Never if the run waits for no time. For a run without an owner this is the due time of
+// the run, because perhaps no engine has its agents. For a run of a dead owner it is later
+// by grace, so that an engine with the agents can take the run over first.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -140,7 +140,7 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 		}
 		d := l.delivery()
 		if r.time(d); d.cameInTime(now) {
-			todo = append(todo, d) // the answer counts before any time is over
+			todo = append(todo, d) // the answer counts, so it is decided before TimePassed
 			continue
 		}
 		later = append(later, d)

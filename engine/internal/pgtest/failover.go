@@ -85,7 +85,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 // Freeze stops every process of the server (SIGSTOP) until Thaw is called.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server continue. It does nothing to other servers.
+// Thaw lets a frozen server continue. It does nothing if the server is not frozen.
 func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
 // signalAll signals the server first and then its children, so that a server that is being
