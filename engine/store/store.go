@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// EngineID is the number of a membership of an engine. It is positive, and new at every
-// start of a process. 0 means no engine.
+// EngineID is the number of a membership of an engine. It is positive, and each membership
+// gets a new one. 0 means no engine.
 type EngineID int32
 
 // WorkflowID is the number of one workflow of one stored definition.
@@ -47,8 +47,8 @@ type Catalogue interface {
 	// workflow. It returns ErrNotFound if there is none.
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
 	// Pin sets a setting, unless it is set already, and returns its value. If two callers
-	// set it at the same time, one of them is first, and both get that value. With value ""
-	// Pin only reads; the result "" means that the setting is not set.
+	// set it at the same time, the first value is stored, and both callers get it. With
+	// value "" Pin only reads; the result "" means that the setting is not set.
 	Pin(ctx context.Context, setting, value string) (string, error)
 }
 
@@ -59,13 +59,14 @@ type Definition struct {
 	Workflows []DefinedWorkflow
 }
 
-// A DefinedWorkflow is one workflow of a definition, for views.
+// A DefinedWorkflow names one workflow of a definition and its steps. The views show these
+// names.
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps, by index
 }
 
-// Members keeps which engines are alive. An expired lease is the only sign that an engine
+// Members records which engines are alive. An expired lease is the only sign that an engine
 // is dead.
 type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer.
@@ -82,8 +83,8 @@ type Members interface {
 	// Leave ends a membership in order: the lease ends now, and the engine is fenced. Runs
 	// that it still owns can be taken over. The runs that it had in hand get no death.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and the dead ones that still own open runs, by
-	// number. A member is alive while Member.Left is positive.
+	// Members returns the live members, and the dead ones that still own open runs, in the
+	// order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 
@@ -101,12 +102,12 @@ type Member struct {
 // A Tick holds the work that the store found when an engine renewed its lease.
 type Tick struct {
 	Now     time.Time // store time
-	Due     []DueRun  // own runs whose next_check has passed
+	Due     []DueRun  // runs of this engine whose next_check has passed
 	Unowned []DueRun  // runs without an owner whose next_check has passed
 	// Inbox holds runs with waiting messages, ascending: runs of this engine and runs
 	// without an owner. It includes runs that have ended, also those whose owner is gone.
-	// It leaves out runs at rest after MaxDeaths (Suspects). If the page is full, the
-	// engine's next tick continues after it (Rotation).
+	// It leaves out runs at rest with MaxDeaths deaths (Hands). If the list is full, the
+	// list of the engine's next tick continues after it (Rotation).
 	Inbox []status.RunID
 	Dead  []EngineID
 }
@@ -171,8 +172,8 @@ type Message struct {
 	Run   status.RunID
 	At    time.Time // store time at which it reached an engine; zero = now, by the store's clock
 	Kind  MessageKind
-	By    string // person who sent it, for people
-	Dedup string // at most 100 characters; "" = no check for duplicates
+	By    string // person who sent it; only for display
+	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none
 	Data  []byte // an encoded event; it may be sealed
 }
 
@@ -211,8 +212,8 @@ type Writer interface {
 }
 
 // NothingLanded reports whether an error of Commit promises that nothing of the batch is
-// committed and nothing will be. This is so if the engine's fence row was removed before.
-// After every other error the outcome is open (decision 0018).
+// committed and nothing will be. Only ErrFenced promises this: the engine's fence row was
+// removed before. After every other error the outcome is open (decision 0018).
 func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 
 // A Transition is one commit of one run: one journal row, and the new values of the run's
@@ -300,7 +301,7 @@ type Head struct {
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
 // A Row is one journal row: the number, the time and the data of a Transition. The time has
-// whole microseconds. The data cannot be read without it.
+// whole microseconds. The data cannot be read without the time.
 type Row struct {
 	Seq  int32
 	At   time.Time

@@ -19,7 +19,7 @@ type Finding struct {
 // A Severity says how serious a finding is.
 type Severity uint8
 
-// Values of Severity.
+// The severities. A later one is more serious.
 const (
 	OK Severity = iota
 	Warning

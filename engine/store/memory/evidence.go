@@ -23,7 +23,7 @@ type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert
 	logLines  int64 // the last id that was used for a log line
-	delivered int   // number of alerts at the beginning of the list that were all pushed
+	delivered int   // all of alerts[:delivered] were pushed
 }
 
 func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {

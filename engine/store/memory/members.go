@@ -96,7 +96,7 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 	return nil
 }
 
-// buryLocked fences a member. It forgets the member once it owns no open run.
+// buryLocked fences a member. If the member owns no open run, it is removed completely.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {
