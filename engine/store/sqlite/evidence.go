@@ -145,7 +145,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 		var (
 			a       store.AlertRow
 			run, at int64
-			name    *string // NULL = the name that is made from the id
+			name    *string // nil = the name is made from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = status.RunID(run), fromMicros(at)
