@@ -72,8 +72,8 @@ type Store struct {
 	tokens atomic.Uint32 // number of the last commit; together with the engine's number it is a token
 }
 
-// An access is the connection to the database: its pools, whether there is a pooler, and
-// the history of the server.
+// An access holds what all parts need to use the database: the pools, whether there is a
+// pooler, and what is known about the history of the server.
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything but commits and people's questions
@@ -138,7 +138,8 @@ func newStore(a *access) *Store {
 // readsIdle is how long an unused connection for people's questions is kept.
 const readsIdle = time.Minute
 
-// examineServer checks the promises of Open, and how the server is reached.
+// examineServer returns an error if the server does not answer or the schema does not fit
+// this binary. It looks for a pooler and sets the sizes of the pools.
 func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxIdleConns(max(2, o.MaxConns))
 	if err := checkSchema(ctx, s.db, s.source); err != nil {
@@ -197,7 +198,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// meaning explains errors that no statement can avoid; "" = the error is clear.
+// meaning explains errors whose cause is the server, its settings or a pooler; "" = the
+// error needs no explanation.
 func meaning(err error) string {
 	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
 	switch sqlstate(err) {

@@ -8,7 +8,7 @@ import "fmt"
 type WrongServerError struct {
 	Store      string // "postgres"
 	Seen, Have int64  // timelines: the highest one seen so far, and that of this server
-	Reason     string // what is wrong, for people
+	Reason     string // what is wrong; only for display
 }
 
 // Error says what is wrong and what to do.
