@@ -195,7 +195,7 @@ type Retainer interface {
 // RetainStats holds the results of one call of Retain.
 type RetainStats struct {
 	Runs       int  // number of runs removed
-	Rows       int  // number of other rows removed one by one
+	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
 	Held       int  // number of runs that were examined and stay
 	More       bool // there may be more to remove now: call Retain again

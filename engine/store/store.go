@@ -63,7 +63,7 @@ type Definition struct {
 // names.
 type DefinedWorkflow struct {
 	Name  string
-	Steps []string // names of the steps, by index
+	Steps []string // names of the steps; the index is the node number of the step
 }
 
 // Members records which engines are alive. An expired lease is the only sign that an engine
@@ -93,7 +93,7 @@ type Member struct {
 	Engine     EngineID
 	Address    string
 	JoinedAt   time.Time
-	LeaseUntil time.Time // for a dead member: end of its lease
+	LeaseUntil time.Time // time at which the lease ends, or has ended if the member is dead
 	// Rest of the lease at the time of the call, by the store's clock; 0 or less = the
 	// member is dead.
 	Left time.Duration
@@ -203,8 +203,8 @@ type Writer interface {
 	//
 	// After an error the outcome of the batch is open: each transition may be committed or
 	// not. Only an error for which NothingLanded reports true promises more. After an open
-	// outcome the caller sends exactly the same transitions again. If a transition had been
-	// committed, it is then answered with ErrStale, or with ErrExists at Seq 0, and the
+	// outcome the caller sends exactly the same transitions again. If the first call has
+	// committed one of them, its outcome is then ErrStale, or ErrExists at Seq 0, and the
 	// journal has the row that was sent. Commit returns ErrFenced if the engine was
 	// declared dead and nothing of the batch is committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
@@ -220,12 +220,12 @@ func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 // row.
 type Transition struct {
 	Run       status.RunID
-	Seq       int32           // number of the row, from 0; if another row has the number, the transition is refused
+	Seq       int32           // number of the row, from 0; refused if another row has this number
 	At        time.Time       // store time of the last record, in whole microseconds; Data may depend on it
-	Workflow  WorkflowID      // only at Seq 0
-	State     status.RunState // 0 = unchanged
-	Owner     *EngineID       // nil = unchanged
-	NextCheck time.Time       // zero = unchanged
+	Workflow  WorkflowID      // workflow of a new run; only at Seq 0
+	State     status.RunState // new state of the run; 0 = unchanged
+	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
+	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	NewNodes  []NodeName      // the added instances, for the views
 	Alerts    []Alert         // alerts that are written together with the row
@@ -245,7 +245,7 @@ type StepRow struct {
 	State      status.StepState
 	Failures   int
 	Attempt    int
-	CompleteBy time.Time // zero = none; never zero while the step is running (S10)
+	CompleteBy time.Time // complete-by of the call; zero = none; never zero while the step is running (S10)
 }
 
 // A NodeName names an instance of a for_each step.
@@ -280,7 +280,7 @@ type Outcome struct {
 type Submitted struct {
 	Run    status.RunID
 	Name   string
-	Exists bool // this earlier run has the name or the key; nothing was written
+	Exists bool // Run is an earlier run that has the name or the key; nothing was written
 }
 
 // A Head holds the data of a run's row.
@@ -293,7 +293,7 @@ type Head struct {
 	Fence      int32 // seq of the record that made Owner the owner
 	NextCheck  time.Time
 	CreatedAt  time.Time
-	FinishedAt time.Time // zero = not finished
+	FinishedAt time.Time // time at which the run ended; zero = it has not ended
 }
 
 // AtRest reports whether the run waits only for a person. Then engines have no work with

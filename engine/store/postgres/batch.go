@@ -19,7 +19,9 @@ type batch struct {
 	moves   bool // some transition changes the row of an existing run
 	names   bool // some new run has a name or a key
 	keys    bool
-	side    bool // some transition has instances or alerts; then the statement also has the parts for names and keys
+	// Some transition has instances or alerts. Then the statement also has the parts for
+	// names and keys.
+	side    bool
 	heard   bool // some takeover requires that no more messages have arrived
 	consume bool // some transition consumes messages; then the statement has all parts
 
@@ -35,7 +37,7 @@ type batch struct {
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
 	scratch                                          []byte
-	order                                            []*store.Transition // transitions with names, in the order of their locks
+	order                                            []*store.Transition // transitions with names
 	sent                                             []any               // arguments of the statement
 }
 

@@ -201,7 +201,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // try the other statement at once
+		s.ifNone, s.try = true, -1 // send the other statement at once, without a pause
 	case v == taken && c.w.batch.names && s.try < giveUp:
 		// Another client was faster; the conflicting row is visible now.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:

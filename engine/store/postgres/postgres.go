@@ -34,7 +34,7 @@ type Options struct {
 	// Half of them, but at least one, answer people's questions. The others, but at least
 	// one, do the engine's work.
 	MaxConns int
-	Logger   *slog.Logger // nil = nothing is logged
+	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -189,7 +189,7 @@ func unmigrated(err error) bool {
 
 // wrap adds the operation to an error. If the server's text is not clear, wrap explains it.
 func wrap(what string, err error) error {
-	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
+	if state := sqlstate(err); state == "XX001" || state == "XX002" { // the codes data_corrupted and index_corrupted
 		err = storekit.Damaged(err)
 	}
 	if why := meaning(err); why != "" {

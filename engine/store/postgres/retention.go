@@ -73,10 +73,12 @@ const retainRows = 1000
 type retention struct {
 	*access
 
-	mu     sync.Mutex   // protects following fields, and allows only one Retain at a time
-	after  status.RunID // the last run that Retain has examined; 0 = begin with the first run
-	noted  status.RunID // the highest id that retainNote has recorded
-	walked bool         // Retain has reached the last run once, so it has removed the rows that earlier processes left
+	mu    sync.Mutex   // protects following fields, and allows only one Retain at a time
+	after status.RunID // the last run that Retain has examined; 0 = begin with the first run
+	noted status.RunID // the highest id that retainNote has recorded
+	// walked says that Retain has examined all runs once. Then it has also removed the rows
+	// that earlier processes left.
+	walked bool
 }
 
 // Retained returns the highest id up to which runs may have been removed.

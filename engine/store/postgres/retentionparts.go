@@ -249,7 +249,7 @@ func (s *retention) trustTail(ctx context.Context) error {
 		return nil
 	}
 	if judge(err) == unknown || ctx.Err() != nil {
-		return wrap("prove the last partition's limit", err) // the next call continues from here
+		return wrap("prove the last partition's limit", err) // the next call tries it again
 	}
 	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partFree)

@@ -26,8 +26,8 @@ SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 // The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
 // keys by workflow and key. Long arrays are expanded in select lists, because the server
 // would first store the results of functions in FROM. Locks are always taken in this order:
-// fence, names, keys, journal rows by run, run rows. The counts make each part wait for the
-// part before it.
+// fence, names, keys, journal rows by run, run rows. Each part reads a count of the rows of
+// the part before it, so the server executes the parts in this order.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (

@@ -208,7 +208,7 @@ func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 	// The connection may be closed or broken already.
 	_ = c.Close()
 	go func() {
-		for range told { // until the reader has ended
+		for range told { // the reader closes the channel when it ends
 		}
 	}()
 }

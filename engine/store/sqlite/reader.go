@@ -93,7 +93,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() // the transaction has only read
+	defer tx.Rollback() // ends the transaction, which only reads
 	each := func(query string, fn func(row) error) error {
 		rows, err := tx.QueryContext(ctx, query, string(ids))
 		if err != nil {

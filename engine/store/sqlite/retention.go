@@ -128,8 +128,8 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 		}
 		return nil
 	})
-	// Because of the engines' clocks, a young run may come before an older one. So the page
-	// is the last only if its last run is too young: then later runs count as too young.
+	// The clocks of engines differ, so a young run may have a lower id than an older run.
+	// Therefore only a young run at the end of a page ends the search.
 	return p, n < limit || end, err
 }
 

@@ -64,9 +64,9 @@ type Kind uint8
 // The kinds of filters: see store.RunFilter.
 const (
 	KindList      Kind = iota // list for people, newest run first
-	KindName                  // one run
+	KindName                  // the run with the given name
 	KindOrphans               // runs without a live owner, ascending by id
-	KindAddressed             // runs of dead members, those with the oldest messages first
+	KindAddressed             // runs of dead members with waiting messages, oldest message first
 	KindOverdue               // runs of other live members, most overdue first
 )
 
