@@ -82,9 +82,9 @@ type Suspicion struct {
 	Held bool
 }
 
-// Evidence keeps answers that were too late to count, the logs of agents, and which alerts
-// were pushed. The role is optional. Without it late replies and log lines are dropped, and
-// no alert is pushed.
+// Evidence keeps answers that were too late to count, and the log lines of agents. It also
+// records which alerts were pushed. The role is optional. Without it late replies and log
+// lines are dropped, and no alert is pushed.
 type Evidence interface {
 	// KeepLate keeps a late answer, together with an alert of kind late_reply. It does not
 	// change the run (S28). Keeping the same answer (run, node, call, outcome) again does

@@ -18,7 +18,7 @@ type alert struct {
 	delivered bool
 }
 
-// An evidence holds late answers, log lines, and which alerts were pushed.
+// An evidence keeps late answers and log lines, and records which alerts were pushed.
 type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A membership holds which engines are alive and when scans may be made.
+// A membership records which engines are alive and when scans may be made.
 type membership struct {
 	*state
 	*hands

@@ -14,10 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Commit commits a batch, including submissions, with one statement. A submission whose
-// name, key or id is in dispute gets a transaction of its own afterwards. Commit returns
-// ErrFenced if nothing is committed. If the engine is fenced after a part was committed,
-// the remaining submissions get ErrFenced as their outcome.
+// Commit commits a batch, including submissions, with one statement. If the name, key or id
+// of a submission is in dispute, Commit uses a separate transaction for it afterwards. It
+// returns ErrFenced if the engine was fenced and nothing is committed. If the engine is
+// fenced after a part was committed, ErrFenced is the outcome of the other submissions.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 }
 
 // interrupted returns the error of an operation whose context has ended. err is the error
-// of the context, and last the last error of the operation.
+// of the context. last is the last error of the operation.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"

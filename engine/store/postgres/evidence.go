@@ -44,7 +44,7 @@ SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level,
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
-// An evidence keeps late answers, log lines, and which alerts were pushed.
+// An evidence keeps late answers and log lines, and records which alerts were pushed.
 type evidence struct {
 	*access
 	*views

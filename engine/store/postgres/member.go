@@ -21,7 +21,7 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// A members keeps which engines are alive and when scans may be made.
+// A members records which engines are alive and when scans may be made.
 type members struct {
 	*access
 	*waker

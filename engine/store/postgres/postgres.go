@@ -31,8 +31,8 @@ import (
 // Options of a Store. Zero fields mean their defaults.
 type Options struct {
 	// MaxConns is how many connections may be open in addition to those of writers; 0 = 8.
-	// Half of them, but at least one, answer people's questions. The others, but at least
-	// one, do the engine's work.
+	// Half of them, but at least one, are for the queries of people, such as lists. The
+	// others, but at least one, are for the work of engines.
 	MaxConns int
 	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }
@@ -76,8 +76,8 @@ type Store struct {
 // pooler, and what is known about the history of the server.
 type access struct {
 	source  source
-	db      *sql.DB // pool for everything but commits and people's questions
-	reads   *sql.DB // pool for people's questions: see look
+	db      *sql.DB // pool for everything except commits and the queries of people
+	reads   *sql.DB // pool for the queries of people: see look
 	log     *slog.Logger
 	pooled  atomic.Bool // there is a pooler in transaction mode between the engine and the server
 	direct  atomic.Bool // no pooler was found when the store was opened
@@ -135,7 +135,7 @@ func newStore(a *access) *Store {
 	}
 }
 
-// readsIdle is how long an unused connection for people's questions is kept.
+// readsIdle is how long the pool reads keeps an unused connection.
 const readsIdle = time.Minute
 
 // examineServer returns an error if the server does not answer or the schema does not fit
@@ -159,8 +159,8 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxOpenConns(work)
 	s.db.SetMaxIdleConns(work)
 	s.reads.SetMaxOpenConns(reads)
-	// Otherwise several people who ask at the same time would open a new connection for
-	// each question.
+	// Keep the connections open between queries. Otherwise queries of several people at the
+	// same time would open a new connection for each query.
 	s.reads.SetMaxIdleConns(reads)
 	s.reads.SetConnMaxIdleTime(readsIdle)
 	return nil

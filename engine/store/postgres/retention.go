@@ -22,7 +22,8 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < ex
 	// retainWindow returns how many runs the next window has, and the id of its last run.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock never waits: a run that is locked stays for now.
+	// retainLock returns the runs of a window that may be removed, and locks them. It never
+	// waits: a run that another session has locked stays for now.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
@@ -81,7 +82,7 @@ type retention struct {
 	walked bool
 }
 
-// Retained returns the highest id up to which runs may have been removed.
+// Retained returns an id so that no engine has removed a run with a greater id.
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {

@@ -49,7 +49,7 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
-// A members keeps which engines are alive and when scans may be made.
+// A members records which engines are alive and when scans may be made.
 type members struct {
 	*file
 	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins

@@ -13,7 +13,7 @@ import (
 // change the state, or to make this user overwrite another file. So the directory and the
 // files are checked before they are used.
 
-// besides are the endings of the names of SQLite's own files.
+// besides are the endings of the names of the state file and of SQLite's other files for it.
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
 // checkPlace returns an error if other users could have prepared the files at path, or can

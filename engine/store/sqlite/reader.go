@@ -83,7 +83,7 @@ func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loade
 	return out, nil
 }
 
-// loadChunk appends the given runs to out. The ids must be sorted.
+// loadChunk loads the given runs and appends them to out. The ids must be sorted.
 func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {

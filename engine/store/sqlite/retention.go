@@ -18,8 +18,8 @@ type retention struct {
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
 
-// Retained returns the highest id of a run that was removed. The caller has held the file
-// since it accepted the run, so no other process can have removed it.
+// Retained returns the highest id of a run that this process has removed. No other process
+// can have removed a run that this process accepted, because this process has the lock.
 func (s *retention) Retained(context.Context) (status.RunID, error) {
 	return status.RunID(s.removed.Load()), nil
 }

@@ -301,7 +301,7 @@ func (s *Store) Close() error {
 }
 
 // disconnect closes the writing connection. The caller holds s.mu. s.db stays set, although
-// it is closed. If this process has the lock, later writes return an error because of that.
+// it is closed: because of that, a write after Close returns an error.
 func (s *file) disconnect() error {
 	var errs []error
 	// An open statement would prevent the connection from closing and the WAL from being

@@ -352,8 +352,8 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	return n > *t.Heard, err
 }
 
-// become writes a row that changes the run's row. If the row is new, it changes the run's
-// row too. It returns the number of rows added to the journal.
+// become writes a journal row whose transition changes the run's row. If the journal row is
+// new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
 	var flow, state, owner, fence, check, finished any // arguments; nil = NULL = unchanged
 	if t.Seq == 0 {
