@@ -51,8 +51,8 @@ type Passes interface {
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// Hands keeps which runs each engine has in hand. These are runs that the engine is going
-// to read or decide, which might end the process. The list is written before that.
+// Hands records which runs each engine has in hand: the runs that it is going to read or
+// decide. Such work might end the process, so the engine stores the list before it begins.
 // Otherwise the next engine would not know why the last one ended, and might end in the
 // same way.
 //
@@ -66,7 +66,7 @@ type Hands interface {
 	// deaths that no engine other than self has in hand.
 	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
 	// Absolve removes the suspicions about runs, because they have continued or a person
-	// has decided about them. It does no harm for any run.
+	// has decided about them. It ignores runs without a suspicion.
 	Absolve(ctx context.Context, runs ...status.RunID) error
 }
 
@@ -82,9 +82,9 @@ type Suspicion struct {
 	Held bool
 }
 
-// Evidence keeps answers that were too late to count, the logs of agents, and which alerts
-// were pushed. The role is optional. Without it late replies and log lines are dropped, and
-// no alert is pushed.
+// Evidence keeps answers that were too late to count, and the log lines of agents. It also
+// records which alerts were pushed. The role is optional. Without it late replies and log
+// lines are dropped, and no alert is pushed.
 type Evidence interface {
 	// KeepLate keeps a late answer, together with an alert of kind late_reply. It does not
 	// change the run (S28). Keeping the same answer (run, node, call, outcome) again does
@@ -120,7 +120,7 @@ type LateReply struct {
 // A LogLine is one line that an agent logged or printed during a call. Step is empty for a
 // printed line that may belong to several calls of the run.
 type LogLine struct {
-	ID      int64 // set by the store, rising
+	ID      int64 // the store sets it; later lines have greater ids
 	Run     status.RunID
 	At      time.Time
 	Step    string
@@ -133,7 +133,7 @@ type LogLine struct {
 // a writer (S86). The role is optional. Without it the lists are empty, and an engine that
 // cannot work on a run raises its alert again after each restart.
 type Views interface {
-	// StepRows returns the steps of a run, by node number.
+	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
 	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
 	// newest first.
@@ -150,7 +150,7 @@ type StepView struct {
 // An AlertRow is an alert as it is stored.
 type AlertRow struct {
 	Alert
-	ID       int64 // it rises
+	ID       int64 // later alerts have greater ids
 	Run      status.RunID
 	Name     string // public id of the run
 	Workflow string
@@ -187,16 +187,15 @@ type Retainer interface {
 	// again does no harm, and neither does interrupting it: the next call removes the rest.
 	// Disk space may become free later than the runs are removed.
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
-	// Retained returns the highest id up to which runs may have been removed, by any
-	// engine; 0 = no run was removed. An engine uses it to distinguish a removed run from a
-	// lost one.
+	// Retained returns an id so that no engine has removed a run with a greater id; 0 = no
+	// run was removed. An engine uses it to distinguish a removed run from a lost one.
 	Retained(ctx context.Context) (status.RunID, error)
 }
 
 // RetainStats holds the results of one call of Retain.
 type RetainStats struct {
 	Runs       int  // number of runs removed
-	Rows       int  // number of other rows removed one by one
+	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
 	Held       int  // number of runs that were examined and stay
 	More       bool // there may be more to remove now: call Retain again

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// EngineID is the number of a membership of an engine. It is positive, and new at every
-// start of a process. 0 means no engine.
+// EngineID is the number of a membership of an engine. It is positive, and each membership
+// gets a new one. 0 means no engine.
 type EngineID int32
 
 // WorkflowID is the number of one workflow of one stored definition.
@@ -47,8 +47,8 @@ type Catalogue interface {
 	// workflow. It returns ErrNotFound if there is none.
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
 	// Pin sets a setting, unless it is set already, and returns its value. If two callers
-	// set it at the same time, one of them is first, and both get that value. With value ""
-	// Pin only reads; the result "" means that the setting is not set.
+	// set it at the same time, the first value is stored, and both callers get it. With
+	// value "" Pin only reads; the result "" means that the setting is not set.
 	Pin(ctx context.Context, setting, value string) (string, error)
 }
 
@@ -59,13 +59,14 @@ type Definition struct {
 	Workflows []DefinedWorkflow
 }
 
-// A DefinedWorkflow is one workflow of a definition, for views.
+// A DefinedWorkflow names one workflow of a definition and its steps. The views show these
+// names.
 type DefinedWorkflow struct {
 	Name  string
-	Steps []string // names of the steps, by index
+	Steps []string // names of the steps; the index is the node number of the step
 }
 
-// Members keeps which engines are alive. An expired lease is the only sign that an engine
+// Members records which engines are alive. An expired lease is the only sign that an engine
 // is dead.
 type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer.
@@ -82,8 +83,8 @@ type Members interface {
 	// Leave ends a membership in order: the lease ends now, and the engine is fenced. Runs
 	// that it still owns can be taken over. The runs that it had in hand get no death.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and the dead ones that still own open runs, by
-	// number. A member is alive while Member.Left is positive.
+	// Members returns the live members, and the dead ones that still own open runs, in the
+	// order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 
@@ -92,7 +93,7 @@ type Member struct {
 	Engine     EngineID
 	Address    string
 	JoinedAt   time.Time
-	LeaseUntil time.Time // for a dead member: end of its lease
+	LeaseUntil time.Time // time at which the lease ends, or has ended if the member is dead
 	// Rest of the lease at the time of the call, by the store's clock; 0 or less = the
 	// member is dead.
 	Left time.Duration
@@ -101,12 +102,12 @@ type Member struct {
 // A Tick holds the work that the store found when an engine renewed its lease.
 type Tick struct {
 	Now     time.Time // store time
-	Due     []DueRun  // own runs whose next_check has passed
+	Due     []DueRun  // runs of this engine whose next_check has passed
 	Unowned []DueRun  // runs without an owner whose next_check has passed
 	// Inbox holds runs with waiting messages, ascending: runs of this engine and runs
 	// without an owner. It includes runs that have ended, also those whose owner is gone.
-	// It leaves out runs at rest after MaxDeaths (Suspects). If the page is full, the
-	// engine's next tick continues after it (Rotation).
+	// It leaves out runs at rest with MaxDeaths deaths (Hands). If the list is full, the
+	// list of the engine's next tick continues after it (Rotation).
 	Inbox []status.RunID
 	Dead  []EngineID
 }
@@ -171,8 +172,8 @@ type Message struct {
 	Run   status.RunID
 	At    time.Time // store time at which it reached an engine; zero = now, by the store's clock
 	Kind  MessageKind
-	By    string // person who sent it, for people
-	Dedup string // at most 100 characters; "" = no check for duplicates
+	By    string // person who sent it; only for display
+	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none
 	Data  []byte // an encoded event; it may be sealed
 }
 
@@ -202,8 +203,8 @@ type Writer interface {
 	//
 	// After an error the outcome of the batch is open: each transition may be committed or
 	// not. Only an error for which NothingLanded reports true promises more. After an open
-	// outcome the caller sends exactly the same transitions again. If a transition had been
-	// committed, it is then answered with ErrStale, or with ErrExists at Seq 0, and the
+	// outcome the caller sends exactly the same transitions again. If the first call has
+	// committed one of them, its outcome is then ErrStale, or ErrExists at Seq 0, and the
 	// journal has the row that was sent. Commit returns ErrFenced if the engine was
 	// declared dead and nothing of the batch is committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
@@ -211,20 +212,20 @@ type Writer interface {
 }
 
 // NothingLanded reports whether an error of Commit promises that nothing of the batch is
-// committed and nothing will be. This is so if the engine's fence row was removed before.
-// After every other error the outcome is open (decision 0018).
+// committed and nothing will be. Only ErrFenced promises this: the engine's fence row was
+// removed before. After every other error the outcome is open (decision 0018).
 func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 
 // A Transition is one commit of one run: one journal row, and the new values of the run's
 // row.
 type Transition struct {
 	Run       status.RunID
-	Seq       int32           // number of the row, from 0; if another row has the number, the transition is refused
+	Seq       int32           // number of the row, from 0; refused if another row has this number
 	At        time.Time       // store time of the last record, in whole microseconds; Data may depend on it
-	Workflow  WorkflowID      // only at Seq 0
-	State     status.RunState // 0 = unchanged
-	Owner     *EngineID       // nil = unchanged
-	NextCheck time.Time       // zero = unchanged
+	Workflow  WorkflowID      // workflow of a new run; only at Seq 0
+	State     status.RunState // new state of the run; 0 = unchanged
+	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
+	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	NewNodes  []NodeName      // the added instances, for the views
 	Alerts    []Alert         // alerts that are written together with the row
@@ -244,7 +245,7 @@ type StepRow struct {
 	State      status.StepState
 	Failures   int
 	Attempt    int
-	CompleteBy time.Time // zero = none; never zero while the step is running (S10)
+	CompleteBy time.Time // complete-by of the call; zero = none; never zero while the step is running (S10)
 }
 
 // A NodeName names an instance of a for_each step.
@@ -279,7 +280,7 @@ type Outcome struct {
 type Submitted struct {
 	Run    status.RunID
 	Name   string
-	Exists bool // this earlier run has the name or the key; nothing was written
+	Exists bool // Run is an earlier run that has the name or the key; nothing was written
 }
 
 // A Head holds the data of a run's row.
@@ -292,7 +293,7 @@ type Head struct {
 	Fence      int32 // seq of the record that made Owner the owner
 	NextCheck  time.Time
 	CreatedAt  time.Time
-	FinishedAt time.Time // zero = not finished
+	FinishedAt time.Time // time at which the run ended; zero = it has not ended
 }
 
 // AtRest reports whether the run waits only for a person. Then engines have no work with
@@ -300,7 +301,7 @@ type Head struct {
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
 // A Row is one journal row: the number, the time and the data of a Transition. The time has
-// whole microseconds. The data cannot be read without it.
+// whole microseconds. The data cannot be read without the time.
 type Row struct {
 	Seq  int32
 	At   time.Time

@@ -23,7 +23,7 @@ var (
 // A SchemaError says that the schema of a store does not fit this binary: it is missing,
 // older (Have < Want) or newer (Have > Want).
 type SchemaError struct {
-	Store string // "postgres" or "sqlite"
+	Store string // kind of the store: "postgres" or "sqlite"
 	Have  int64  // version of the schema; 0 = there is no schema
 	Want  int64
 	Hint  string // command that repairs the schema
@@ -46,7 +46,7 @@ func (e *SchemaError) Error() string {
 // the outcome of a batch is open. An engine must not continue without a person: it stops
 // claiming runs and raises an alert.
 type LossError struct {
-	Store    string // "postgres"
+	Store    string // kind of the store: "postgres"
 	From, To int64  // timelines before and after the loss; equal if a backup was restored
 	Known    string // log position up to which commits were confirmed on timeline From
 	Switch   string // log position at which timeline To continues; "" = not known

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A hands holds which runs each engine has in hand.
+// A hands records which runs each engine has in hand.
 type hands struct {
 	*state
 	deaths map[status.RunID]int // for each run, the number of engines that died with it in hand

@@ -16,7 +16,7 @@ type inboxRole struct {
 	*hands
 	*hints
 	messages store.MessageID   // the last id that was used for a message
-	turns    storekit.Rotation // gives each run with waiting messages its turn in a Tick
+	turns    storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
 // Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
@@ -88,9 +88,9 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns up to limit runs with waiting messages, in turn: runs of the engine
-// and runs without an owner. A run that has ended counts as without an owner if its owner
-// is gone.
+// waitingLocked returns the next page of runs with waiting messages, at most limit runs:
+// runs of the engine and runs without an owner. A run that has ended counts as a run without
+// an owner if its owner is gone.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits for one fence row.
+// A Writer commits transitions as long as its fence row exists.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -106,7 +106,7 @@ type journal struct {
 	*hints
 	*inboxRole
 	*evidence
-	token int64 // the last token of a commit
+	token int64 // the last token that was used for a commit
 
 	// lose, if a test sets it, is called before and after each batch is committed. true
 	// means that the request or the reply is lost.
@@ -120,8 +120,8 @@ func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
-// appendLocked commits one transition: its row, and the changes of the run's row. It also
-// returns nil if the journal has the row already, with this token.
+// appendLocked commits one transition: its journal row, and the changes of the run's head.
+// It also returns nil if the journal has the row already, with this token.
 func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	return nil
 }
 
-// addRowLocked adds a row to a run, and changes the run's own row.
+// addRowLocked adds a row to the journal of a run, and changes the run's head.
 func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},

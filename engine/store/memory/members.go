@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A membership holds which engines are alive and when scans may be made.
+// A membership records which engines are alive and when scans may be made.
 type membership struct {
 	*state
 	*hands
@@ -96,7 +96,7 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 	return nil
 }
 
-// buryLocked fences a member. It forgets the member once it owns no open run.
+// buryLocked fences a member. If the member owns no open run, it is removed completely.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {

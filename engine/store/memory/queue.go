@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner, the run with the earliest next_check first. So
 // a tick reads only runs that are due, not all runs.
 type queue struct {
-	runs []*run // a heap; each run knows its index
+	runs []*run // a heap; run.place is the index of a run
 }
 
 // before reports whether a run is due before another one.

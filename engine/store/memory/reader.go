@@ -136,7 +136,7 @@ type views struct {
 	*evidence
 }
 
-// StepRows returns the steps of a run, by node number.
+// StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 type retention struct {
 	*state
 	*evidence
-	retained status.RunID // the last run that Retain has examined
-	removed  status.RunID // the highest id that it has removed
+	retained status.RunID // the last run that Retain has examined; 0 = begin with the oldest
+	removed  status.RunID // the highest id of a removed run; 0 = no run was removed
 }
 
 // Retained returns the highest id of a run that was removed.

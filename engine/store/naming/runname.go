@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// givenPrefix is the beginning of the names that engines give.
+// givenPrefix is the beginning of the names that engines give to runs.
 const givenPrefix = "r-"
 
 // RunName returns the name of a run that was submitted without a name. It is made from the

@@ -13,8 +13,8 @@ import (
 
 const (
 	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
-	// settingPin returns the stored value, its own or another caller's. DO NOTHING would
-	// not return a row that was written after the statement began.
+	// settingPin returns the stored value, which may be that of another caller. DO NOTHING
+	// would not return a row that was written after the statement began.
 	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`

@@ -20,7 +20,7 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
 )
 
-// A hands keeps which runs each engine has in hand.
+// A hands records which runs each engine has in hand.
 type hands struct{ *access }
 
 // Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.

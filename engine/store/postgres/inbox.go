@@ -101,7 +101,7 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 }
 
 // transactionStatus returns the status of a transaction: committed, aborted, in progress,
-// or NULL if the transaction is too old.
+// or "" if the transaction is too old.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
 // once runs a transaction until it is known to be committed exactly once, or not at all.

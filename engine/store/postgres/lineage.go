@@ -43,12 +43,12 @@ type identity struct {
 	standby  bool
 	system   int64 // number of the database cluster
 	line     int64 // timeline; it rises with every promotion; 0 = a standby
-	at       int64 // end of its log
-	replayed int64 // position at which it stopped to be a standby; 0 = it was none since its start
+	at       int64 // log position at which its log ends
+	replayed int64 // log position at which it was promoted; 0 = it was no standby since its start
 	back     bool  // its log ends before the confirmed position of the same timeline
 }
 
-// A mark is a row that the store has confirmed.
+// A mark names a journal row whose commit a server has confirmed.
 type mark struct {
 	run   status.RunID
 	seq   int32
@@ -63,9 +63,9 @@ type lineage struct {
 	mu     sync.Mutex // protects following fields
 	off    error      // why the server does not report its identity; nil = it does
 	system int64
-	line   int64 // the highest timeline seen so far
-	known  int64 // position up to which that timeline is confirmed
-	marks  map[*Writer]mark
+	line   int64                    // the highest timeline seen so far
+	known  int64                    // log position up to which that timeline is confirmed
+	marks  map[*Writer]mark         // the last confirmed row of each writer
 	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError
 }
@@ -127,7 +127,7 @@ func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	return true
 }
 
-// forget drops what a closed writer has confirmed.
+// forget removes the mark of a closed writer.
 func (l *lineage) forget(w *Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,9 +168,10 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares a server with what is known, and returns the timeline of the connection.
+// see compares a server with the lineage, and returns the timeline of the connection.
 // present reports whether the server's journal has a row. see returns a
-// *postgres.WrongServerError or a *store.LossError if the server is not the right one.
+// *postgres.WrongServerError if the server is not the right one. If the server has lost
+// confirmed data, see returns no error; err returns the loss from then on.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -228,7 +229,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 // lsn formats a position in the log as the server does.
 func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
 
-// A wire has the methods of the driver's connections that are needed here.
+// A wire is a connection of the driver, with the methods that this package needs.
 type wire interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -241,7 +242,7 @@ type wire interface {
 	driver.Validator
 }
 
-// A checked is a connection to a server that was checked.
+// A checked is a connection to a server whose identity was compared with the lineage.
 type checked struct {
 	wire
 	lineage *lineage
@@ -344,7 +345,7 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 
 var errNoRow = errors.New("postgres: no row")
 
-// first returns the first row of a query on a connection without a pool.
+// first runs a query on a connection of the driver and returns the first row.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {

@@ -21,12 +21,12 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// A members keeps which engines are alive and when scans may be made.
+// A members records which engines are alive and when scans may be made.
 type members struct {
 	*access
 	*waker
 	minima minima
-	turns  storekit.Rotation // gives each run with waiting messages its turn in a Tick
+	turns  storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
 // Join registers a new membership.
@@ -47,10 +47,10 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // from row to row and cannot limit an index scan: the scan would read every open run of the
 // owner.
 //
-// Inbox contains runs of this engine and runs without an owner. A run that has ended counts
-// as without an owner if its owner is gone. The inbox table has only messages that are not
-// answered yet. They are read from the end of the last page on. $5 makes most scans skip
-// the index entries of runs that have ended (see minima).
+// memberTick also returns a page of runs with waiting messages, after the run $4: runs of
+// this engine and runs without an owner. A run that has ended counts as a run without an
+// owner if its owner is gone. The table inbox has only messages that are not answered yet.
+// $5 makes most scans skip the index entries of runs that have ended (see minima).
 const (
 	memberTick = `
 WITH me AS (

@@ -51,7 +51,7 @@ func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	for rows.Next() {
 		var (
 			m    store.Member
-			left float64 // in seconds
+			left float64 // rest of the lease in seconds
 		)
 		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil, &left); err != nil {
 			return nil, wrap("list engines", err)

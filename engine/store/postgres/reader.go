@@ -165,7 +165,7 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 }
 
 // moment decodes a timestamptz in the binary format of the protocol: microseconds since
-// 2000. Infinity is store.Never, and minus infinity is no time.
+// 2000. Infinity is store.Never, and minus infinity is the zero time.
 func moment(b []byte) (time.Time, error) {
 	if len(b) != 8 {
 		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
@@ -401,7 +401,7 @@ UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.ru
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
 ORDER BY what, ord`
 
-// StepRows returns the steps of a run, by node number.
+// StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {

@@ -26,8 +26,8 @@ SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 // The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
 // keys by workflow and key. Long arrays are expanded in select lists, because the server
 // would first store the results of functions in FROM. Locks are always taken in this order:
-// fence, names, keys, journal rows by run, run rows. The counts make each part wait for the
-// part before it.
+// fence, names, keys, journal rows by run, run rows. Each part reads a count of the rows of
+// the part before it, so the server executes the parts in this order.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -93,9 +93,9 @@ WITH own AS MATERIALIZED (
   FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
-	// Rows of runs: new rows and changed rows. They have arrays of their own, so that a
-	// journal row which does not change its run needs no such values. In the form that
-	// tolerates conflicts, only committed journal rows count.
+	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
+	// existing runs. Their arrays have no elements for journal rows that do not change their
+	// run. The form that tolerates conflicts writes only runs whose journal row is committed.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -167,8 +167,8 @@ FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(
 // otherwise the server would already fail when it makes the plan.
 const runGone = "this run is gone"
 
-// The shapes of the statement are prepared. The contents of a batch determine the shape, so
-// that no transition pays for empty parts. The normal form has no ON CONFLICT, because that
+// The shapes of the commit statement. The contents of a batch determine the shape, so that
+// the server does not execute empty parts. The normal form has no ON CONFLICT, because that
 // is costly and conflicts are rare. A conflict is SQLSTATE 23505, and then nothing is
 // committed. All rare combinations share one shape.
 const (
@@ -189,7 +189,8 @@ const (
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
-// The statements of a single submission in a transaction, in the same order.
+// The statements for one submission in a separate transaction. They take their locks in the
+// same order as the commit statement.
 const (
 	runNameClaim = `
 WITH own AS MATERIALIZED (

@@ -30,7 +30,7 @@ type bell struct {
 	closed bool
 
 	once sync.Once
-	ctx  context.Context // ends with the bell
+	ctx  context.Context // context of the notifications; it ends when the bell is closed
 	end  context.CancelFunc
 	work sync.WaitGroup // notifications in progress
 }
@@ -94,13 +94,13 @@ type waker struct {
 	probeEvery time.Duration // time between two probes of it
 }
 
-// notifyNow reports whether the present transaction should notify.
+// notifyNow reports whether the caller should send a NOTIFY now.
 func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends a notification for earlier transactions that did not. It is a hint,
-// which may be lost.
+// notifyLate sends a notification for earlier transactions that did not send one. It is a
+// hint, which may be lost.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -208,7 +208,7 @@ func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 	// The connection may be closed or broken already.
 	_ = c.Close()
 	go func() {
-		for range told { // until the reader has ended
+		for range told { // the reader closes the channel when it ends
 		}
 	}()
 }

@@ -99,7 +99,7 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	err = s.query(ctx, "read definition", workflowSteps, []any{d.Digest}, func(r row) error {
 		var (
 			flow string
-			step *string // NULL = the workflow has no steps
+			step *string // nil = the workflow has no steps
 		)
 		if err := r.Scan(&flow, &step); err != nil {
 			return err

@@ -20,7 +20,7 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect) OR EXISTS (SELECT 1 FROM hand WHERE engine <> ?1)`
 )
 
-// A hands keeps which runs each engine has in hand.
+// A hands records which runs each engine has in hand.
 type hands struct{ *file }
 
 // Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.

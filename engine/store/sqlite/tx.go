@@ -15,13 +15,13 @@ type tx struct {
 	s *file
 }
 
-// A row is one row of a result, or an error.
+// A row is one row of a result. If there is no row, Scan returns the error.
 type row interface{ Scan(dest ...any) error }
 
 // A noRow is an error in place of a row.
 type noRow struct{ err error }
 
-// Scan returns the error.
+// Scan returns the error of the query.
 func (r noRow) Scan(...any) error { return r.err }
 
 // stmt returns a prepared statement. The caller holds file.mu.
@@ -84,8 +84,9 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned is write for a caller that need not have the lock. In a store that was
-// opened with Beside, it opens a connection for the call and closes it afterwards.
+// writeUnowned does the same as write, but also for a store that was opened with Beside,
+// which does not have the lock. There it opens a connection for the call and closes it
+// afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +188,7 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 	return err
 }
 
-// An unanswered is an error of the end of a transaction. The transaction may be committed
-// or not.
+// An unanswered is the error of a COMMIT. The transaction may be committed or not.
 type unanswered struct{ err error }
 
 // Error returns the text of the error.
@@ -205,7 +205,8 @@ func execCommit(x *tx, _ string) error {
 // now returns store time, which is the machine's time.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// query reads, while the writer may write, and calls fn for each row.
+// query runs a query on a connection that only reads, and calls fn for each row. It does
+// not wait for the writer.
 func (s *file) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {

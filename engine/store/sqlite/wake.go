@@ -17,8 +17,8 @@ type waker struct {
 // wakePoll is how often a listener checks for writes of other processes.
 const wakePoll = 100 * time.Millisecond
 
-// dataVersion changes for a connection when another connection has committed. Commits of
-// the connection itself do not change it.
+// dataVersion returns a number that changes when another connection has committed. Commits
+// of the connection that asks do not change it.
 const dataVersion = `PRAGMA data_version`
 
 // Wakes returns a channel that receives a hint for every message and every run without an

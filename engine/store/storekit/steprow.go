@@ -14,8 +14,8 @@ import (
 // StepRowSize is the size in bytes of one stored store.StepRow.
 const StepRowSize = 16
 
-// stepEpoch is the zero of stored complete-by times. PostgreSQL has the same epoch, so a
-// view can add the number to a timestamp.
+// stepEpoch is the time from which stored complete-by times count. PostgreSQL has the same
+// epoch, so a view can add the number to a timestamp.
 var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // AppendStepRows appends the stored form of rows to b. Each row has these fields, in big
@@ -59,9 +59,10 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	return rows, nil
 }
 
-// FoldSteps returns what the views show of a run: every node, by number, with the state
-// after its last change. A node without a change is pending, so it shows from the
-// submission on (S14). owner is shown for running nodes.
+// FoldSteps returns every node of a run as the views show it, in the order of the node
+// numbers. Each node has the state after its last change. A node without a change is
+// pending, so people see it from the submission on (S14). Running nodes get owner as their
+// LockedBy.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {
