@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// whyUnowned is why no step of a run starts while the run has no owner.
+// whyUnowned is the text that says why no step of a run starts while it has no owner.
 const whyUnowned = "no engine has taken the run yet"
 
 // Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
@@ -132,8 +132,8 @@ func (e *enqueuer) tick(ctx context.Context) error {
 // run submits everything with a number of writers. The error is the reason if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// Rows that were sent are waited for, even if another writer has found that the work
-	// cannot continue.
+	// When one writer fails, stop ends. The others start no new batch, but each still waits
+	// for the answer to its last one.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -173,8 +173,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the membership until done is closed. If the membership is over, it ends the
-// work.
+// renew renews the membership until done is closed. If the membership is over, it cancels
+// the work of all writers.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -193,8 +193,8 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits one share after another until all are tried or stop ends. An error ends the
-// work of all writers: the store does not answer, or this membership is over.
+// work submits one share after another until all are tried or stop ends. It returns an error
+// if the store does not answer or this membership is over. That ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -337,8 +337,8 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 }
 
 // settle handles the store's outcomes. It returns the entries that are sent again with
-// other ids. An error means that the meaning of an outcome could not be read from the
-// store.
+// other ids. It returns an error if it cannot read from the store whether an earlier try has
+// committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]

@@ -26,7 +26,7 @@ type cache struct {
 	logger *slog.Logger
 }
 
-// cached is a file of the cache.
+// cached is the content of one file of the cache.
 type cached struct {
 	Version     int                `json:"version"`
 	Checksum    string             `json:"checksum"`

@@ -16,7 +16,7 @@ type NodeView struct {
 	Step     int    // index in Workflow.Steps
 	Name     string // step, or step["key"]
 	Key      string
-	Each     bool // it is a for_each step; its instances have views of their own
+	Each     bool // the node is a for_each step; its instances have views of their own
 	Count    int  // number of instances; -1 = not known yet
 	State    status.StepState
 	Forward  status.StepState // state of the forward part, without regard to the undo
@@ -30,15 +30,15 @@ type NodeView struct {
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the open attempts; zero = none is open
 	Deadline   time.Time // deadline of the step; zero = none
-	Until      time.Time // backoff, held: time at which it continues; zero = not known
-	HeldBy     string    // held: the agent for which it waits
-	Why        string    // held: the reason why it waits
+	Until      time.Time // backoff, held: time at which the node continues; zero = not known
+	HeldBy     string    // held: the agent for which the node waits
+	Why        string    // held: the reason why the node waits
 
 	Code, Message  string // last failure, or ""
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
-	By             string // the operator who last settled or skipped it
+	By             string // the operator who last settled or skipped the step
 
 	UndoAction string
 	// Number of undo attempts in all rounds, without calls that only learn the output.
@@ -170,7 +170,8 @@ func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
 
-// keptByDeclaration calls nodes only if there are such effects.
+// keptByDeclaration does the work of KeptByDeclaration. It calls the function nodes only if
+// there are such effects.
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil
