@@ -73,7 +73,7 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a random run; nil if there is none.
+// some returns a random run. It returns nil if there is none, or for the poisonous run.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@
 // testing/synctest bubble. Then a seed determines the whole run of a program, including
 // every interleaving.
 //
-// A binary built in this way is for simulations only.
+// Use such a binary only for simulations.
 package steady
 
 import (
