@@ -63,7 +63,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 	var first error
 	for i := range e.out {
 		o := &e.out[i]
-		if o.Err == nil && o.Run == 0 { // it was not tried
+		if o.Err == nil && o.Run == 0 { // the submission was not tried
 			o.Err = fmt.Errorf("submit %q: %w", all[i].Workflow, why)
 		}
 		first = cmp.Or(first, o.Err)
@@ -74,7 +74,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 // An enqueuer is a short membership that only submits runs.
 type enqueuer struct {
 	cfg    Config
-	n      *Node // a partly filled Node: only the methods for submitting work
+	n      *Node // a partly filled Node: only its methods that submit can be used
 	engine store.EngineID
 	all    []Submission
 	out    []Enqueued // one result for each submission; each result is written by one writer only
@@ -326,7 +326,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
-		if o.Run != 0 || o.Err != nil { // it has its result already
+		if o.Run != 0 || o.Err != nil { // the submission has its result already
 			continue
 		}
 		o.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, err)

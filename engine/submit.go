@@ -22,7 +22,7 @@ import (
 type Submission struct {
 	Definition *dsl.Definition
 	Workflow   string    // name of one of the definition's workflows
-	Vars       dsl.Value // the result of dsl.Workflow.Bind
+	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
 }

@@ -34,7 +34,7 @@ type breaker struct {
 
 	mu       sync.Mutex // protects following fields
 	until    time.Time  // time of the next probe, while the breaker is open
-	failures int        // number of failures that opened it
+	failures int        // number of failures that opened the breaker
 	pending  []transition
 	telling  bool
 	timer    *time.Timer // fires at the end of the cooldown, while the breaker is open
@@ -128,7 +128,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // the goroutine that reports now reports these as well
+		return // another goroutine is reporting; it also reports the changes that were added since
 	}
 	b.telling = true
 	for len(b.pending) > 0 {

@@ -9,7 +9,7 @@ import (
 
 // A callTag is the tag that the SDK adds to what an agent logs during a call.
 type callTag struct {
-	run, step string // public names
+	run, step string // public id of the run, and name of the step
 	attempt   int
 }
 

@@ -18,7 +18,7 @@ type tagged struct {
 	book    *callBook
 	process int64               // number of the process that logs; 0 = the engine logs
 	secrets []string            // secrets of the agent's configuration
-	redact  func(string) string // removes these secrets
+	redact  func(string) string // removes the texts in secrets from a line
 	sink    func(store.LogLine) // nil = there is no sink
 }
 

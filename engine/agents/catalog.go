@@ -64,14 +64,14 @@ type description struct {
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	asking *asking // the question to the file; nil = not asked yet; protected by Catalog.mu
+	asking *asking // the asking for this file; nil = none yet; protected by Catalog.mu
 }
 
 // An asking starts a file once, to get its description. All callers that need the
 // description share one asking. It continues while at least one caller waits. When the last
 // caller has left, it is cancelled and forgotten.
 type asking struct {
-	waiting int // protected by Catalog.mu
+	waiting int // number of callers that wait; protected by Catalog.mu
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when there is an answer
 
@@ -195,7 +195,7 @@ func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version
+		return Binary{Found: f, Checksum: checksum}, nil // its path has the version, so the file need not run
 	})
 	return err
 }

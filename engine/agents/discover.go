@@ -33,7 +33,7 @@ const (
 	SourceProject Source = "project"           // the directory .engine/agents of the module
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
-	SourceEngine  Source = "engine"            // next to the engine's binary
+	SourceEngine  Source = "engine"            // the directory of the engine's binary
 )
 
 // SearchOptions say in which directories agents are searched. A directory whose field is
@@ -169,7 +169,7 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 		}
 		path := filepath.Join(dir, e.Name(), Platform(), binaryName(name))
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue // only for another platform
+			continue // this version is installed only for another platform
 		}
 		parsed[e.Name()] = v
 		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
@@ -343,7 +343,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // A Binary is an agent's binary with its description.
 type Binary struct {
 	Found
-	Checksum string // hex SHA-256
+	Checksum string // SHA-256 of the file, in hex
 	Schema   schema.Schema
 	// Unlocked are files for this agent in the module's own directory that were ignored,
 	// and not run, because no lock file names them.

@@ -13,7 +13,7 @@ import (
 // A Use names an agent that a module uses, and the versions that the module accepts.
 type Use struct {
 	Name       string // plugin name
-	Constraint string // "" = any version
+	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
 }
 
 // A LockError says that a lock file does not fit the module or this platform.

@@ -134,7 +134,7 @@ type agent struct {
 	calls     int        // number of calls in progress
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
-	watched   *activeCall   // list of calls that are cut off when their ctx ends
+	watched   *activeCall   // first of the calls that are cut off when their ctx ends
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
@@ -274,7 +274,7 @@ type activeCall struct {
 	call    invoke.Call
 	done    func(sdk.Reply, error)
 	verdict func(error) // reports the outcome of the call to the breaker; nil = the breaker was not asked
-	booked  bookedCall  // in agent.book
+	booked  bookedCall  // the entry for this call in agent.book
 
 	// Protected by agent.mu.
 	life      *life // the process that has the call

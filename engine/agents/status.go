@@ -42,10 +42,12 @@ type InstanceState string
 
 // The states of an instance.
 const (
-	InstanceDown     InstanceState = "down" // not started yet, ended because it had no calls, or lost
+	// There is no process. It was not started yet, it ended because it had no calls, or it
+	// was lost.
+	InstanceDown     InstanceState = "down"
 	InstanceStarting InstanceState = "starting"
 	InstanceReady    InstanceState = "ready"
-	InstanceDraining InstanceState = "draining" // replaced; it ends when its calls have ended
+	InstanceDraining InstanceState = "draining" // the process is replaced; it ends when its calls have ended
 )
 
 // Status describes the pool's agents, sorted by name and key. It contains the agents that

@@ -22,7 +22,7 @@ import (
 type Sealer interface {
 	// Seal returns the encrypted form of plain. It does not keep plain.
 	Seal(where, plain []byte) ([]byte, error)
-	// Open decrypts bytes that were sealed for the same where. It returns a *KeyError if
+	// Open decrypts bytes that were sealed for the same place. It returns a *KeyError if
 	// they were sealed with an unknown key.
 	Open(where, sealed []byte) ([]byte, error)
 	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal

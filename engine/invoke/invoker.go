@@ -108,7 +108,7 @@ type AgentSpec struct {
 // A Deferred is the error of a call that was not sent.
 type Deferred struct {
 	Until time.Time // when to try again, by this process's clock; zero = soon
-	Why   string    // "circuit open", "full", "secret env:X is not set", …
+	Why   string    // reason, such as "circuit open", "full" or "secret env:X is not set"
 }
 
 // Error says why the call was not sent, and when to try again.

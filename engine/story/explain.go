@@ -73,7 +73,7 @@ func (x *explainer) ended() {
 	default:
 		why := because(r.Failure)
 		if r.Failure.Code == machine.CodeCancelled && r.Failure.Message == "" {
-			why = "" // the sentence already says it
+			why = "" // the sentence already says that the run was cancelled
 		}
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
 	}

@@ -15,8 +15,8 @@ type Fact struct {
 	At      time.Time
 	Run     string  // run_created: public name
 	Key     string  // run_created: unique key, or ""
-	Step    string  // step name with ["key"] for an instance, or ""
-	Action  string  // AGENT.ACTION, if an action is called
+	Step    string  // name of the step, with ["key"] for an instance, or ""
+	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
 	Purpose Purpose // purpose of the attempt that was made or is waited for; "" = none
 	Attempt int     // number of the attempt as people see it, from 1; 0 = none
@@ -59,7 +59,7 @@ type Fact struct {
 
 // An UndoFailure is an undo that has failed.
 type UndoFailure struct {
-	Step    string // step name with ["key"] for an instance
+	Step    string // name of the step, with ["key"] for an instance
 	Code    string
 	Message string
 }

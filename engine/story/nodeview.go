@@ -14,14 +14,14 @@ import (
 type NodeView struct {
 	Node     int
 	Step     int    // index in Workflow.Steps
-	Name     string // step, or step["key"]
+	Name     string // name of the step; step["key"] for an instance
 	Key      string
 	Each     bool // the node is a for_each step; its instances have views of their own
 	Count    int  // number of instances; -1 = not known yet
 	State    status.StepState
 	Forward  status.StepState // state of the forward part, without regard to the undo
 	Effect   status.Effect
-	Action   string // AGENT.ACTION
+	Action   string // action of the step, as AGENT.ACTION
 	Attempt  int    // number of attempts in the present round
 	Attempts int    // number of attempts in all rounds
 	Failures int    // number of attempts that ended without a result
@@ -34,7 +34,7 @@ type NodeView struct {
 	HeldBy     string    // held: the agent for which the node waits
 	Why        string    // held: the reason why the node waits
 
-	Code, Message  string // last failure, or ""
+	Code, Message  string // code and message of the last failure, or ""
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
@@ -61,7 +61,7 @@ type CallView struct {
 	Undo       bool   // the call belongs to the undo
 	Number     int    // number of the attempt in its round, from 1
 	Key        string // idempotency key that was sent; "" = not known any more
-	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
+	Status     string // one of open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
 	Message    string
 	StartedAt  time.Time

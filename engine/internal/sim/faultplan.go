@@ -20,7 +20,7 @@ type faultPlan struct {
 	freezeAgents    bool          // calls to agents and their answers are delayed
 	lose            int           // one in so many messages to or from the store is lost; 0 = none
 	loseReplies     int           // one in so many replies of agents is lost; 0 = none
-	double          int           // one in so many replies is delivered twice, perhaps to another engine; 0 = none
+	double          int           // one in so many replies is delivered twice, through any engine; 0 = none
 	late            int           // one in so many replies is delayed beyond its complete-by; 0 = none
 	defers          int           // one in so many calls is not sent; 0 = none
 	hints           bool          // the store sends hints when a run has work

@@ -67,7 +67,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed since; that call of landed checks the run
+		return // another row was committed meanwhile; the call of landed for that row checks the run
 	}
 	if int(seq) != s.rows-1 {
 		return

@@ -41,7 +41,7 @@ type Entry struct {
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // how many times the effect was undone while it existed
+	Undone    int  // number of these effects that were undone
 	Tombstone bool // an undo has come: a later effect is refused if the service deduplicates by key
 	AppliedAt int  // position of the last effect in the order of all changes
 	UndoneAt  int  // position of the last undo in that order
