@@ -52,11 +52,11 @@ type Enqueued struct {
 // the store cannot be reached, each result says so. If a writer cannot be opened, the other
 // writers do its work.
 //
-// The error is the first error among the results. If all results are without error, it may
-// still say that the short membership could not be ended in order, which changes no result.
-// A failed submission with a name or a unique key can safely be submitted again. A
-// submission without either that may be stored (Err and Run are set) must be searched for
-// first, because submitting it again may store it twice.
+// The error is the first error among the results. If no result has an error, it may still say
+// that EnqueueAll could not leave the store in order. That changes no result. A failed
+// submission with a name or a unique key can safely be submitted again. If it has neither,
+// but may be stored (Err and Run are set), search for the run first: submitting again may
+// store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 	why, left := e.enqueue(ctx)
@@ -129,7 +129,7 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything with a number of writers. The error is the reason if some
+// run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
 	// When one writer fails, stop ends. The others start no new batch, but each still waits
@@ -221,8 +221,8 @@ func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits the submissions with indexes from from to to-1 in batches. A submission
-// that is refused gets its result at once and is in no batch.
+// share submits, in batches, the submissions whose index is at least from and below to. A
+// submission that is refused gets its result at once and is in no batch.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A callTag is the tag that the SDK adds to what an agent logs during a call.
+// A callTag is the tag that the SDK adds to a line that an agent logs during a call.
 type callTag struct {
 	run, step string // public id of the run, and name of the step
 	attempt   int

@@ -317,7 +317,8 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's directories.
+// userBase returns the value of the variable xdg, or else the path below in the user's home
+// directory. On Windows it returns the value of the variable windows. "" = not known.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

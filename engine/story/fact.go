@@ -9,7 +9,7 @@ import (
 // A Fact is one change of a run, computed from a record, as users see it: the events of
 // `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1
 // without gaps, in the order of its records. If only some kinds of facts have a field, its
-// comment begins with these kinds. There, verbs are facts of the kind operator.
+// comment begins with these kinds. The word "verbs" there means facts of kind FactVerb.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time

@@ -111,8 +111,8 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	return err
 }
 
-// Runs passes on the searches of engines that take runs over. If an engine searches for
-// overdue runs, Runs checks that the engine was permitted to.
+// Runs sends the searches of engines that take runs over to the store. If an engine searches
+// for overdue runs, Runs checks that Pass has permitted it.
 func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {

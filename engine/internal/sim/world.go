@@ -392,8 +392,8 @@ func (n *node) setWorks(is bool) {
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
 // patience returns how long a healed world may take to notice a due run: a lease until a
-// dead owner is noticed, and two scans of the runs of others. With a poisonous run, some
-// more engines die after that.
+// dead owner is noticed, and two scans of the runs of others. A poisonous run ends several
+// engines, so the time is longer.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {
