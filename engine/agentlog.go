@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits for the log lines of agents that are kept.
+// Limits for the log lines of agents that a LogKeeper stores.
 const (
 	// MaxLogMessage is the largest size of one line, in bytes.
 	MaxLogMessage = 4 << 10
@@ -93,7 +93,7 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// The engine itself logs that the store does not answer.
+			// Debug is enough, because the engine itself logs that the store does not answer.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
@@ -120,7 +120,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // only flush removes lines
+		k.lines = lists.DropFirst(k.lines, n) // these are still the same n lines: only flush removes lines
 		k.mu.Unlock()
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// whyUnowned is why no step of a run starts while the run has no owner.
+// whyUnowned is the text that says why no step of a run starts while it has no owner.
 const whyUnowned = "no engine has taken the run yet"
 
 // Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
@@ -52,18 +52,18 @@ type Enqueued struct {
 // the store cannot be reached, each result says so. If a writer cannot be opened, the other
 // writers do its work.
 //
-// The error is the first error among the results. If all results are without error, it may
-// still say that the short membership could not be ended in order, which changes no result.
-// A failed submission with a name or a unique key can safely be submitted again. A
-// submission without either that may be stored (Err and Run are set) must be searched for
-// first, because submitting it again may store it twice.
+// The error is the first error among the results. If no result has an error, it may still say
+// that EnqueueAll could not leave the store in order. That changes no result. A failed
+// submission with a name or a unique key can safely be submitted again. If it has neither,
+// but may be stored (Err and Run are set), search for the run first: submitting again may
+// store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 	why, left := e.enqueue(ctx)
 	var first error
 	for i := range e.out {
 		o := &e.out[i]
-		if o.Err == nil && o.Run == 0 { // it was not tried
+		if o.Err == nil && o.Run == 0 { // the submission was not tried
 			o.Err = fmt.Errorf("submit %q: %w", all[i].Workflow, why)
 		}
 		first = cmp.Or(first, o.Err)
@@ -74,7 +74,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 // An enqueuer is a short membership that only submits runs.
 type enqueuer struct {
 	cfg    Config
-	n      *Node // a partly filled Node: only the methods for submitting work
+	n      *Node // a partly filled Node: only its methods that submit can be used
 	engine store.EngineID
 	all    []Submission
 	out    []Enqueued // one result for each submission; each result is written by one writer only
@@ -129,11 +129,11 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything with a number of writers. The error is the reason if some
+// run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// Rows that were sent are waited for, even if another writer has found that the work
-	// cannot continue.
+	// When one writer fails, stop ends. The others start no new batch, but each still waits
+	// for the answer to its last one.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -173,8 +173,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the membership until done is closed. If the membership is over, it ends the
-// work.
+// renew renews the membership until done is closed. If the membership is over, it cancels
+// the work of all writers.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -193,8 +193,8 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits one share after another until all are tried or stop ends. An error ends the
-// work of all writers: the store does not answer, or this membership is over.
+// work submits one share after another until all are tried or stop ends. It returns an error
+// if the store does not answer or this membership is over. That ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -221,8 +221,8 @@ func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits the submissions with indexes from from to to-1 in batches. A submission
-// that is refused gets its result at once and is in no batch.
+// share submits, in batches, the submissions whose index is at least from and below to. A
+// submission that is refused gets its result at once and is in no batch.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
@@ -326,7 +326,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
-		if o.Run != 0 || o.Err != nil { // it has its result already
+		if o.Run != 0 || o.Err != nil { // the submission has its result already
 			continue
 		}
 		o.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, err)
@@ -337,8 +337,8 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 }
 
 // settle handles the store's outcomes. It returns the entries that are sent again with
-// other ids. An error means that the meaning of an outcome could not be read from the
-// store.
+// other ids. It returns an error if it cannot read from the store whether an earlier try has
+// committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]

@@ -11,8 +11,8 @@ import (
 
 // Wait waits until a run has ended or needs a person, and returns its state. Any engine may
 // own the run. If the store does not answer, Wait asks again until ctx ends. It returns
-// ErrNotFound, a *RunError if the run cannot be read here, and any other error of the store
-// that would not go away: see Follow.
+// ErrNotFound if there is no such run, and a *RunError if this engine cannot read the run. It
+// returns another error only if a later try would fail in the same way: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -34,9 +34,9 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // node has hints of its own.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. It
-// returns an error of reading only if the error would not go away. These are ErrNotFound, a
-// *SchemaError, a *LossError, and ErrDamaged, a *RunError or another error which says that
-// the stored run cannot be read here.
+// returns an error of reading only if a later try would fail in the same way. Such errors
+// are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A *RunError, or
+// another error of package journal, says that this engine cannot read the stored run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

@@ -75,8 +75,8 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 func (n *Node) Done() <-chan struct{} { return n.ended }
 
 // StopNow makes Run return at once, whether or not its context has ended. Calls in flight
-// are cut off, and the lease is not given back. No run is lost, but other engines must wait
-// until the lease has expired.
+// are cut off, and the node does not leave the store. No run is lost, but other engines must
+// wait until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
 // Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls
@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // first of all: no further call is sent
+		n.shared.Calls.StopAll() // this comes first, so that no further call is sent
 		cancel()
 	})()
 
@@ -142,7 +142,7 @@ func (n *Node) Run(ctx context.Context) error {
 			// Other engines take its runs over when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
-			return nil // it was asked to stop while it owned nothing: there is nothing to release
+			return nil // the node was asked to stop while it owned no run, so it has none to release
 		}
 		t.InheritFrom(former, runs)
 	}
@@ -158,8 +158,8 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	return nil
 }
 
-// joinTries is how many times the first joining is tried if the lease expires before the
-// engine has begun. A short lease may do so on a busy machine.
+// joinTries is how many times joinFirst tries to join. It tries again only if the lease
+// expires before the engine has begun. A short lease may do so on a busy machine.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
@@ -192,7 +192,7 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// enter makes t the present membership.
+// enter makes t the present membership; nil means that there is none now.
 func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -239,7 +239,7 @@ func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // not a nil *Membership in an interface, which would not equal nil
+	return nil // a plain nil, because an interface that holds a nil pointer does not equal nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.

@@ -16,8 +16,8 @@ import (
 // defaultCooldown is the cooldown if a definition states none.
 const defaultCooldown = 30 * time.Second
 
-// windowBuckets is the number of parts of a window; the counts of a part are forgotten
-// together.
+// windowBuckets is the number of parts of a window. All counts of a part are forgotten at the
+// same time.
 const windowBuckets = 10
 
 // A breaker stops calls to an agent that does not work (S34). A call that it stops was not
@@ -34,7 +34,7 @@ type breaker struct {
 
 	mu       sync.Mutex // protects following fields
 	until    time.Time  // time of the next probe, while the breaker is open
-	failures int        // number of failures that opened it
+	failures int        // number of failures that opened the breaker
 	pending  []transition
 	telling  bool
 	timer    *time.Timer // fires at the end of the cooldown, while the breaker is open
@@ -47,7 +47,7 @@ type transition struct {
 	until    time.Time
 }
 
-// Verdicts of a call about its agent, for gobreaker.
+// Errors that report to gobreaker what a call shows about its agent.
 var (
 	errBroken   = errors.New("the agent does not work")
 	errExcluded = errors.New("says nothing about the agent")
@@ -128,7 +128,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // the goroutine that reports now reports these as well
+		return // another goroutine is reporting; it also reports the changes that were added since
 	}
 	b.telling = true
 	for len(b.pending) > 0 {
@@ -155,10 +155,10 @@ func (b *breaker) state() Circuit {
 }
 
 // room returns how many calls the breaker admits now. limited is false if it admits all
-// calls. until is the next probe of an open breaker.
+// calls. until is the time of the next probe if the breaker is open.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // only the end of a call can change that
+		return 0, time.Time{}, false // a closed breaker can change only when a call ends
 	}
 	switch b.state() {
 	case CircuitOpen:
@@ -201,8 +201,8 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict returns what a call says about its agent. Error codes of the business do not show
-// whether the agent works.
+// verdict returns what a call shows about its agent: nil = the agent works, or errBroken or
+// errExcluded. An error code that only this agent uses does not show whether the agent works.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {
@@ -211,7 +211,7 @@ func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	case err != nil && !time.Now().Before(completeBy):
 		return errBroken // no answer in time
 	case err != nil:
-		return errExcluded // given up by the engine
+		return errExcluded // the engine has given up the call
 	}
 	switch reply.Outcome {
 	case sdk.OutcomeResult, sdk.OutcomeNotDone:

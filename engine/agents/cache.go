@@ -22,11 +22,11 @@ const maxCached = 4 << 20
 // A cache keeps descriptions of binaries by checksum, so that each binary is asked only
 // once. It only saves time: if the cache cannot be used, the binary is asked again.
 type cache struct {
-	dir    string // "" = descriptions are not kept
+	dir    string // directory of the cache; "" = descriptions are not kept
 	logger *slog.Logger
 }
 
-// cached is a file of the cache.
+// cached is the content of one file of the cache.
 type cached struct {
 	Version     int                `json:"version"`
 	Checksum    string             `json:"checksum"`

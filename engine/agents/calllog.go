@@ -18,7 +18,7 @@ type tagged struct {
 	book    *callBook
 	process int64               // number of the process that logs; 0 = the engine logs
 	secrets []string            // secrets of the agent's configuration
-	redact  func(string) string // removes these secrets
+	redact  func(string) string // removes the texts in secrets from a line
 	sink    func(store.LogLine) // nil = there is no sink
 }
 
@@ -86,14 +86,15 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs passes attributes on. They are the engine's own, and the sink knows them.
+// WithAttrs passes attributes to the logger only. They come from the engine, and the lines of
+// the sink do not need them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup passes the group on.
+// WithGroup passes the group to the logger only.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
@@ -140,9 +141,9 @@ func levelName(l slog.Level) string {
 	return "error"
 }
 
-// handlePrinted handles a printed line that does not name its call. It keeps the line for
-// every run that it may belong to, and passes it on. A panic is such a line, and a person
-// looks for its reason in the log of the run.
+// handlePrinted handles a printed line that does not name its call, such as the text of a
+// panic. It passes the line to the logger. It also passes it to the sink for every run that
+// the line may belong to, because people look for such lines in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

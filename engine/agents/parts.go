@@ -20,11 +20,11 @@ type Pool struct {
 	opts  Options
 	crowd crowd
 	stop  chan struct{}  // closed by Close
-	work  sync.WaitGroup // goroutines that end after stop
+	work  sync.WaitGroup // goroutines and calls whose end Close waits for
 
 	mu     sync.Mutex // protects following fields
 	agents map[string]*agent
-	ctxs   map[<-chan struct{}]bool // contexts whose end cuts calls off, by their Done channel
+	ctxs   map[<-chan struct{}]bool // Done channels of the contexts whose end is watched
 	onFree []func(key string)
 	closed bool
 }
@@ -120,8 +120,8 @@ func (p *Pool) known() []*agent {
 
 var errClosed = errors.New("the engine is stopping")
 
-// An agent holds everything that calls with the same AgentSpec.Key share: processes, limit
-// and breaker.
+// An agent is shared by all calls with the same AgentSpec.Key: its processes, its limit and
+// its breaker.
 type agent struct {
 	pool    *Pool
 	spec    invoke.AgentSpec
@@ -134,7 +134,7 @@ type agent struct {
 	calls     int        // number of calls in progress
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
-	watched   *activeCall   // list of calls that are cut off when their ctx ends
+	watched   *activeCall   // first of the calls that are cut off when their ctx ends
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
@@ -216,11 +216,11 @@ type life struct {
 	// Protected by agent.mu.
 	calls     int       // number of calls in progress, without those past their complete-by
 	listening int       // number of calls past their complete-by whose answer is still waited for
-	expired   int       // number of calls in a row that it did not answer in time
-	since     time.Time // time at which the first of these calls passed its complete-by
+	expired   int       // number of calls in a row that the process did not answer in time
+	since     time.Time // complete-by of the first of these calls passed at this time
 	answered  time.Time // time of the last answer
 	missed    int       // number of signs of life in a row that were missing
-	draining  string    // why it gets no more calls; "" = it gets calls
+	draining  string    // why the process gets no more calls; "" = it gets calls
 	empty     chan struct{}
 }
 
@@ -246,7 +246,7 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked notifies watch when a drained process has no call left.
+// emptyLocked notifies life.watch if the process is drained and has no call left.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -258,7 +258,7 @@ func (l *life) emptyLocked() {
 	}
 }
 
-// leaveLocked ends a call of the process.
+// leaveLocked removes a call that has ended from the number of calls of the process.
 func (l *life) leaveLocked(now time.Time) {
 	l.calls--
 	l.instance.agent.lastCall = now
@@ -274,7 +274,7 @@ type activeCall struct {
 	call    invoke.Call
 	done    func(sdk.Reply, error)
 	verdict func(error) // reports the outcome of the call to the breaker; nil = the breaker was not asked
-	booked  bookedCall  // in agent.book
+	booked  bookedCall  // the entry for this call in agent.book
 
 	// Protected by agent.mu.
 	life      *life // the process that has the call
@@ -287,7 +287,7 @@ type activeCall struct {
 
 	mu      sync.Mutex // protects following fields
 	over    bool       // done was called, or will be called
-	stopped bool       // the answer is not needed any more
+	stopped bool       // Stop was called: the answer is not needed any more
 	sent    bool       // the call was given to a process, which may have sent it
 	search  context.CancelFunc
 	ongoing *plugin.Ongoing

@@ -147,7 +147,8 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// watch makes the end of ctx cut off its calls. One goroutine watches ctx for all of them.
+// watch makes sure that the end of ctx cuts off all calls that have this ctx. It watches ctx
+// only once, not for each call.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()

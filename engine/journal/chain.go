@@ -20,7 +20,7 @@ import (
 const (
 	sumSize = 4
 
-	// Flags in the mark of a row. The numbers are persisted.
+	// Flags in the first byte of a row, its mark. The numbers are persisted.
 	markTagged = 0x80
 	markSummed = 0x40
 	markFlags  = markTagged | markSummed
@@ -31,9 +31,9 @@ const (
 type protection uint8
 
 const (
-	unprotected protection = iota // written by an earlier version, without a check
-	summed                        // the check is a checksum
-	tagged                        // the check is a tag
+	unprotected protection = iota // an earlier version wrote the row, without a check
+	summed                        // each row has a checksum, made without a key
+	tagged                        // each row has a tag, made with a key (HMAC)
 )
 
 // protectionOf returns the protection of stored data that begins with mark.
@@ -70,7 +70,7 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 // first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
-	sum  uint32              // checksum of the last row; not updated once rows are tagged
+	sum  uint32              // checksum of the last row without a tag
 	best protection          // strongest protection of the rows so far
 }
 

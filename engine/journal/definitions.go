@@ -70,7 +70,7 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// unreadable marks an error that would occur again if the definition were read again.
+// unreadable marks an error that would occur again if the same data were read again.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.

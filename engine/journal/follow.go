@@ -58,7 +58,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			}
 			next, pause = row.Seq+1, least
 		}
-		if loaded { // the run's own row was read with these rows: what is missing will not come
+		if loaded { // the run's own row was read together with these rows, so it must match them
 			if err := story.whole(); err != nil {
 				return nil, followError(ctx, run, err)
 			}

@@ -158,8 +158,8 @@ func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
-// EncodeMessage returns the data of a message. If there is a key, every message with a
-// value is sealed, because only the definition knows which values are sensitive.
+// EncodeMessage returns the data of a message. If there is a key, every message is sealed,
+// because only the definition knows which values are sensitive.
 func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]byte, error) {
 	plain, err := wire.EncodeEvent(e)
 	if err != nil {

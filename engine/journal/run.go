@@ -44,8 +44,9 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
-// Fold folds the loaded rows of a run. With a scratch it makes no records, which is much
-// cheaper. each is called with every event of the run, in order; nil = not called.
+// Fold folds the loaded rows of a run. If scratch is not nil, Fold makes no records, which is
+// much cheaper. Fold calls the function each with every event of the run, in order. If each is
+// nil, it is not called.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -73,10 +74,10 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	return story, nil
 }
 
-// whole checks that the rows that were folded are all that the run's own row knows of. It
-// knows the row that made an engine the owner, and the state that the last row led to.
-// Head and rows must come from one read of the store.
-// Returns a *RunError with a *HistoryError inside if rows are missing.
+// whole checks that no row is missing at the end of the journal. It compares the folded rows
+// with Head, the run's own row. Head has the number of the row that made an engine the owner,
+// and the status after the last row. Head and rows must come from one read of the store. If a
+// row is missing, whole returns a *RunError that contains a *HistoryError.
 func (st *Run) whole() error {
 	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
 		return broken(st.Head, st.chain.rows, faultTail)
@@ -133,7 +134,7 @@ func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine
 	return st.blame(row, err)
 }
 
-// blame adds the run and the row to an error. For nil it returns nil.
+// blame returns a *RunError that names the run and the row. If err is nil, it returns nil.
 func (st *Run) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
@@ -144,7 +145,7 @@ func (st *Run) blame(row store.Row, err error) error {
 // HintFor returns what a person can do about an error; "" = no hint is known.
 func HintFor(err error) string {
 	var key *crypt.KeyError
-	var agent interface{ Hint() string } // the run's agent is missing, or another one has its name
+	var agent interface{ Hint() string } // an error about the run's agent, such as a missing binary
 	switch {
 	case errors.As(err, &key):
 		return key.Hint

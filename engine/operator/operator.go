@@ -32,7 +32,7 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool // another output might be accepted
+	Output bool // the run might accept the verb with another output
 }
 
 // Error names the verb and the reason.
@@ -87,7 +87,7 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // this machine's clock may be wrong: the owner knows the store's time
+		return nil // accepted; this machine's clock may be wrong, so the owner decides with store time
 	}
 	if now := time.Now(); err == nil && now.After(last) {
 		err = guard.Do(try(now)) // a verb that was too early at the last record may be in time now

@@ -73,7 +73,7 @@ func (x *explainer) ended() {
 	default:
 		why := because(r.Failure)
 		if r.Failure.Code == machine.CodeCancelled && r.Failure.Message == "" {
-			why = "" // the sentence already says it
+			why = "" // the sentence already says that the run was cancelled
 		}
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
 	}
@@ -90,7 +90,7 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // otherwise no engine works on the run, whatever is due
+	if !r.Lost() { // engines do not work on a lost run, so for such a run nothing is next
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -148,7 +148,7 @@ func (x *explainer) repetition() {
 	}
 }
 
-// steps describes the steps that run or wait.
+// steps describes the steps that run or wait, up to mostTold of them.
 func (x *explainer) steps() {
 	told, more := 0, 0
 	for i, n := range x.s.Nodes() {
@@ -185,7 +185,7 @@ func (x *explainer) undos() {
 	}
 }
 
-// blocked names the steps whose undo waits for another.
+// blocked names the steps whose undo waits for the undo of another step.
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {

@@ -8,14 +8,15 @@ import (
 
 // A Fact is one change of a run, computed from a record, as users see it: the events of
 // `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1
-// without gaps, in the order of its records.
+// without gaps, in the order of its records. If only some kinds of facts have a field, its
+// comment begins with these kinds. The word "verbs" there means facts of kind FactVerb.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
 	Run     string  // run_created: public name
 	Key     string  // run_created: unique key, or ""
-	Step    string  // step name with ["key"] for an instance, or ""
-	Action  string  // AGENT.ACTION, if an action is called
+	Step    string  // name of the step, with ["key"] for an instance, or ""
+	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
 	Purpose Purpose // purpose of the attempt that was made or is waited for; "" = none
 	Attempt int     // number of the attempt as people see it, from 1; 0 = none
@@ -25,38 +26,40 @@ type Fact struct {
 	// an instance.
 	Among int
 
-	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
-	Code    string // failure code, or ""
-	Message string // failure message, or ""
+	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
+	// ok, failed, unknown or not_sent. verbs: accepted, refused or overdue.
+	Status  string
+	Code    string // failure code, or ""; verbs: name of the verb
+	Message string // failure message, or ""; verbs: reason that the person or the engine gave
 	// NotRepeated says why the last call of a failed step was not repeated.
 	NotRepeated NotRepeated
-	Took        time.Duration // attempt_finished, step_finished, undo_finished
-	CompleteBy  time.Time     // attempt_started: complete-by of the attempt
+	Took        time.Duration // attempt_finished, step_finished, undo_finished, run_finished: duration
+	CompleteBy  time.Time     // attempt_started, attempt_finished: complete-by of the attempt
 	// retry_scheduled, step_held: the time at which the step continues; zero = not known.
 	Until    time.Time
 	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
-	By       string // verbs: the person who sent it
+	By       string // verbs: the person who sent the verb; run_created: who started the run
 	Unowned  bool   // run_taken_over: the run had no owner before
 	Ask      int64  // verbs: number of the message with the verb; 0 = none
 
 	// Deadlines; zero = none.
-	StepDeadline         time.Time // attempts and waits of the forward part of a step
-	UndoDeadline         time.Time // attempts and waits of an undo
-	RunDeadline          time.Time // run_created
-	CompensationDeadline time.Time // run_turned
+	StepDeadline         time.Time // attempts and waits of the forward part of a step: its deadline
+	UndoDeadline         time.Time // attempts and waits of an undo: its deadline
+	RunDeadline          time.Time // run_created: deadline of the run
+	CompensationDeadline time.Time // run_turned: deadline of all undo work
 
-	Outputs      []NamedValue  // run_finished
-	Undone       int           // run_finished, run_parked
+	Outputs      []NamedValue  // run_finished: outputs of the run
+	Undone       int           // run_finished, run_parked: number of effects that were undone
 	LeftAsIs     int           // run_finished, run_parked: number of effects that operators left in place
 	Undeclared   int           // run_finished: number of effects that stay because of compensation = "none"
 	Kept         []string      // run_finished: the steps and instances with these effects
-	UndoFailures []UndoFailure // run_parked, if undos have failed
+	UndoFailures []UndoFailure // run_parked: the undos that have failed
 	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
 }
 
 // An UndoFailure is an undo that has failed.
 type UndoFailure struct {
-	Step    string // step name with ["key"] for an instance
+	Step    string // name of the step, with ["key"] for an instance
 	Code    string
 	Message string
 }
@@ -66,8 +69,8 @@ type NamedValue struct {
 	Name      string
 	Value     dsl.Value
 	Sensitive bool
-	// Why the value is null although the run has succeeded; "" = it is not null, or null is
-	// the value.
+	// Problem says why the value is null although the run has succeeded. "" means that the
+	// value is not null, or that the workflow computed null.
 	Problem string
 }
 

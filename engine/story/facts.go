@@ -71,8 +71,8 @@ type teller struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// Number + 1 of the for_each step that was asked for last, and the number of its
-	// instances.
+	// The last result of the method instances: each is the number of the step plus 1, and
+	// among the number of its instances.
 	each, among int
 }
 
@@ -81,7 +81,7 @@ type pair struct {
 	old, now *model.Node
 }
 
-// before and after return the run before and after the record.
+// before returns the run before the record; after returns the run after it.
 func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }

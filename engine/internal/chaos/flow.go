@@ -16,8 +16,8 @@ type Flow struct {
 // A Step is one step of a generated workflow.
 type Step struct {
 	Name   string
-	Action string   // do, once, blind, many
-	After  []int    // indexes of the steps it depends on
+	Action string   // action of the agent: do, once, blind or many
+	After  []int    // indexes of the steps that this step depends on
 	Keys   []string // keys of a for_each step; nil = one instance
 	Caught bool     // the step has a catch for its failure
 }

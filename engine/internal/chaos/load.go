@@ -145,7 +145,7 @@ func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {
 		head, err := l.w.head(run)
-		if err != nil { // it is asked again later
+		if err != nil { // the next call of look reads this run again
 			kept = append(kept, l.open[i:]...)
 			break
 		}

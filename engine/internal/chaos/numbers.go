@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// full says whether the numbers of docs/reliability.md are run, as `make chaos` does. part
-// says that only a part of them is run, as `make chaos SHORT=1` does. Without both, the few
-// numbers of `make test` are run.
+// full means that each test runs as many rounds as docs/reliability.md says (`make chaos`).
+// part means that full is set, too, but each test runs fewer rounds (`make chaos SHORT=1`).
+// Without both, each test runs only a few rounds (`make test`).
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
-// times returns the number of rounds.
+// times returns how many rounds a test runs: short in `make test`, and long in `make chaos`.
 func times(short, long int) int {
 	switch {
 	case part:

@@ -20,7 +20,7 @@ type Process struct {
 	stdin io.WriteCloser
 	out   *output
 	done  chan struct{}
-	err   error // valid once done is closed
+	err   error // how the process ended; may be read after done is closed
 }
 
 // output keeps the text that a process printed.

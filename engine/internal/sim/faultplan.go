@@ -20,13 +20,13 @@ type faultPlan struct {
 	freezeAgents    bool          // calls to agents and their answers are delayed
 	lose            int           // one in so many messages to or from the store is lost; 0 = none
 	loseReplies     int           // one in so many replies of agents is lost; 0 = none
-	double          int           // one in so many replies comes again, anywhere; 0 = none
-	late            int           // one in so many replies is held beyond its complete-by; 0 = none
+	double          int           // one in so many replies is delivered twice, through any engine; 0 = none
+	late            int           // one in so many replies is delayed beyond its complete-by; 0 = none
 	defers          int           // one in so many calls is not sent; 0 = none
 	hints           bool          // the store sends hints when a run has work
 	slow            bool          // each message to the store takes a while
 	orphans         bool          // agents continue until complete-by after their engine has died
-	skew            time.Duration // by which the store's clock is ahead of the engines'
+	skew            time.Duration // how far the store's clock is ahead of the engines' clocks
 	stubborn        bool          // the remote service refuses undos permanently
 	detached        bool          // runs are submitted without an owner
 	verbs           bool          // people send verbs
@@ -54,7 +54,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		// This poison acts when the engine asks for free slots, so there must be slots.
+		// The poisonous run does harm when the engine asks for free slots. An engine asks
+		// only if its slots are limited.
 		w.slots = max(w.slots, 3)
 	}
 	return w

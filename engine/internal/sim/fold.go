@@ -22,7 +22,7 @@ type runLog struct {
 	flow    *dsl.Workflow
 	state   *machine.State
 	rows    int
-	history journal.RowEncoder // follows the hash chain of the rows that were read
+	history journal.RowEncoder // checks that each row continues the rows before it
 	records []machine.Record
 	facts   []story.Fact
 	started map[attempt]int
@@ -31,7 +31,7 @@ type runLog struct {
 	// For each attempt, the number of answers that reached an engine before complete-by.
 	heard    map[attempt]int
 	accepted int // number of accepted verbs
-	// For each kind of alert, how many times the run began to need a person.
+	// For each status that needs a person, how many times the run came into it.
 	turns   map[string]int
 	answers map[int64][]story.Fact // facts about answers to verbs, by message
 	skipped map[string]bool        // steps whose effect a person decided to leave
@@ -67,7 +67,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed since; that call of landed checks the run
+		return // another row was committed meanwhile; the call of landed for that row checks the run
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -179,9 +179,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// judgeTakeoverLocked checks a change of the owner (I2). Allowed are: a run without an
-// owner; an owner that the store has declared dead; and an owner that was late by more than
-// the grace.
+// judgeTakeoverLocked checks a change of the owner (I2). An engine may take a run in three
+// cases: the run has no owner; the store has declared the owner dead; or the owner is late by
+// at least a lease.
 func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {

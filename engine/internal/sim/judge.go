@@ -16,7 +16,7 @@ import (
 // judges checks the runs of a world at the end, and records each broken promise.
 type judges struct{ *world }
 
-// judge compares the journal of every run with the ledger of the remote service.
+// judge compares the journal of every accepted run with the ledger of the remote service.
 func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
@@ -152,7 +152,7 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 	}
 }
 
-// isUndoKey reports whether the key belongs to an undo or a lookup, which have no effect of
+// isUndoKey reports whether the key belongs to an undo or a lookup. These have no effect of
 // their own.
 func isUndoKey(e *effect) bool { return e.when == 0 && e.undone == 0 }
 

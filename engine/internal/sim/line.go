@@ -100,7 +100,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
 		<-ctx.Done()
-		if w.draw(2) == 0 { // the transport did not notice that the agent is gone
+		if w.draw(2) == 0 { // the transport returns the late reply as if it had come in time
 			w.registry().hear(l.node, call, id)
 			return reply, nil
 		}
@@ -177,10 +177,10 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent. The engine's lease must last by its own clock.
-// complete-by must not have passed. The journal must have the attempt, because commits come
-// before calls. No other engine may call with the same fencing token (I2, I4). It returns
-// the attempt.
+// called checks a call before it is sent. By the engine's clock, its lease must not have
+// expired, and complete-by must not have passed. The journal must have the attempt, because
+// commits come before calls. No other engine may use the same fencing token (I2, I4). called
+// returns the id of the attempt.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

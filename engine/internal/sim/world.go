@@ -62,14 +62,15 @@ type world struct {
 	log       bytes.Buffer // the trace
 	start     time.Time
 	latest    time.Time // latest complete-by of all calls
-	lates     int       // number of answers kept as evidence
+	lates     int       // number of late replies that were stored as evidence
 	obeyed    int       // how many times a run got an owner while verbs were waiting
 	poisonous status.RunID
 	bites     int           // how many times an engine decided the poisonous run
 	over      chan struct{} // closed when all runs are judged: then shards that hang continue
 }
 
-// The parts of a world. Each is the same world with the methods of one concern.
+// judges, people and registry return the world as another type, which has the methods for one
+// concern.
 
 func (w *world) judges() judges     { return judges{w} }
 func (w *world) people() people     { return people{w} }
@@ -85,7 +86,7 @@ type node struct {
 	slots  *slots
 	lease  time.Time     // time until which the engine may rely on its lease; protected by world.mu
 	permit bool          // the engine may scan runs of others once; protected by world.mu
-	lag    time.Duration // by how much the engine's store time is behind; protected by world.mu
+	lag    time.Duration // how far the engine's store time is behind; protected by world.mu
 	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
@@ -186,8 +187,8 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	return def, diags.Err()
 }
 
-// live runs an engine again and again. While there are faults it ends the engine now and
-// then.
+// live runs an engine again and again. While there are faults, it ends the engine at random
+// times.
 func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
@@ -337,8 +338,8 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look reports whether no run is waited for any more. It also returns the runs that are
-// paused and were not asked to resume.
+// look reports whether watch need not wait for any run any more. It also returns the runs that
+// are paused and were not asked to resume.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -349,7 +350,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // the judge reports it
+			return true, nil // an accepted run is missing in the store; judges.judge reports that later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -391,8 +392,8 @@ func (n *node) setWorks(is bool) {
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
 // patience returns how long a healed world may take to notice a due run: a lease until a
-// dead owner is noticed, and two scans of the runs of others. With a poisonous run, some
-// more engines die after that.
+// dead owner is noticed, and two scans of the runs of others. A poisonous run ends several
+// engines, so the time is longer.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {
