@@ -9,10 +9,9 @@ AGENTS := $(notdir $(wildcard plugins/engine-agent-*))
 TOOL   := go tool -modfile=cmd/tools.mod
 PGTEST := go run ./engine/internal/pgtest/cmd/pgtest
 FUZZ   := dsl:FuzzParse dsl:FuzzFormat dsl:FuzzDecode dsl/lock:FuzzReadLock dsl:FuzzReply dsl:FuzzEvaluate sdk:FuzzCheck sdk/internal/fastjson:FuzzDecode sdk/jsonscan:FuzzTree sdk/plugin:FuzzCodec engine/machine:FuzzDecodeRecords engine/machine:FuzzDecodeEvent engine/store/sqlite:FuzzOpen
-# Tests that `make race` leaves to `make test`: they repeat TestStore in another setting, run in
-# processes without the race detector, or take minutes under it. On SQLite, which is slow under it,
-# TestStore is left out too.
-SERIAL := ^(TestStoreBehindPooler|TestStoreAsWorkRole|TestSteady|TestVerbBehindALongQueue)$$
+# Tests that `make race` leaves to `make test`: they run in processes without the race detector,
+# or take minutes under it. Of the SQL stores it leaves out TestStore: one client after the other.
+SERIAL := ^(TestSteady|TestVerbBehindALongQueue)$$
 MODULES := cmd/bench examples/own-agent
 PLATFORMS := linux darwin windows
 
@@ -43,8 +42,8 @@ test-unit: ## the tests that need neither a database nor built binaries
 
 .PHONY: race
 race: postgres-binaries ## the race detector, for the packages that have goroutines
-	$(PGTEST) run -- go test -race -timeout 20m -skip '$(SERIAL)' ./engine ./engine/internal/call ./engine/internal/clock ./engine/internal/commit ./engine/internal/owner ./engine/agents/... ./engine/store/memory/... ./engine/store/postgres/... ./engine/internal/sim/... ./sdk/... ./plugins/...
-	go test -race -timeout 20m -skip '^TestStore$$' ./engine/store/sqlite
+	$(PGTEST) run -- go test -race -timeout 20m -skip '$(SERIAL)' ./engine ./engine/internal/call ./engine/internal/clock ./engine/internal/commit ./engine/internal/owner ./engine/agents/... ./engine/store/memory/... ./engine/internal/sim/... ./sdk/... ./plugins/...
+	$(PGTEST) run -- go test -race -timeout 20m -skip '^TestStore' ./engine/store/sqlite ./engine/store/postgres
 
 .PHONY: sim
 sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many worlds of whole engines, from FROM=1 on
