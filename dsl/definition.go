@@ -123,13 +123,13 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 	return nil
 }
 
-// ErrCorrupt says that data is not a stored definition, or that the data is
-// damaged. The errors of Decode wrap it.
+// ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
+// The errors of Decode wrap it.
 var ErrCorrupt = errors.New("dsl: not a stored definition")
 
-// Decode reads a definition that Encode wrote. It needs nothing but data: no
-// files and no agents. It accepts every definition that Link has accepted, even
-// if newer rules refuse it. Errors wrap ErrCorrupt or a *diag.DiagnosticsError.
+// Decode reads a definition from the bytes that Encode returned. It needs neither files nor
+// agents. It accepts every definition that Link has accepted, even if a newer rule refuses it.
+// Errors wrap ErrCorrupt or a *diag.DiagnosticsError.
 func Decode(data []byte) (*Definition, error) {
 	var s stored
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -159,9 +159,9 @@ func Decode(data []byte) (*Definition, error) {
 	return def, nil
 }
 
-// link parses and links the stored definition again. A run keeps its definition
-// to its end, so Decode must accept one that newer rules refuse. With older, link
-// therefore leaves out the rules that were added later.
+// link parses and links the stored definition again. A run keeps its definition to its end, so
+// Decode must accept a definition that newer rules refuse. If older is true, link does not apply
+// these newer rules.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	files, answers, agents, err := s.parts()
 	if err != nil {

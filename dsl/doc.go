@@ -64,7 +64,7 @@
 //	value, metered, functions   values, limits of cost, functions
 //	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions
 //	argument, noun              arguments of calls, types of a linked definition
-//	syntax, decl, link          text to blocks, blocks to declarations, these to types of noun
+//	syntax, decl, link          text to blocks, blocks to declarations, declarations to types of noun
 //
 // Packages outside of dsl may import dsl/diag, dsl/lock, dsl/rung and dsl/secret, too.
 package dsl

@@ -30,7 +30,7 @@ type (
 	Condition = noun.Condition
 	// A Catch says which failures of a step do not stop the run.
 	Catch = noun.Catch
-	// Settings are the limits of one step, with every default in place.
+	// Settings are the limits of one step, with all defaults filled in.
 	Settings = noun.Settings
 	// Retry says how often a step or an undo is tried again, and after which pauses.
 	Retry = noun.Retry
@@ -125,7 +125,7 @@ type Secret = value.Secret
 type SecretPart = value.SecretPart
 
 // NewValue makes a Value from canonical JSON. The Value keeps data, so the caller must not
-// change data afterwards. sensitive lists JSON pointers (RFC 6901).
+// change data afterwards. sensitive lists the JSON pointers (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }

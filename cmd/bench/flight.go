@@ -34,8 +34,8 @@ type flock struct {
 	output dsl.Value
 }
 
-// flocked makes n runs in flight with three of five steps done. It returns the number of
-// the engine that owns them. This engine has already left.
+// flocked makes n runs in flight with three of five steps done. It returns the id of the engine
+// that owns them. This engine has already left.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
@@ -98,8 +98,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	return nil
 }
 
-// landed returns the first error of a commit: its own error, or that of a row that was not
-// stored.
+// landed returns the error of a commit, or else the error of the first row that was not stored.
 func landed(outcomes []store.Outcome, err error) error {
 	for _, o := range outcomes {
 		if err == nil && !o.Landed {

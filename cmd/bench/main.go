@@ -1,5 +1,5 @@
-// Command bench measures the engine. In the same minutes it measures pgbench and other
-// yardsticks on the same machine, to compare the engine with them. The figures are:
+// Command bench measures the engine. In the same minutes it measures pgbench, psql and a naive
+// store on the same machine, to compare the engine with them. The figures are:
 //   - end-to-end steps per second and latencies on each store, with the mock agent in a
 //     process of its own;
 //   - the costs of each step in commits, bytes of log and CPU time;

@@ -19,11 +19,11 @@ import (
 const naiveConnections = 64
 
 // A naive store shows the usual design of workflow engines: rows of runs and steps that are
-// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run
-// is created with all its steps pending. Then each start and each finish of a step, and the
-// end of the run, is one commit: twelve commits for five steps. An index on complete-by
-// finds late steps. The naive store writes the same bytes of values as the engine's own
-// store, once. The engine starts the work of a change only after its commit.
+// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run is
+// created with all its steps pending. Then each start and each finish of a step, and the end of
+// the run, is one commit: twelve commits for five steps. An index on complete-by finds late
+// steps. The naive store writes the same values as the engine's own store, each of them once.
+// The engine starts the work of a change only after its commit.
 //
 // The engine is the same as with the other stores. It reads from memory, so this mode is
 // faster than a real naive engine.

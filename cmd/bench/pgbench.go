@@ -22,7 +22,7 @@ type yardstick interface {
 	name() string
 }
 
-// newYardstick makes a new table. It returns pgbench if that is installed, and clients
+// newYardstick makes a yardstick and its table: pgbench if it is installed, and clients
 // otherwise.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")

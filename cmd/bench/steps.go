@@ -89,7 +89,7 @@ func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	return nil
 }
 
-// yardstick makes a database and the table of the single-row updates.
+// yardstick makes a database and a yardstick in it, and warms both up.
 func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {

@@ -50,8 +50,8 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since returns the percentages of the CPU time since `before` that were idle and that the
-// host has taken.
+// since compares m with an earlier measurement. It returns the percentage of the CPU time that
+// was idle, and the percentage that the host gave to its other guests.
 func (m ticks) since(before ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {

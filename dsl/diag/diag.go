@@ -34,8 +34,8 @@ func (s Severity) String() string {
 	return "invalid"
 }
 
-// A Pos is a place in a file. Line and Column count from 1, Byte from 0;
-// Column counts grapheme clusters.
+// A Pos is a place in a file. Line and Column count from 1, Byte from 0. Column counts visible
+// characters (grapheme clusters).
 type Pos struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
@@ -80,7 +80,8 @@ type Snippet struct {
 	Values         []SnippetValue
 }
 
-// A SnippetValue is the value of one reference in the wrong expression.
+// A SnippetValue describes the value of one reference in the expression that the diagnostic is
+// about.
 type SnippetValue struct {
 	Traversal string `json:"traversal"` // the reference as it is written, such as var.plan
 	Statement string `json:"statement"` // a statement about its value, such as `is "gold"`
@@ -99,8 +100,7 @@ func (d Diagnostic) Error() string {
 	return b.String()
 }
 
-// MarshalJSON writes the diagnostic in the shape of Terraform's validate
-// command.
+// MarshalJSON encodes the diagnostic in the same form as Terraform's validate command.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type snippet struct {
 		Context   *string        `json:"context"`
@@ -154,8 +154,8 @@ func (ds Diagnostics) Errors() Diagnostics { return ds.only(SeverityError) }
 // Warnings returns the findings that are warnings.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.only(SeverityWarning) }
 
-// Sorted returns the findings in order of file and position, each once. Use it
-// for a list that was made from several lists.
+// Sorted returns the findings sorted by file and position, without duplicates. Use it for a list
+// that was made from several lists.
 func (ds Diagnostics) Sorted() Diagnostics {
 	all := slices.Clone(ds)
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {

@@ -11,8 +11,9 @@ import (
 
 // RenderOptions choose how diagnostics are shown.
 type RenderOptions struct {
-	Color bool // ANSI colours and underlined source, instead of a line of marks
-	Width int  // columns to wrap details at; 0 = do not wrap
+	// Use ANSI colours and underline the wrong text; false = put a line of ^ marks below it.
+	Color bool
+	Width int // width in columns at which details are wrapped; 0 = do not wrap
 }
 
 // Render writes diagnostics for people, with source lines, separated by blank

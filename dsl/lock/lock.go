@@ -34,7 +34,7 @@ type Agent struct {
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 
-// Agent returns the entry of an agent; ok is false if it has none.
+// Agent returns the entry of the agent with this name; ok is false if the lock has none.
 func (l Lock) Agent(name string) (a Agent, ok bool) {
 	for _, a := range l.Agents {
 		if a.Name == name {
@@ -153,8 +153,8 @@ func parseHash(text string) (forPlatform, sum string, err error) {
 
 // A UserConfig is a user's own configuration file.
 type UserConfig struct {
-	// DevOverrides holds paths by name of the agent. Each is the path of the
-	// binary to use instead of the installed one, or of the binary's directory.
+	// DevOverrides holds, by name of an agent, the path of the binary to use instead of the
+	// installed one. The path may also be the binary's directory.
 	DevOverrides map[string]string
 }
 
@@ -213,7 +213,7 @@ func readPlain(src []byte, filename string, out any) *report.Reporter {
 	return r
 }
 
-// plain returns whether a body holds only literal values. It reports other expressions as
+// plain reports whether a body holds only literal values. It reports other expressions as
 // errors, because the library would evaluate them without a limit of time and memory.
 func plain(r *report.Reporter, body *hclsyntax.Body) bool {
 	ok := true

@@ -13,10 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Resolve returns the JSON of v with every secret in its place. It calls lookup
-// with references such as "env:X" or "file:X". If lookup fails, Resolve returns
-// this error with the reference in front of it. The caller must neither change
-// nor store the result.
+// Resolve puts the secrets into the JSON of v and returns the result. It calls lookup with
+// references such as "env:X" or "file:X". If lookup fails, Resolve returns this error with the
+// reference in front of it. The caller must neither change nor store the result.
 func Resolve(v value.Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return v.JSON(), nil
@@ -151,8 +150,8 @@ func overlap(text, s string) int {
 	if len(s) < value.MinSensitive || !strings.Contains(text, s[:value.MinSensitive]) {
 		return 0
 	}
-	// borders[i] is the length of the longest beginning of s[:i+1] that is also its end, but
-	// is not all of it.
+	// borders is the prefix function of Knuth, Morris and Pratt. borders[i] is the length of the
+	// longest beginning of s[:i+1] that is also its end, but is not all of it.
 	borders := make([]int, len(s))
 	step := func(n int, b byte) int {
 		for n > 0 && (n == len(s) || s[n] != b) {

@@ -23,7 +23,7 @@ type callIn struct {
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }
 
-// readIn is the input of get and head.
+// readIn is the input of the actions get and head.
 type readIn struct {
 	callIn
 	FollowRedirects bool `agent:"follow_redirects,optional" default:"true" doc:"Follow redirects to the same host."`
@@ -38,7 +38,7 @@ type writeIn struct {
 	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: the type of json, form or body."`
 }
 
-// requestIn is the input of request.
+// requestIn is the input of the action request.
 type requestIn struct {
 	writeIn
 	Method string `agent:"method" doc:"Any method, such as PUT."`

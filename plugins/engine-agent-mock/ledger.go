@@ -73,8 +73,8 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
-// apply applies the effect. If the effect has been applied before and e.dedupe is set,
-// apply returns the value of the first time.
+// apply applies the effect. If the effect has been applied before and e.dedupe is set, apply
+// changes nothing and returns the value that was stored then.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)

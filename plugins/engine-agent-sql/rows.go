@@ -20,8 +20,8 @@ import (
 // not fit into a reply.
 const maxBytes = 512 << 10
 
-// run executes statements in order and returns the rows of the last one. Each statement is
-// prepared, and PostgreSQL accepts only one statement for that. So a text cannot add a
+// run executes statements in order and returns the rows of the last one. It prepares each
+// statement first. PostgreSQL prepares only one statement at a time, so a text cannot contain a
 // second one, such as COMMIT.
 func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
@@ -242,8 +242,8 @@ func checkSQL(text string) error {
 	return nil
 }
 
-// firstWord returns the first word of a statement in lower case, without comments before
-// it. It returns "(" for a bracket.
+// firstWord returns the first word of a statement in lower case, without comments before it. It
+// returns "select" for a text that begins with an opening bracket.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;")

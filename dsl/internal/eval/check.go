@@ -19,7 +19,7 @@ type CheckWorld struct {
 	Effort    *metered.Allowance
 }
 
-// Next tells w that another expression follows, which gets its own meter.
+// Next begins the next expression, which gets its own meter.
 func (w *CheckWorld) Next() { w.used = nil }
 
 func (w *CheckWorld) meter() *metered.Meter {

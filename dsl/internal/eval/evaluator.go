@@ -48,7 +48,7 @@ func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	return v, nil
 }
 
-// Value evaluates an expression in a world.
+// Value evaluates an expression. w supplies the values that the expression refers to.
 func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	if c.Constant != nil {
 		return *c.Constant, nil
@@ -60,8 +60,8 @@ func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	return c.evaluate(ctx)
 }
 
-// Context returns the context in which the expression is evaluated. It holds
-// only the roots, steps and locals that the expression refers to.
+// Context returns the context in which the expression is evaluated. It holds only the roots
+// (such as var or each), steps and locals that the expression refers to.
 func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagnostics) {
 	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
@@ -185,9 +185,9 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 // maxText is the largest size of a local value, in bytes.
 const maxText = 4 << 20
 
-// checkSize refuses a local value that is too large. Without it, each local could
-// be twice as large as the one before, until memory is full. If a limit of the
-// meter is exceeded meanwhile, m.Over is set and checkSize does not panic.
+// checkSize refuses a local value that is too large. Without this limit, each local could be
+// twice as large as the one before, until memory is full. If a limit of the meter is exceeded
+// meanwhile, m.Over is set and checkSize does not panic.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {

@@ -68,16 +68,16 @@ func (e *Expr) Elements() ([]*Expr, bool) {
 // isJSON reports whether the expression comes from the JSON form.
 func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json") }
 
-// A Compiled is an expression together with everything that it refers to. Its evaluation
+// A Compiled is an expression with a list of everything that it refers to. Its evaluation
 // context holds only these values.
 type Compiled struct {
 	Syntax     hclsyntax.Expression // the expression as written
-	Metered    hclsyntax.Expression // the same with nodes that charge for the work; this one is evaluated
-	Refs       []hcl.Traversal      // its references, without those that were refused
+	Metered    hclsyntax.Expression // the same with nodes that charge for its cost; evaluate uses this form
+	Refs       []hcl.Traversal      // references that it contains, except those that were refused
 	Vars       bool
 	Locals     []*Local
 	Steps      []int             // indices of the steps that it or its locals refer to, ascending
-	Direct     map[int]hcl.Range // steps that it names itself: place in the source, by index
+	Direct     map[int]hcl.Range // steps named in the expression itself: their place in it, by step index
 	Named      []int             // the keys of Direct, ascending
 	Each       bool
 	EachKey    bool
@@ -120,8 +120,8 @@ func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 // SecretRule says where secret() may be written.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
-// Calls returns the function calls in an expression. If the parameter only has
-// names, it returns only the calls of the functions with these names.
+// Calls returns the function calls in an expression. If names are given, it returns only the
+// calls of the functions with these names.
 func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Scope holds everything that an expression can refer to. An evaluation changes
-// nothing in it but the Memo and the Allowance.
+// A Scope holds everything that an expression can refer to. An evaluation changes only its Memo
+// and its Allowance.
 type Scope struct {
 	Run  RunInfo
 	Vars value.Value // object of all variables by name
@@ -44,7 +44,7 @@ type Memo struct {
 
 type keptStep struct {
 	value cty.Value
-	load  value.Load // cost of decoding it; each evaluation that uses the value is charged
+	load  value.Load // size of the value; each evaluation that uses it is charged for decoding it
 }
 
 // RunInfo holds the values of run.* in expressions.

@@ -19,7 +19,10 @@ type World interface {
 	root(name string) (cty.Value, error) // name is each, self, failure or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
-	settle(l *Local, k KeptLocal) bool // returns true at the first call for l in an evaluation
+	// settle notes that this evaluation uses l. It returns true if this is the first use of l in
+	// the evaluation. A CheckWorld always returns false: it charges for a local only when it
+	// computes the local.
+	settle(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }
 
@@ -28,8 +31,8 @@ type runWorld struct {
 	ev   *Evaluator
 	s    *Scope
 	self int // index of the step that self.* describes
-	// locals holds the local values that this evaluation has used. So a local
-	// that several others use is evaluated only once.
+	// locals holds the local values that this evaluation has used. So a local that several other
+	// locals use is evaluated only once.
 	locals map[*Local]KeptLocal
 	used   metered.Meter // cost of this evaluation, including its locals
 }
@@ -51,9 +54,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
-// decodeVars decodes the object of all variables and converts each variable to its
-// declared type. It caches the result in the Value, so that the variables of a run
-// are decoded only once.
+// decodeVars decodes the object of all variables and converts each variable to its declared
+// type. It caches the result in the Value. So the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
@@ -66,7 +68,7 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
 	}
-	raw, whole := raw.Unmark() // if the whole object is sensitive, each variable is
+	raw, whole := raw.Unmark() // if the whole object is sensitive, each variable is sensitive, too
 	attrs := map[string]cty.Value{}
 	given := map[string]cty.Value{}
 	if !raw.IsNull() && raw.Type().IsObjectType() {
@@ -95,7 +97,8 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 
 func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
-// memoOf returns the memo of a run for an evaluator; nil if there is none.
+// memoOf returns the Memo of the scope; nil if the evaluator must not cache. If another
+// evaluator has made the entries of the Memo, memoOf removes them.
 func memoOf(s *Scope, ev *Evaluator) *Memo {
 	if s == nil || s.Memo == nil || ev.Shared {
 		return nil

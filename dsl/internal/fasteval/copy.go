@@ -24,12 +24,12 @@ type copier struct {
 	path  []byte   // JSON pointer of the current value; correct only if its shape has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // buffer of arrange
-	members []value.Member // result of attributes
+	scratch []byte         // buffer that the method arrange uses again
+	members []value.Member // members that the method attributes found
 }
 
-// Canonical checks a document against a shape and returns its canonical form; ok
-// is false if it gives up.
+// Canonical checks a document against a shape and returns its canonical form; ok is false if the
+// copier gives up.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -42,8 +42,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. hidden says that the value is inside of a sensitive
-// part, so that its own parts need no marks.
+// value copies one value. hidden means that the value is inside of a sensitive part. Then its
+// own parts need no marks.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -236,8 +236,8 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 	return true, ok
 }
 
-// allows reports whether the enum contains a value. A string must be written
-// exactly as in the enum, because the evaluator compares before it normalises.
+// allows reports whether the enum contains a value. A string must be written exactly as in the
+// enum, because the general evaluator compares it before it normalises Unicode.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true
@@ -280,9 +280,9 @@ func (c *copier) attributes(object []byte) {
 	}
 }
 
-// arrange writes an object again. It sorts the members by name, and writes null for
-// optional members that are missing. It gives up if two members have the same name,
-// or if a required member is missing.
+// arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
+// writes null for optional members that are missing. It gives up if two members have the same
+// name, or if a required member is missing.
 func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)

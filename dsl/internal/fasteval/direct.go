@@ -16,26 +16,26 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Expr is an expression in a form that is evaluated on the bytes of the values that it
-// refers to. It can be a reference, a template, an object or a list of such, or a comparison.
-// It gives up wherever anything is unusual. Then the general evaluator evaluates, so the
-// outcome is always the same as that of the general evaluator.
+// An Expr is an expression that is evaluated on the JSON bytes of the values that it refers to.
+// It can be a reference, a template, an object or a list of these, or a comparison. It gives up
+// if anything is unusual. Then the general evaluator evaluates the expression. So the result is
+// always that of the general evaluator.
 type Expr struct {
 	kind  directKind // decides which of the following fields are used
-	json  []byte     // constant: its canonical JSON; in a template: its bytes in a JSON string
+	json  []byte     // constant: its canonical JSON; in a template: its bytes inside of the JSON string
 	ref   *reference // reference: where its value is
 	shape *Shape     // constant or reference: the shape that its value must have
 	keys  []string   // object: the names of its attributes, sorted, in the order of parts
 	parts []*Expr    // template, object, list or operation: its parts
 	op    *hclsyntax.Operation
-	local bool // it is the value of a local, which may not be too large
+	local bool // the expression is the value of a local, whose size is limited
 }
 
 // maxNodes is the largest number of nodes of an Expr. Without this limit, each local
 // that refers twice to another local would double the number.
 const maxNodes = 200
 
-// smallLocal is a size of JSON in bytes. checkSize accepts every local of this size.
+// smallLocal is a size of JSON in bytes. eval.checkSize accepts every local up to this size.
 const smallLocal = 64 << 10
 
 type directKind uint8
@@ -60,8 +60,8 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.direct(e.Syntax, to)
 }
 
-// direct compiles an expression whose value must have a shape; nil if the general
-// evaluator must evaluate it.
+// direct compiles an expression whose value must have the shape to. It returns nil if the
+// general evaluator must evaluate it.
 func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
@@ -144,8 +144,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
-	// In the JSON, a set is already sorted and a number has all its digits. So the
-	// value fits the shape exactly if the bytes do.
+	// In the JSON, a set is already sorted and a number has all its digits. So Canonical accepts
+	// the bytes exactly if the value fits the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -231,9 +231,9 @@ func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	return d
 }
 
-// inTemplate returns the bytes that a JSON value has inside of a string. It gives
-// up if the text is not ASCII, because normalisation may join it with the text
-// next to it. It gives up, too, if a number is not small and whole.
+// inTemplate returns the bytes of a JSON value as they appear in a template's string. It gives
+// up if the text is not ASCII, because normalisation may join it with the text next to it. It
+// also gives up for large numbers, fractions, null, lists and objects.
 func inTemplate(raw []byte) ([]byte, bool) {
 	switch {
 	case len(raw) == 0:
@@ -290,8 +290,9 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	return nil
 }
 
-// WriteInto appends the value to out, and its marks to marks. path is the place of the value
-// in its document. If WriteInto gives up, it returns false, and out may end with a part.
+// WriteInto appends the value as JSON to out, and the pointers of its sensitive parts to marks.
+// path is the place of the value in its document. If WriteInto gives up, it returns false, and
+// out may end with a part of the value.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -449,9 +450,9 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 	return true
 }
 
-// truth evaluates an operation whose result is a boolean. It evaluates both operands, also
-// if the first decides the result: if one of them has a mark, such as sensitive, truth
-// reports ok = false, and the general evaluator takes over.
+// truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
+// the first decides the result. If one of them is sensitive, ok is false, and the general
+// evaluator evaluates the operation.
 func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)
@@ -462,7 +463,7 @@ func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	c.out = c.out[:at] // the operands stay readable until something is written
+	c.out = c.out[:at] // a and b stay valid until the next write to c.out
 	a, b := buf[0], buf[1]
 	switch d.op {
 	case hclsyntax.OpLogicalNot:

@@ -31,11 +31,11 @@ type reference struct {
 	root  string
 	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
 	step  int              // index of the step; only if root is "step"
-	key   *reference       // gives the key of the instance; nil = name is the key, or no instances
+	key   *reference       // reference to the instance's key; nil = the key is in name, or no instances
 	name  string           // key of the instance, if it is constant
 	each  bool             // the step has instances
 	path  []value.PathStep // path of the value in its document
-	ptr   string           // path as a JSON pointer
+	ptr   string           // the field path as a JSON pointer
 
 	shape     *Shape // shape of the value; nil if its type has none
 	sensitive bool   // the variable is declared sensitive
@@ -43,7 +43,7 @@ type reference struct {
 
 // A finding is the value that a reference has found: a part of a document, or a text.
 type finding struct {
-	raw       []byte // canonical JSON; nil = the value is text
+	raw       []byte // canonical JSON; nil = the value is a string, in the field text
 	text      string
 	sensitive bool // the whole value is sensitive
 }
@@ -139,8 +139,8 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through sets the path into a document of a type, and the shape of the value there.
-// If the path does not fit the type, shape stays nil.
+// through sets the path of the value in a document of type ty, and the shape of the value. If
+// the path does not fit the type, shape stays nil.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {

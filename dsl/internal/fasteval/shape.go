@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape is a type in the form in which a copier checks JSON against it. Some
-// types have no Shape, because the bytes alone do not decide. An example is a
-// set: its elements must be sorted, and duplicates removed.
+// A Shape describes a type for a copier, which checks JSON against it. Some types have no Shape,
+// because the bytes alone do not decide. An example is a set: its elements must be sorted, and
+// duplicates removed.
 type Shape struct {
 	kind   schema.Kind
 	elem   *Shape       // shape of the elements of a list or map
@@ -129,9 +129,9 @@ func ShapeFrom(ty cty.Type) *Shape {
 	return nil
 }
 
-// meet returns the shape of values of one type that can be used as another type
-// without a conversion; nil if there is none. The second type decides which parts
-// are sensitive or optional, and which values are allowed.
+// meet returns the shape of the values that have the type from, and can be used as the type to
+// without a conversion; nil if there is none. The shape to decides which parts are sensitive or
+// optional, and which values are allowed.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:

@@ -336,7 +336,7 @@ var (
 		Type: function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			if !args[0].IsKnown() {
-				return cty.UnknownVal(cty.Bool), nil // the value may be marked when it is known
+				return cty.UnknownVal(cty.Bool), nil // the value may be sensitive once it is known
 			}
 			return cty.BoolVal(args[0].HasMark(value.SensitiveMark{})), nil
 		},

@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// identity returns a text that is the same for two known values exactly if they
-// are equal. With it a map finds a value, instead of a comparison with all others.
+// identity returns a text that is the same for two known values exactly if they are equal. With
+// it, a value is found in a Go map, and not compared with all other values.
 func identity(v cty.Value) string { return string(appendIdentity(nil, v)) }
 
 func appendIdentity(out []byte, v cty.Value) []byte {

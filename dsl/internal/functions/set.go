@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The operations on sets. Their time grows with the number of elements. The time
-// of the library's operations grows with the square of this number.
+// The operations on sets. Their time grows in proportion to the number of elements. The time of
+// the library's operations grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
 	// With keep = nil, the result has the elements that all sets have.

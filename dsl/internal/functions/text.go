@@ -57,7 +57,7 @@ var (
 		return cty.BoolVal(strings.Contains(s, p)), nil
 	})
 
-	// Paths have slashes on every system, so that a definition means the same
+	// These functions split paths at slashes on every system, so a definition means the same
 	// everywhere.
 	basenameFunc = mapText(path.Base)
 	dirnameFunc  = mapText(path.Dir)

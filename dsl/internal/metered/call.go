@@ -53,10 +53,10 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// unify charges for the search for a common type of the two results. The library
-// converts two tuples of different lengths to lists, and compares the types of all
-// their elements with each other. So unify converts long tuples before that. The
-// same is true of objects with different names, which become maps.
+// unify charges for the search for a common type of the two results. The library converts two
+// tuples of different lengths to lists. For that it compares the types of all elements with each
+// other, which is slow. So unify converts long tuples itself before that. It converts objects
+// with different names to maps in the same way.
 func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
@@ -87,11 +87,10 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// payAlike charges for the library's search for a common type. The library compares tuples
-// of the same length element by element, and objects with the same names, too. It converts
-// other tuples and objects to lists and maps: then it compares the types of all their
-// elements with each other. So two tuples of 20,000 elements may need 20,000 comparisons
-// or 800 million.
+// payAlike charges for the library's search for a common type. The library compares tuples of
+// the same length, and objects with the same names, element by element. It converts other tuples
+// and objects to lists and maps: then it compares the types of all their elements with each
+// other. So two tuples of 20,000 elements may need 20,000 comparisons or 800 million.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return
@@ -168,7 +167,7 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across returns one part of each type.
+// across calls the function part for each type, and returns the results.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {
@@ -271,8 +270,8 @@ func numberParams(f function.Function) (n int) {
 	return n
 }
 
-// payment measures the arguments of a call. The last one may be a list with "...":
-// each of its elements is an argument.
+// payment measures the arguments of a call. The last one may be a list that is followed by
+// "...": then each of its elements is an argument.
 func (c *call) payment(m *Meter, args []*given) payment {
 	values := make([]cty.Value, 0, len(args))
 	for i, a := range args {
@@ -296,10 +295,9 @@ func (c *call) payment(m *Meter, args []*given) payment {
 	return p
 }
 
-// uniform converts a tuple or an object to the type of a parameter, if that is a list,
-// a set or a map. The type may leave open the type of the elements. Then the library
-// would compare the types of all elements with each other. uniform first removes equal
-// types.
+// uniform converts a tuple or an object to the type of a parameter, if that is a list, a set or
+// a map. The type of the elements may be open. Then the library would compare the types of all
+// elements with each other. uniform is faster, because it first removes equal types.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v
@@ -342,7 +340,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	}
 	if elem == cty.NilType || elem == cty.DynamicPseudoType || elem.HasDynamicTypes() {
 		p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
-		return v // the library converts it or refuses it
+		return v // the library converts v or refuses it
 	}
 	p.m.pay(w.nodes*300, w.nodes*elementBytes)
 	named := map[string]cty.Value{}

@@ -20,8 +20,8 @@ func EvaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, 
 	return Evaluate(Of(syn), ConstantContext(funcs, a))
 }
 
-// Limits on the diagnostics of one expression. A loop may fail in each round, and
-// an error may quote a text of any length.
+// Limits on the diagnostics of one expression. Without them, a loop could fail in each round,
+// and an error could quote a text of any length.
 const (
 	maxDiagnostics = 20
 	maxDetail      = 4 << 10 // bytes of the detail of one diagnostic

@@ -13,7 +13,7 @@ const (
 	roundCost    = 2_000 // one round of a loop: its body and its context
 	roundMemory  = 100   // one round of a loop, whose context is soon garbage
 	stepCost     = 300   // one node
-	faultMemory  = 1_000 // one diagnostic, because a loop keeps those of all its rounds
+	faultMemory  = 1_000 // one diagnostic; a loop keeps the diagnostics of all its rounds
 	elementBytes = 100   // one element of a new list, map or object
 	textMemory   = 4     // one byte of text, in a buffer that grows and in the result
 	textCost     = 4     // one byte of text
@@ -111,8 +111,8 @@ func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	return out
 }
 
-// around returns e in parentheses. The nodes of this package embed that, so that
-// functions of the library that walk through an expression find e in the node.
+// around returns e in parentheses. The nodes of this package embed the result. So functions of
+// the library that walk through an expression find e inside of the node.
 func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }

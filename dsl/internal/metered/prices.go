@@ -41,8 +41,8 @@ type rate struct {
 // copy them once.
 var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
 
-// rates holds the rates of functions for which the usual rate is too low. It also
-// holds rates of functions of large texts for which the usual rate is too high.
+// rates holds the rates of functions for which the usual rate is too low. It also has functions
+// that often get large texts, and for which the usual rate is too high.
 var rates = map[string]rate{
 	"length":          {perByte: 110, perNode: 50},
 	"md5":             {perByte: 8, byteMemory: 1},
@@ -152,7 +152,7 @@ func (p *payment) types() {
 }
 
 // elements charges for the search for a common type of the elements of all arguments. Equal
-// types in one tuple count once, because the tuple has become a list or a set by then.
+// types in one tuple count once, because the tuple was converted to a list or a set before.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -178,7 +178,8 @@ func (p *payment) lists() {
 	p.elements()
 }
 
-// payTrim charges for trim. If the second argument is not plain ASCII, each letter is searched in it.
+// payTrim charges for trim. If the second argument is not plain ASCII, trim looks up each
+// character of the first argument in it.
 func payTrim(p *payment) {
 	if len(p.weights) == 2 && p.weights[1].special > 0 {
 		p.m.pay(product(p.weights[0].bytes, p.weights[1].bytes), 0)
@@ -199,8 +200,9 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns the number of verbs in a format, and the most bytes that one
-// verb can print: the argument as JSON or quoted, and its width or precision.
+// mostPrinted returns the number of verbs (such as %s) in a format, and the most bytes that one
+// verb can print. That is the size of the argument as JSON or quoted, and the width or
+// precision.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
 	for _, c := range format {
@@ -258,8 +260,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for compiling a regular expression, which the library does
-// twice, and for matching a text. It takes the indexes of both arguments.
+// pattern charges for compiling a regular expression, which the library does twice, and for
+// matching a text. The parameters are the indexes of these two arguments.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))

@@ -11,7 +11,7 @@ import (
 // A weight is the size of a value. A part that occurs several times is counted
 // each time, because code that walks through the value visits it each time.
 type weight struct {
-	nodes   int64 // number of values, and of types where there is no value
+	nodes   int64 // number of values; a null, unknown or empty value also counts the parts of its type
 	bytes   int64 // bytes of all texts and names
 	special int64 // number of these bytes that an encoder may have to escape
 	breaks  int64 // number of these bytes that are blanks or line feeds
@@ -68,8 +68,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost returns the cost of reaching one of n elements. For each walk the library
-// sorts the elements of a set, and nearly always the names of an object or a map.
+// elementCost returns the cost of one of n elements in a walk. For each walk the library sorts
+// the elements of a set, and nearly always the names of an object or a map.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():

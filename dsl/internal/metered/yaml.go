@@ -18,8 +18,9 @@ const (
 	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by its value
 )
 
-// yamlBreaks replaces each line break of YAML by line feeds. It replaces a byte order mark
-// by spaces, because a mark does not change the nesting of its line. The size stays the same.
+// yamlBreaks replaces each line break of YAML by line feeds. It replaces a byte order mark by
+// spaces, because the decoder skips the mark and reads the indentation after it. The size of the
+// text stays the same.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
 // payYAML charges for a document before it is decoded. It charges nothing for a
@@ -76,9 +77,9 @@ func openBrackets(line string) int {
 	return open
 }
 
-// yamlSize returns an upper bound of the size of a text after its aliases are
-// replaced by their values. The text grows most if the value of each anchor uses
-// the anchor before it, and each equally often.
+// yamlSize returns an upper bound of the size of a text after its aliases are replaced by their
+// values. The text grows most if each anchor's value uses the anchor before it, and all are used
+// equally often.
 func yamlSize(text string) int64 {
 	size := int64(len(text))
 	text = yamlBreaks.Replace(text)

@@ -68,7 +68,8 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns the fault for the arrival-th call of a key. The zero fault changes nothing.
+// of returns the fault for a call. arrival counts the calls with the same key, including this
+// one. The zero fault changes nothing.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
