@@ -30,7 +30,7 @@ type lookup struct {
 }
 
 // plan makes the plan of an input or output struct. If the struct has mistakes, plan adds
-// them to errs.
+// them to act.errs and returns nil.
 func (act *action) plan(t reflect.Type, u typed.Usage) *typed.Plan {
 	p, err := typed.New(t, u)
 	if err != nil {
