@@ -55,7 +55,7 @@ func (act *action) declare(retryable bool, codes []string) {
 	}
 }
 
-// declares reports whether the action may answer with code.
+// declares reports whether the action may answer with this code.
 func (act *action) declares(code string) bool {
 	return act.lists(code) || act.lists(schema.AnyCode)
 }

@@ -16,10 +16,10 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. With the generated
-// messages in between, the encoding would cost more than the rest of a call. The bytes are
-// InvocationBatch and ResultBatch of agent.proto; a test compares both codecs. All other
-// messages use the generated code.
+// The batches of a session are encoded and decoded here, field by field. With the
+// generated code, the encoding would cost more than the rest of a call. The bytes are
+// those of InvocationBatch and ResultBatch in agent.proto; a test compares both codecs.
+// All other messages use the generated code.
 
 // codec is gRPC's codec for protobuf. It encodes and decodes batches itself.
 type codec struct{ encoding.CodecV2 }

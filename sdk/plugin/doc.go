@@ -24,7 +24,7 @@
 //     systems only the group ends. There, after the death of the host, a process ends only if
 //     it notices that death.
 //   - On Linux there is a keeper process between the host and each agent. It is the host's own
-//     program, started again; the keeper takes over before main begins.
+//     program, started again. The code of the keeper runs before main would begin.
 //   - Standard output and standard error become log lines, with a limited length and rate.
 //
 // # What a reply means

@@ -30,15 +30,15 @@ const (
 // its keeper needs as many.
 const MinFiles = 64
 
-// OpenOptions says how to start an agent. Path is required. Every other zero field means
-// its default.
+// OpenOptions says how to start an agent. Path is required. A zero value in any other
+// field means the default.
 type OpenOptions struct {
 	Path         string       // path of the binary; absolute, or relative to the working directory
 	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
 	Env          []string     // environment, as KEY=value; no other variables are passed on
 	Dir          string       // working directory; "" = the host's
 	TempDir      string       // directory in which to create the private directory; "" = os.TempDir
-	Logger       *slog.Logger // receives what the agent logs and prints; nil = that is dropped
+	Logger       *slog.Logger // receives all that the agent logs and prints; nil = the output is dropped
 	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
 	// MaxMemory is the largest memory, in bytes, of the process and its descendants
 	// together. Pages of files do not count. 0 = DefaultMemory.

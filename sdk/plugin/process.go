@@ -34,7 +34,8 @@ type Process struct {
 	asked   atomic.Bool                     // Close or Kill was called, so the end is expected
 	config  atomic.Pointer[json.RawMessage] // configuration, for sdk.Excerpt; nil = none yet
 	session *session                        // sends calls in batches; nil = every call has its own stream
-	// The session has ended while the process was running. Now every call has its own stream.
+	// broken is set when the session ends while the process is running. Then every call has
+	// its own stream.
 	broken atomic.Bool
 }
 

@@ -117,7 +117,7 @@ func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
 
-// begin runs a call. It ignores a call whose number is in use.
+// begin gives a call to a worker. It ignores a call whose number is in use.
 func (l *link) begin(id uint64, req sdk.Request) {
 	now := time.Now()
 	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}

@@ -24,7 +24,7 @@ const (
 	calmShare = 0.5
 )
 
-// A confinement limits a tree of processes to half of the CPUs while it is busy.
+// A confinement limits a tree of processes to half of the CPUs while the tree is busy.
 type confinement struct {
 	since    time.Time // time of the last measurement of cpu; zero = not measured yet
 	cpu      time.Duration

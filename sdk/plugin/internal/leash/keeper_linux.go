@@ -59,8 +59,8 @@ func becomeKeeper() bool {
 	return true
 }
 
-// A keeper is the parent of one process. When the process has ended, it becomes the parent
-// of the process's descendants.
+// A keeper is the parent of one process. When the process has ended, the keeper becomes
+// the parent of the process's children.
 type keeper struct {
 	says    *os.File
 	private string
@@ -215,8 +215,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap collects every child that has ended, and reports the end of the process. left
-// reports whether there are more children.
+// reap waits for every child that has ended. If the process itself has ended, reap
+// notifies the host. left is true if there are more children.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
