@@ -14,9 +14,9 @@ import (
 )
 
 // CheckObject checks that a JSON object has the given fields. It reports a field that is
-// missing, unknown or of a wrong type, and a value that is not in its enum. The error names
-// up to 12 problems and never shows a value. A host checks each reply with it before it
-// uses the reply (S35).
+// missing, unknown or of a wrong type, and a value that is not in its enum. The error
+// names up to 12 problems and never shows a value. A host calls CheckObject for each reply
+// before it uses the reply (S35).
 func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	if fastjson.Holds(fields, raw) {
 		return nil

@@ -18,9 +18,10 @@ type config struct {
 }
 
 // Configure declares the agent's configuration. T is a struct with the same tags as an
-// input. It is filled from the config {} block. fn is called once for each process, before
-// the first call of any action. If fn returns an error, the process is not used, and the
-// operator sees the error. So the error should say what to correct.
+// input. Its values come from config {} in the agent block of the workflow files. fn is
+// called once for each process, before the first call of any action. If fn returns an
+// error, the process is not used, and the operator sees the error. So the error should say
+// what to correct.
 func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	if a.config != nil {
 		a.errs = append(a.errs, errors.New("configuration: declared twice"))

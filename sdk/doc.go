@@ -18,14 +18,15 @@
 //		Hold time.Duration `agent:"hold,optional" default:"15m"`
 //	}
 //
-// Supported types are structs, maps with string keys, slices, pointers (which may be null),
-// time.Duration, and every type that implements encoding.TextMarshaler and TextUnmarshaler.
-// json.Number, json.RawMessage and any keep numbers exact.
+// Supported types are structs, maps with string keys, slices, pointers (which may be
+// null), time.Duration, and every type that implements encoding.TextMarshaler and
+// TextUnmarshaler. Fields of type json.Number, json.RawMessage or `any` keep numbers
+// exact.
 //
 // # How a call ends
 //
-// A call ends in exactly one of three ways. Everything that is not clearly one of the first
-// two is the third.
+// A call ends in exactly one of three ways. An end that is not clearly one of the first
+// two counts as the third.
 //
 //   - A result: the function returned no error.
 //   - A definite failure: the function returned a *Failure, often made by Code. The author

@@ -17,7 +17,8 @@ type Failure struct {
 	Err        error         // the cause, or nil
 }
 
-// Error returns the message. If it is empty it returns the text of the cause, or the code.
+// Error returns the message. If the message is empty, it returns the text of the cause.
+// Without a cause it returns the code.
 func (f *Failure) Error() string {
 	switch {
 	case f.Message != "":

@@ -28,11 +28,11 @@ type InvokeOptions struct {
 // the host must send nothing to the engine, not even an error (S28), because another
 // attempt of the step may already be running.
 //
-// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or it
-// was not called because the request is invalid (CodeInvalid). A failure with an undeclared
-// code stays definite, because the author guarantees that nothing was done; it is logged.
-// If the code is invalid, or one that only the SDK and the engine use, the outcome is
-// unknown.
+// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
+// it was not called because the request is invalid (CodeInvalid). A failure with an
+// undeclared code stays definite, because the author guarantees that nothing was done; it
+// is logged. If the code of a *Failure is invalid, or is one that only the SDK and the
+// engine use, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits.
@@ -116,8 +116,8 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function, and makes exactly one reply from its result, its error
-// or its panic.
+// call runs the author's function. It makes one reply from the function's result, error or
+// panic, and calls answer with it.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
@@ -190,9 +190,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether a call that began at start may not be answered any more. It also
-// reads the wall clock: while a machine sleeps, complete-by may pass although no timer of
-// this process fires.
+// over reports whether the time for an answer has passed. The call began at start and had
+// the duration left. over also compares the wall clock with complete-by: while a machine
+// sleeps, the timers of this process do not run.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

@@ -26,8 +26,9 @@ func CompensatedBy(name string) Option {
 	return func(a *action) { a.schema.CompensatedBy = name }
 }
 
-// ByKey declares that an undo needs only Call.ForwardKey: it can undo a call whose result
-// is unknown. All its inputs must be optional. It must succeed if there is nothing to undo.
+// ByKey declares that the action is an undo that needs only Call.ForwardKey. So it can
+// undo a call whose output is not known. All its inputs must be optional. If there is
+// nothing to undo, it must succeed.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
 // Lookup declares that the outcome of a call can be looked up. fn finds out the outcome of
@@ -64,10 +65,10 @@ func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyErrors declares that the action may answer with codes that its input names, such as a
-// map from status to code. Add the word `codes` to the agent tag of that input. Then the
-// check of a workflow knows which codes the action can answer with. Also declare the codes
-// that do not depend on the input, with Errors or RetryableErrors.
+// AnyErrors declares that an input contains the codes with which the action may answer. An
+// example is a map from HTTP status to code. Add the word `codes` to the agent tag of that
+// input. Then the check of a workflow knows which codes the action can answer with. Also
+// declare the codes that do not depend on the input, with Errors or RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(schema.AnyCode) {

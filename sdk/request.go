@@ -12,17 +12,17 @@ import (
 type Request struct {
 	Action  string
 	Purpose Purpose
-	// JSON object with the inputs of the action; secrets are resolved. It must not be
-	// changed, because other code may use it.
+	// JSON object with the inputs of the action; sensitive values are in plain text. It
+	// must not be changed, because other code may use it.
 	Input          json.RawMessage
 	IdempotencyKey string        // the same for all attempts of a step, on all engines and after restarts (S26)
 	ForwardKey     string        // for an undo: the key of the call to undo; otherwise ""
 	CompleteBy     time.Time     // after this time the agent must do nothing and send nothing (S28); never zero
-	Remaining      time.Duration // time left at the sending, in case clocks differ; 0 = not given
+	Remaining      time.Duration // time left when the call is sent; needed if the clocks differ; 0 = not given
 	Run            string        // public id of the run
 	Workflow       string
 	Step           string      // name of the step, with ["key"] for an instance
-	Attempt        int         // number of the attempt, from 1
+	Attempt        int         // number of the attempt; the first attempt has 1
 	Fence          int64       // fencing token of the engine that calls; rises with every change of owner (S29)
 	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
@@ -52,7 +52,7 @@ const (
 // The zero Reply is invalid.
 type Reply struct {
 	Outcome   Outcome
-	Output    json.RawMessage // for OutcomeResult: object of the action's outputs
+	Output    json.RawMessage // for OutcomeResult: JSON object with the outputs
 	Code      string          // for OutcomeFailed or OutcomeUnknown: error code
 	Message   string          // text for people; no decision depends on it
 	Permanent bool            // for OutcomeFailed: the call must not be repeated

@@ -12,9 +12,9 @@ import (
 	"runtime/metrics"
 )
 
-// Bytes that a process may allocate between two collections. Larger values bring little:
-// with these, an engine under load collects once a second, and an agent three times a
-// second.
+// Values for the parameter room of Pace: how many bytes a process may allocate between two
+// collections. Larger values would save little CPU time. With these values, an engine
+// under load collects once a second, and an agent three times a second.
 const (
 	EngineRoom  = 256 << 20
 	AgentRoom   = 32 << 20
@@ -28,9 +28,9 @@ const CommandLimit = 40 << 20
 const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A
-// collection begins after room bytes were allocated, or as many bytes as the heap contains,
-// whichever is more. For example, with room = 64 MiB and a heap of 10 MiB it begins at 74
-// MiB; with Go's default it would begin at 20 MiB.
+// collection begins after the process has allocated room bytes, or as many bytes as the
+// heap contains if that is more. For example, with room = 64 MiB and a heap of 10 MiB it
+// begins at 74 MiB; with Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if GOGC is
 // set, or if the program has set a percentage. A memory limit still applies.
@@ -92,7 +92,7 @@ func afterEach(ctx context.Context, do func(live uint64)) {
 
 // watch sends a value to ended after each collection, until ctx ends.
 func watch(ctx context.Context, ended chan<- struct{}) {
-	type garbage struct{ _ [64]byte } // large enough that Go does not put it together with others
+	type garbage struct{ _ [64]byte } // large enough that Go does not put it into one block with other objects
 	runtime.AddCleanup(new(garbage), func(struct{}) {
 		select {
 		case ended <- struct{}{}:
@@ -108,7 +108,8 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 // an extremely large percentage.
 const least = 4 << 20
 
-// percent returns the collector's percentage for a heap with live bytes of live objects.
+// percent returns the value for GOGC with which a collection begins after room more bytes.
+// The live objects of the heap have live bytes.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
 	// The percentage is rounded, because small changes are not worth a new setting.

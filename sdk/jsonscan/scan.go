@@ -143,7 +143,8 @@ func (s *Scanner) Number() (raw []byte, ok bool) {
 	return raw, true
 }
 
-// Word reads w, which is null, true or false.
+// Word reads the word w, which is null, true or false. If the document continues with
+// other bytes, it reports false.
 func (s *Scanner) Word(w string) bool {
 	if s.Peek(); !bytes.HasPrefix(s.Src[s.Pos:], []byte(w)) {
 		return false

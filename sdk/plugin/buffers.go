@@ -21,7 +21,7 @@ type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)
 
-// batches is the pool of all sessions.
+// batches is the pool that all sessions share.
 var batches buffers
 
 // Get returns a buffer of length n. Its content is undefined.

@@ -16,17 +16,17 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. With the generated
-// messages in between, the encoding would cost more than the rest of a call. The bytes are
-// InvocationBatch and ResultBatch of agent.proto; a test compares both codecs. All other
-// messages use the generated code.
+// The batches of a session are encoded and decoded here, field by field. With the
+// generated code, the encoding would cost more than the rest of a call. The bytes are
+// those of InvocationBatch and ResultBatch in agent.proto; a test compares both codecs.
+// All other messages use the generated code.
 
 // codec is gRPC's codec for protobuf. It encodes and decodes batches itself.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// A batch encodes itself. bound returns an upper bound of its size.
+// A batch is a message that encodes itself. bound returns the most bytes that it can need.
 type batch interface {
 	bound() int
 	append(b []byte) []byte
@@ -248,7 +248,7 @@ func (m *received) parse(b []byte) error {
 // names holds texts that occur often, so that each is allocated once.
 type names map[string]string
 
-// maxNames limits the size of names. A name of a step may contain a key, so there can be many.
+// maxNames limits the size of names: step names with the keys of instances can be many.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {
@@ -263,7 +263,7 @@ func (m names) get(b []byte) string {
 	return s
 }
 
-// request reads a Call. An unknown purpose stays zero, which is invalid.
+// request decodes the message Call. An unknown purpose stays zero, which is invalid.
 func (m names) request(b []byte, r *sdk.Request) error {
 	r.CompleteBy = time.Unix(0, 0)
 	return fields(b, func(f field) error {
@@ -319,7 +319,7 @@ type outgoing struct {
 	id    uint64
 	event sdk.Event // the event; nil = the message is the reply
 	reply sdk.Reply
-	size  int // upper bound of its size in a batch
+	size  int // upper bound of the message's size in a batch, in bytes
 	time  *allowance
 }
 
@@ -356,7 +356,7 @@ func (m *results) append(b []byte) []byte {
 	return b
 }
 
-// bound computes the field size.
+// bound sets o.size.
 func (o *outgoing) bound() {
 	o.size = frame + len(o.reply.Output) + len(o.reply.Code) + len(o.reply.Message)
 	switch ev := o.event.(type) {

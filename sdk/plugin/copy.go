@@ -71,7 +71,7 @@ func copyTo(path string, in io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// changedError returns the error if a binary does not have the expected checksum.
+// changedError returns the error for a binary that does not have the expected checksum.
 func changedError(path string) *StartError {
 	return &StartError{
 		Path: path, Reason: ReasonChecksum, Err: errors.New("the file has changed: its SHA-256 is not the expected one"),

@@ -17,7 +17,7 @@ type Reason string
 // Reasons why an agent could not be started or described.
 const (
 	ReasonMissing       Reason = "missing"        // the file does not exist
-	ReasonNotExecutable Reason = "not_executable" // no program, a program for another machine, or not allowed to run
+	ReasonNotExecutable Reason = "not_executable" // no program, or one for another machine, or no right to run it
 	ReasonChecksum      Reason = "checksum"       // the file has another checksum
 	ReasonHandshake     Reason = "handshake"      // the process printed something that is not a handshake
 	ReasonProtocol      Reason = "protocol"       // engine and agent have no common version of the protocol

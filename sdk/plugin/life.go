@@ -12,13 +12,13 @@ import (
 // The longest waits of an agent process. An agent must end within two seconds after its
 // engine, so endGrace and closeNotice together are shorter than that.
 const (
-	endGrace    = time.Second            // wait for actions whose context has ended
-	closeNotice = 200 * time.Millisecond // wait for an orderly close that explains a broken stream
+	endGrace    = time.Second            // wait for actions to return after their context has ended
+	closeNotice = 200 * time.Millisecond // wait after a broken stream: the reason may be an orderly close
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
-// life is the lifetime of an agent process. It ends when the engine closes it or when the
-// engine is gone. Running actions get a moment to stop their work.
+// life is the lifetime of an agent process. It ends when the engine closes the agent or is
+// gone. Before that, running actions get a short time to stop their work.
 type life struct {
 	socketDir string
 	connected atomic.Bool
@@ -90,8 +90,8 @@ func (l *life) expectEngine() {
 	})
 }
 
-// close ends the running actions, because the engine has closed the agent in an orderly way.
-// Then Serve returns.
+// close ends the running actions, because the engine has closed the agent in an orderly
+// way. Afterwards Serve returns.
 func (l *life) close() {
 	l.once.Do(func() {
 		close(l.served)
@@ -99,7 +99,8 @@ func (l *life) close() {
 	})
 }
 
-// lost ends the process and all its children, because the engine is gone.
+// lost ends the process and all its children, because the engine is gone. It does nothing
+// if the engine has closed the agent in an orderly way, or does so within closeNotice.
 func (l *life) lost(reason string) {
 	timer := time.NewTimer(closeNotice)
 	defer timer.Stop()

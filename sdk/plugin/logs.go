@@ -15,23 +15,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Limits for the log of an agent. A longer line is cut. Lines above the rate are dropped
-// and counted.
+// Limits for the log of an agent. A line longer than maxLine bytes is cut. Lines above the
+// rate are dropped and counted.
 const (
 	maxLine   = 64 << 10
 	lineRate  = 200  // largest number of lines per second
 	lineBurst = 1000 // largest number of lines at once
 	maxTail   = 20   // number of lines that are kept for an error message
 
-	maxTailLine = 500 // largest size of each of these lines, in bytes
+	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
 )
 
 // cutMark is added where a text was cut. Code that removes secrets also removes the
 // beginning of a secret in front of the mark.
 const cutMark = "…"
 
-// shortened returns at most the given number of bytes of text, and adds the mark if text
-// was cut.
+// shortened returns at most the given number of bytes of text. If it cuts the text, it
+// adds cutMark.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -73,8 +73,8 @@ func (l *lines) read(r io.Reader, stream string) {
 	}
 }
 
-// writer returns a Writer that logs whole lines. go-plugin writes the output of the agent
-// after the handshake to it, in pieces.
+// writer returns a Writer that logs whole lines. go-plugin uses it: it writes, in pieces,
+// all that the agent prints after the handshake.
 func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
 
 type lineWriter struct {
@@ -117,7 +117,7 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	if cut {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
-	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no request
+	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
 }
 
 // admit reports whether a line may be logged, and keeps the line for error messages.
@@ -148,8 +148,8 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// report logs how many lines were dropped. The lock is not held, because a logger may be
-// slow, and recent must not wait for it.
+// report logs how many lines were dropped. The caller must not hold the lock, because a
+// logger may be slow, and the method recent must not wait for it.
 func (l *lines) report(dropped int) {
 	if dropped > 0 {
 		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)

@@ -56,7 +56,7 @@ func handshake() goplugin.HandshakeConfig {
 
 // agentPlugin connects the protocol to go-plugin. In an agent it registers the service; in
 // a host it returns the connection. The service is the same in both versions. The agreed
-// version tells the host which calls it may use.
+// version decides which of its methods the host may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -75,7 +75,7 @@ func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// versions returns what go-plugin needs for each version of the protocol. It leaves out
+// versions returns go-plugin's plugin set for each version of the protocol. It leaves out
 // versions above newest; newest = 0 means all versions.
 func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	sets := map[int]goplugin.PluginSet{}

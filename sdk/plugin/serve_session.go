@@ -26,8 +26,8 @@ const maxQueued = 1024
 // remote service, and long compared with an agent that only computes.
 const brisk = 10 * time.Millisecond
 
-// maxIdle is how many idle goroutines wait for the next call. Their stacks have already
-// grown to the size that a call needs.
+// maxIdle is the largest number of idle goroutines that wait for the next call. They are
+// kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
 // maxIdleList is the largest capacity, in items, that a nearly empty list keeps. A larger
@@ -92,7 +92,7 @@ type link struct {
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
 	out  results    // the batch that is sent; only the sending goroutine uses it
-	sent []outgoing // list that was sent last; only the sending goroutine uses it, as the next queue
+	sent []outgoing // list that was sent last, to be used again as queue; only the sending goroutine uses it
 }
 
 // A job is a call that the agent has received.
@@ -117,7 +117,7 @@ func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
 
-// begin runs a call. It ignores a call whose number is in use.
+// begin gives a call to a worker. It ignores a call whose number is in use.
 func (l *link) begin(id uint64, req sdk.Request) {
 	now := time.Now()
 	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}

@@ -19,8 +19,8 @@ import (
 // The largest size of a batch. There is no timer: a batch contains the calls that were
 // queued while the previous batch was sent. A single call is sent at once.
 const (
-	maxBatch   = 256     // number of calls, cancels, events and replies
-	batchBytes = 1 << 20 // size in bytes; the limit for a message counts instead if it is smaller
+	maxBatch   = 256     // number of calls, cancels, events and replies together
+	batchBytes = 1 << 20 // size in bytes; if the limit for a message is smaller, that limit counts
 )
 
 // exitNotice is how long a session waits, after its connection broke, for the process
@@ -54,9 +54,9 @@ type session struct {
 	last    uint64 // id of the last call
 	busy    int    // number of calls in state callSent
 	waiting []*call
-	stale   int // number of calls in the list waiting that are over
+	stale   int // number of calls in the field waiting that are over already
 	cancels []uint64
-	lost    error // why nothing is sent any more; nil = the session sends
+	lost    error // the error because of which nothing is sent any more; nil = the session sends
 
 	out invocations // the batch that is sent; only the sending goroutine uses it
 	in  []arrival   // content of the received batch; only the receiving goroutine uses it
@@ -147,10 +147,10 @@ func (c *call) timeout() {
 	case callSent:
 		s.expireLocked(c)
 		s.mu.Unlock()
-		s.ring() // there may be space for another call
+		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If false, this timer is that of complete-by, and take has already handled that time.
+		// If false, this timer is for complete-by, which session.take has handled already.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -169,7 +169,7 @@ func (s *session) expireLocked(c *call) {
 	s.busy--
 }
 
-// listen makes the call wait for a late reply for as long as the caller asked for.
+// listen reports to the caller that complete-by has passed, and starts to wait for a late reply.
 func (c *call) listen() {
 	listen := c.expire()
 	if listen <= 0 {
@@ -312,7 +312,7 @@ func (s *session) tidyLocked() {
 	s.waiting, s.stale = kept, 0
 }
 
-// stop prevents further calls from being sent. The first reason counts.
+// stop prevents further calls from being sent. If it is called again, the first error stays.
 func (s *session) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,7 +94,7 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput returns an error with the text what and the latest lines that the process
+// withOutput returns an error with the given text and the latest lines that the process
 // printed.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {

@@ -29,8 +29,8 @@ type Target interface {
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 
-// A Case is one input of one action, and what is true of a call with it. Action is required;
-// the zero value of every other field can be used.
+// A Case is one input of one action, and says how a call with this input ends. Action is
+// required; the zero value of every other field can be used.
 type Case struct {
 	Name   string // name of the case; "" = the name of the action
 	Action string
@@ -40,8 +40,8 @@ type Case struct {
 	// example the number of reservations. nil = effects are not counted, and rules that need
 	// the count are not checked.
 	Effects func() int
-	// UndoInput returns the input of the undo. Its argument is the output of the action, or
-	// null if that is not known. nil = {}.
+	// UndoInput returns the input of the undo. Its argument is the output of the action,
+	// or null if that is not known. If UndoInput is nil, the input is {}.
 	UndoInput func(output json.RawMessage) string
 
 	Code   string // error code with which the agent refuses the input; "" = the action gives a result
@@ -50,8 +50,8 @@ type Case struct {
 	Panics bool   // the action panics
 
 	// LateDo is the reason why a call may have an effect although its own undo arrived
-	// before it. "" = it must not have one. This is checked if the action has an undo, and
-	// the action is idempotent or the undo works by key.
+	// before it. "" = the call must not have an effect then. This rule is checked if the
+	// action has an undo, and if the action is idempotent or the undo works by key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s
@@ -222,7 +222,7 @@ type subject struct {
 // callTime is how long a normal call may take.
 const callTime = 30 * time.Second
 
-// key returns a new key.
+// key returns a new idempotency key.
 func (h *harness) key() string {
 	h.calls++
 	return fmt.Sprintf("%s-%d", h.prefix, h.calls)

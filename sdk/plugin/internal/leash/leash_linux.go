@@ -23,7 +23,7 @@ type Process struct {
 	keeper *exec.Cmd
 	limits Limits
 	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // end of the pipe from which the reader words reads
+	said   *os.File      // end of the pipe that the field words reads
 
 	mu   sync.Mutex // protects following fields
 	over *excess    // the limit that the process has exceeded; nil = none
@@ -83,7 +83,8 @@ func (p *Process) started() error {
 	return errors.New("the keeper of the process ended before it had started it")
 }
 
-// word reads a line of the keeper; "" if there are no more lines.
+// word reads a line from the keeper: a word and a number. The word is "" if there are no
+// more lines.
 func (p *Process) word() (word string, number int) {
 	line, err := p.words.ReadString('\n')
 	if err != nil {

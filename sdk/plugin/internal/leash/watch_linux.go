@@ -13,13 +13,14 @@ import (
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
-	crowd     = 100                   // measure at once if the machine has this many more threads than at the last measurement
+	crowd     = 100                   // more threads of the machine than at the last measurement: measure the tree at once
 )
 
-// A watch checks what a tree of processes uses.
+// A watch measures the memory, threads and CPU time of a tree of processes, and checks the
+// limits.
 type watch struct {
 	limits  Limits
-	keeper  int       // process id; the tree is its descendants
+	keeper  int       // process id of the keeper; the tree is its descendants
 	due     time.Time // time of the next measurement of the tree
 	last    machine   // values of the machine at the last measurement of the tree
 	suspect bool      // the tree used too much memory at the last measurement

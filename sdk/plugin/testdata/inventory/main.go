@@ -20,7 +20,7 @@ type Reservation struct {
 	ID string `agent:"reservation_id"`
 }
 
-type ReleaseIn struct { // all inputs of a by-key undo are optional
+type ReleaseIn struct { // all inputs of an undo by key must be optional
 	ID string `agent:"reservation_id,optional"`
 }
 
