@@ -39,7 +39,8 @@ var Pristine = func() (steps [64]Node) {
 	return steps
 }()
 
-// Blank is an empty node. A new instance is compared with it to find its changed fields.
+// Blank is an empty node. The fields in which a new instance differs from it are the fields
+// that the record changes.
 var Blank = Node{More: &NoMore}
 
 // Limits for the memory that a damaged record can make a state allocate.
