@@ -208,8 +208,8 @@ type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // call number of the attempt that the template changes
-	attempt uint64    // mask of the fields of that attempt that change
+	call    int32     // call number of the changed attempt; only if a template is used
+	attempt uint64    // mask of the fields of this attempt that change
 	output  dsl.Value // output of the attempt; only in a template for its end
 }
 
@@ -275,7 +275,7 @@ func (d *decoder) attempts(h *heading) int {
 	return d.count()
 }
 
-// attempt reads the call of the next attempt and which of its fields change.
+// attempt reads the call number of the next attempt, and which of its fields change.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != noTemplate {
 		return h.call, h.attempt
