@@ -163,7 +163,7 @@ func (d ending) evaluateOutputs() {
 // at must not be before the run's last record. A run that needs a person already keeps its
 // state and raises no alert.
 //
-// Only the store keeps engines away from such a run (engine.Suspects). In this package the
+// Only the store keeps engines away from such a run (store.Hands.Suspects). In this package the
 // run behaves like a paused run: answers count and deadlines pass. A person's retry, cancel
 // or compensate continues it.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
