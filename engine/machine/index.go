@@ -87,9 +87,9 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune removes stale entries from the top. Once stale entries outnumber the valid ones it
-// removes all of them, so that the heap does not grow much larger than the set of nodes it
-// indexes.
+// prune removes stale entries from the top. If more than half of all entries are stale, and
+// the heap is not very small, it removes all stale entries. So the heap stays about as large
+// as the set of nodes that it indexes.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -159,8 +159,8 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier holds the heap positions that inOrder may yield next: their parents were
-// yielded, but they were not.
+// A frontier holds the heap positions that inOrder may yield next. The parent of each has
+// been yielded, but the position itself has not.
 type frontier struct {
 	h  *lazyHeap
 	at []int

@@ -102,7 +102,7 @@ func (r Record) RunState() (status.RunState, bool) {
 type StepRow struct {
 	Node       int
 	State      status.StepState
-	Failures   int       // attempts that ended without a result; shown to people, never used for a decision (S63)
+	Failures   int       // number of attempts that ended without a result; only for display (S63)
 	Attempt    int       // number of attempts started: of the undo if it has begun, otherwise of the step
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }

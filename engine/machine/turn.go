@@ -80,7 +80,7 @@ func (d undoing) turnNode(i int) {
 	}
 }
 
-// turnAtPivot postpones a turn until the pivot's outcome is known.
+// turnAtPivot makes the run wait until the pivot's outcome is known, before it turns back.
 func (d undoing) turnAtPivot() {
 	d.run.Turning = true
 	n := d.get(d.wf.Pivot)
@@ -120,8 +120,8 @@ func (d undoing) resolvePivot(i int) {
 	}
 }
 
-// pivotPassed records that the pivot has succeeded. A turn that waited for the pivot's
-// outcome is cancelled.
+// pivotPassed records that the pivot has succeeded. If the run waited for this outcome before
+// turning back, it continues forward instead.
 func (d undoing) pivotPassed() {
 	r := &d.run
 	r.Passed = true

@@ -53,7 +53,7 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame returns the Field of the last failure of a track.
+// blame returns the Field for the last failure of a track: its kind, code and message.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,

@@ -14,7 +14,8 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends n steps in their first state, with one allocation.
+// AppendSteps appends n steps in their first state, with at most one allocation for them.
+// first is the index of the first of these steps.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {

@@ -56,8 +56,9 @@ func (e *encoder) record(r *machine.Record) error {
 }
 
 // run writes a number and then the values that cannot be computed from the template. The
-// two lowest bits of the number are the template. The bits above are the fields in which
-// the change differs from the template. The number 0 means that the run does not change.
+// two lowest bits of the number are the template. The bits above are a mask of the fields in
+// which the change differs from the template. The number 0 means that the run does not
+// change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)

@@ -59,7 +59,7 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blameCodec returns the codec of the last failure of a track.
+// blameCodec returns the codec for the last failure of a track: its kind, code and message.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,
