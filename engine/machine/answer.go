@@ -31,9 +31,9 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of a node has taken effect. The first result of any
-// attempt decides the outcome of the step, even if that attempt was started by a former
-// owner of the run.
+// result records that the action of a node has taken effect. known says whether output is
+// what the action returned. The first result of any attempt decides the outcome of the
+// step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
 	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
@@ -81,8 +81,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		// A definite failure does not cover work before a checkpoint. So the attempt stays
-		// in Doubt if the node has a checkpoint.
+		// A node with a checkpoint has done some work before the failure. So Doubt is
+		// lowered only if the node has no checkpoint.
 		n.Doubt = max(0, n.Doubt-1)
 	}
 	d.wish(n, a.Kind, ev.RetryAfter)
@@ -106,7 +106,7 @@ func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
-// gotUnknown handles an answer after which the outcome is unknown.
+// gotUnknown handles the end of a call whose outcome is unknown.
 func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -305,9 +305,9 @@ func (d answers) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// passesOver reports whether a checkpoint is not recorded because the run has reached a
-// ceiling. Then the checkpoint counts only as a heartbeat. The first checkpoint of a node
-// is always recorded, because it says that the step has an effect.
+// passesOver reports whether a checkpoint must be dropped, because the run has reached a
+// ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of a node is
+// always recorded, because it says that the step has an effect.
 func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {

@@ -21,21 +21,21 @@ type Change struct {
 	tells   bool
 
 	run model.Run // the run after the record
-	// The changed nodes after the record, in the order of patches; nil = take the nodes in
-	// patches.
+	// The changed nodes after the record, in the order of the field patches; nil = the
+	// patches hold complete nodes (NodePatch.To).
 	nodes []*model.Node
 }
 
-// Apply folds the record into the state. It is State.Apply without computing the change a
-// second time. A record that is Empty changes nothing.
+// Apply folds the record into the state. The result is that of State.Apply, but the change
+// is not computed a second time. A record that is Empty changes nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
 	}
 }
 
-// Tells reports whether readers have anything to show for this record. They also show the
-// answer of a finished run to an event, although that changes nothing.
+// Tells reports whether readers have something to show for this record. They also show an
+// event that came after the end of the run, although it changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns what happened.
@@ -90,7 +90,7 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 	return now
 }
 
-// resolveOutputs replaces the references in outputs by values.
+// resolveOutputs fills in the values of those outputs that are references.
 func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
 		s.resolve(&outputs[k].Value, "")
@@ -140,8 +140,9 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached keeps the cache that was made during a decision if the record of that decision is
-// the one that was committed. Otherwise it drops the cache.
+// cached is called after a record was applied; landed is the cache of this record. If the
+// state's cache is pending and belongs to this record, its entries are valid now. If it
+// belongs to another record, cached drops it.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
@@ -163,8 +164,8 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after the record. It is used if the record was not
-// decided on this state, so that the record contains only the changed fields.
+// after returns the node as it is after the record. A record that was not decided on this
+// state contains only the changed fields. For such a record, after computes the whole node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -177,8 +178,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 	return n
 }
 
-// resolveNode fills in the values of the fields in mask. Other fields have their values
-// already.
+// resolveNode fills in the values of those fields in mask that are references. Other fields
+// have their values already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {
@@ -231,8 +232,8 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces node i by a copy of the given node. It copies, because the Loader uses
-// the memory of that node again.
+// overwrite replaces node i by a copy of the given node. A copy is necessary, because the
+// Loader uses the memory of the given node again. mask names the fields that change.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

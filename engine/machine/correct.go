@@ -10,8 +10,8 @@ import (
 // A person who settled a step may have been wrong. The statement can be corrected until
 // something relies on it. Something relies on it once the step or a dependent step is
 // called, or a dependent step has ended. A dependent step that is only ready, or that waits
-// for its agent, is set back. Statements about an undo cannot be corrected, because the run
-// continues with them at once.
+// for its agent, becomes pending again. Statements about an undo cannot be corrected, because
+// the run continues with them at once.
 
 // correct replaces what a person stated about a step.
 func (d verbs) correct(i int, ev SettleRequested) {
@@ -92,7 +92,7 @@ func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	}
 }
 
-// unready sets back the dependents of a step that have become ready but were not called.
+// unready makes those dependents of a step pending again that are ready but were not called.
 // Their inputs may change.
 func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
@@ -137,7 +137,8 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem is takeBack for an instance.
+// takeBackItem makes an instance failed again, as it was before it was settled. Then its
+// for_each step fails too, if max_failures does not tolerate one more failure.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -163,7 +164,7 @@ func doubtful(n *model.Node) model.Miss {
 }
 
 // correctUndone corrects the statement about the effect of a step while the run is being
-// undone. The undo of the step was not called after the statement.
+// undone. It is called only if the undo of the step was not called after the statement.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

@@ -16,17 +16,16 @@ type Input struct {
 	// Slots holds, by agent name, how many calls may start now. An agent that is absent has
 	// no limit. A step that finds no slot becomes held.
 	Slots map[string]Slot
-	// Engine is the membership of the deciding engine. Fence is the seq of the record that
-	// made it the owner. Both are only copied into commands.
+	// Engine is the membership of the deciding engine. The decision does not depend on it.
 	Engine int32
-	// Ceilings limit the size of the run. Journal is the size of the run's history in the
-	// store, in bytes.
+	// Ceilings limit the size of the run. Journal is the present size of the run's history
+	// in the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
 	// Allowance limits the total cost of the expressions of the decision. nil means that
 	// only the limit of each single expression applies. If the allowance is used up (Over),
-	// an expression fails with expression_error, and the record follows from that failure. A
-	// caller that gave less than MaxDecisionCost drops that record and decides again with more.
+	// the next expression fails with expression_error, and so does its step. A caller that
+	// gave less than MaxDecisionCost must then drop the record and decide again with more.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may reuse; nil = it allocates its own.
 	Scratch *Scratch
@@ -124,7 +123,7 @@ type decider struct {
 type slots struct{ *decider }
 
 // caller begins and ends attempts of nodes. It does not decide what happens after an
-// attempt: answers and clocks pass that on to forward and undoing.
+// attempt: the types forward and undoing do that.
 type caller struct{ *decider }
 
 // answers handles the answers of agents to attempts.
@@ -136,8 +135,8 @@ type clocks struct{ *decider }
 // forward runs the forward part of a run: steps begin, are repeated, and end.
 type forward struct{ *decider }
 
-// undoing turns a run back and undoes the effects of its steps. It also undoes a single
-// step before that step is called again (rerun.go).
+// undoing makes a run turn back and undoes the effects of its steps. It also undoes a single
+// step before the next attempt of that step (rerun.go).
 type undoing struct{ *decider }
 
 // ending parks a run, unparks it, and ends it.
@@ -161,15 +160,15 @@ type use struct {
 	calls int
 }
 
-// A seen caches values for the expressions of one decision: the scope they read and the
-// settings they return. Each is made only once in a decision.
+// A seen caches values that the expressions of one decision need: the scope that they read,
+// and the settings that were evaluated last. So they are not made again for each expression.
 type seen struct {
 	scope    dsl.Scope
 	ready    bool                     // scope has been filled in
 	results  func(int) dsl.StepResult // function that reads results from this decision
 	each     dsl.EachItem
 	step     int32         // index of the step whose settings are in the field settings
-	settings *dsl.Settings // nil if not evaluated yet
+	settings *dsl.Settings // settings of that step; nil = not evaluated yet
 
 	undo         undoTold
 	undoSettings *dsl.Settings // settings for the undo of the node undo.n; nil if not evaluated yet

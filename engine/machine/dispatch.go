@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call starts the planned call of a node, or holds the node.
+// call starts the planned call of a node. If the agent has no free slot, the node waits for
+// it. A pause, a ceiling, or an undo that must come first can also prevent the call.
 func (d caller) call(i int) {
 	n := d.get(i)
 	if n.Undo == model.UndoNone && (d.run.Phase == model.PhaseUndo || n.Ended()) || n.Undo != model.UndoNone && n.Undo != model.UndoActive {
@@ -58,7 +59,7 @@ func (d caller) start(i int, kind model.CallKind) {
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // the call relies on the statement, so it cannot be corrected any more
+	n.Stated = model.StatedNothing // the call relies on what a person stated: that cannot be corrected any more
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {

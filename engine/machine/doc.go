@@ -1,6 +1,6 @@
 // Package machine is the core of the engine: one pure function, Decide, that moves a run
-// forward. The package reads no clock, uses no random numbers and never blocks. It knows
-// no process, no database and no network.
+// forward. The package reads no clock, uses no random numbers and never blocks. It uses no
+// processes, no database and no network.
 //
 //	event ──▶ Decide(workflow, state, event) ──▶ Record ──▶ State.Apply
 //	                                               │
@@ -17,12 +17,13 @@
 //	act(rec.Commands())  // only now, and only in the process that committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// An engine that makes many decisions gives Input.Scratch, so that the decisions reuse
-// memory. A reader that needs only a state folds rows with a Loader, as package wire does.
+// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the
+// same memory. To compute only the state from the rows of a journal, a reader uses a Loader,
+// as package wire does.
 //
 // In: a definition, a state and an event. Out: a record, and the state after it. Package
-// model defines the data of a run, package wire their bytes, and package story the texts
-// for people. This package changes nothing but the state that it is given.
+// model defines the data of a run. Package wire converts them to bytes, and package story to
+// texts for people. This package changes nothing but the state that it is given.
 //
 // A decider makes one decision. It has a part for each concern: slots, caller, answers,
 // clocks, forward, undoing, ending and verbs.
@@ -42,8 +43,8 @@
 //	decide                            one event, from beginning to end
 //
 // A state is made by folding the records of a run, one after the other. A record holds the
-// decision as well as the event, so that a newer engine computes the
-// same state from an old journal.
+// decision as well as the event, so that a newer engine computes the same state from an old
+// journal.
 //
 // # States of a run
 //
@@ -82,8 +83,8 @@
 //   - When the deadline of a step passes, the step fails and gets no other attempt. The
 //     step's catch may accept this failure; otherwise on_exhausted decides. For a for_each
 //     step, the catch is evaluated for each instance.
-//   - max_parallel limits how many instances have begun and not ended. Instances in a pause
-//     count. It does not limit undos; the slots of agents do.
+//   - max_parallel limits how many instances may be active: begun, but not ended. Instances
+//     in a pause count. It does not limit undos; the slots of agents do.
 //   - An instance whose outcome stays unknown parks the run, even where max_failures would
 //     tolerate its failure.
 //   - A for_each step shows as waiting while its instances run, because it has no attempt
@@ -91,9 +92,10 @@
 //   - After a failed postcondition, the step is repeated only if retry.on names the code
 //     and the action is idempotent.
 //   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits for
-//     it. If the pivot has succeeded, the cancel or the deadline is dropped.
-//   - While a run is parked, the deadlines of its steps do not pass. They are moved when
-//     the run continues.
+//     it. If the pivot then succeeds, the run continues forward. The cancel is ignored; the
+//     passed deadline only raises an alert.
+//   - While a run is parked, the deadlines of its steps do not pass. When it continues, they
+//     move by the time for which it was parked.
 //   - settle --not-done repeats nothing and undoes nothing. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
 //   - retry is refused for a step of unknown outcome whose action is not idempotent.

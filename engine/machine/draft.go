@@ -91,8 +91,8 @@ type sheet struct {
 	nodes    [2]model.NodePatch
 }
 
-// patches returns the changes of the draft. Parts that the decision did not change are
-// shared with the state.
+// patches returns the changes of the draft. It uses the memory in paper if that is enough.
+// Parts that the decision did not change are shared with the state.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil

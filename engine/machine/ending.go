@@ -86,7 +86,7 @@ func (d ending) settle() {
 // alertStuck raises the alert that a compensation has failed. The alert names the first undo
 // that failed, because the person who repairs the run has to look at it.
 func (d ending) alertStuck() {
-	// If the deadline passed before an undo could begin, none has failed. Then the alert
+	// If the deadline passed before an undo could begin, no undo has failed. Then the alert
 	// names the failure of the run.
 	f, more := d.run.Failure, 0
 	for i := range d.count() {
@@ -157,13 +157,14 @@ func (d ending) evaluateOutputs() {
 	}
 }
 
-// Lost returns the record that parks a run with which engines died. Decide makes the same
-// record for an EngineLost on an open run. Lost needs only the state that is in the run's
-// row, because reading the journal may be what ended the engines. at must not be before the
-// run's last record. A run that needs a person already keeps its state and raises no alert.
+// Lost returns the record that parks a run because engines died while they read or decided
+// it. Decide makes the same record for an EngineLost on an open run. Lost needs only the
+// state that is in the run's row, because reading the journal may be what ended the engines.
+// at must not be before the run's last record. A run that needs a person already keeps its
+// state and raises no alert.
 //
-// Only the store keeps engines away from such a run (engine.Suspects). For this package the
-// run is held like a paused one: answers count and deadlines pass. A person's retry, cancel
+// Only the store keeps engines away from such a run (store.Hands.Suspects). In this package the
+// run behaves like a paused run: answers count and deadlines pass. A person's retry, cancel
 // or compensate continues it.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{

@@ -54,7 +54,8 @@ type AttemptUnknown struct {
 	RetryAfter time.Duration // minimum pause that the agent asks for before the next attempt; 0 = none
 }
 
-// AttemptNotDone is the answer to a lookup: the key never had an effect.
+// AttemptNotDone is the answer to a lookup. It says that no call with the idempotency key
+// ever had an effect.
 type AttemptNotDone struct {
 	Attempt AttemptID
 }
@@ -72,16 +73,17 @@ type AttemptDeferred struct {
 // Blob is not nil, even if Blob is empty.
 type AttemptProgress struct {
 	Attempt AttemptID
-	Number  int // number of the checkpoint, chosen by the author of the agent; it must rise
+	Number  int // number of the checkpoint, set by the agent; later checkpoints have higher numbers
 	Note    string
 	Blob    []byte // data that the next attempt needs to continue after the checkpoint
 }
 
-// TimePassed says that the time is Input.At. Everything whose time has come expires. Only
-// the Supervisor delivers it (S37, S44).
+// TimePassed lets everything happen that is due at Input.At: deadlines and attempts expire,
+// and pauses end. Only the Supervisor delivers it (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed asks held steps to try again. It is a hint and has no other effect.
+// SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
+// else happens.
 type SlotsFreed struct{}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
@@ -91,12 +93,12 @@ type TakenOver struct {
 	From int32 // membership of the former owner; 0 = there was none
 }
 
-// EngineLost parks a run with which engines died: several engines, one after the other,
-// ended while they read or decided the run. The engine that finds this out delivers the
-// event and does not try the run itself. A second EngineLost changes nothing. On a run that
-// has ended it changes nothing either.
+// EngineLost parks a run because engines died with it. This means that several engines, one
+// after the other, ended while they read or decided the run. The engine that notices this
+// delivers the event and does not decide the run itself. EngineLost changes nothing if the
+// run is already parked for this reason, or has ended.
 type EngineLost struct {
-	Deaths int    // number of engines that died with the run; 0 = no engine died, and Why says what happened
+	Deaths int    // number of engines that died; 0 = none did, and Why says what happened instead
 	Why    string // the reason, for people
 }
 
@@ -132,8 +134,8 @@ type RetryRequested struct {
 	Ask        int64
 }
 
-// CompensateRequested turns a parked run back. With Step it repeats or skips one failed
-// undo.
+// CompensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
+// skips the failed undos of Step; "" = of all steps.
 type CompensateRequested struct {
 	Step       string
 	Retry      bool
@@ -162,7 +164,7 @@ type SettleRequested struct {
 	Ask        int64
 }
 
-// Refused is the answer to a verb that does not apply. It changes nothing. It is recorded
+// Refused says that a verb was refused, and why. It changes nothing. The journal keeps it,
 // so that the person who sent the verb sees the answer.
 type Refused struct {
 	Verb   string
@@ -190,8 +192,9 @@ func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that holds the verb. If e is the refusal of a
-// verb, Asked also returns it as refused. If e is neither, ok is false.
+// Asked returns the number of the message that holds the verb e. If e is a Refused, Asked
+// returns the number for the refused verb, and e itself as refused. ok is false for every
+// other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:
@@ -212,7 +215,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	return 0, Refused{}, false
 }
 
-// WithAsk returns the verb e with the number of the message that holds it.
+// WithAsk returns the verb e with Ask set to ask, the number of the message that holds the
+// verb. It returns every other event unchanged.
 func WithAsk(e Event, ask int64) Event {
 	switch ev := e.(type) {
 	case CancelRequested:

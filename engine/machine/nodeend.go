@@ -114,7 +114,8 @@ func (d forward) catches(i int, m model.Miss) bool {
 	return true
 }
 
-// resumeUndo continues an undo that was blocked, once the obstacle is gone.
+// resumeUndo plans to continue the undo of a node, because the call for which it waited has
+// ended.
 func (d undoing) resumeUndo(i int) {
 	n := d.edit(i)
 	n.Undo = model.UndoPending
@@ -123,8 +124,8 @@ func (d undoing) resumeUndo(i int) {
 	d.undo.push(i)
 }
 
-// undoFails ends an undo that has failed. Only the ancestors of the node cannot be undone
-// then; the undo of other steps continues.
+// undoFails ends the undo of a node as failed. Then the steps on which the node depends
+// cannot be undone; the undo of all other steps continues.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -140,9 +141,9 @@ func (d undoing) undoFails(i int, m model.Miss) {
 	}
 }
 
-// clearingFails is called when the clearing of a node has failed. The step gets no further
-// attempt. Unless the step's catch accepts the original failure of the step, or
-// max_failures tolerates it, the run is parked for an operator.
+// clearingFails is called when the undo of a node before its next attempt has failed. The
+// step gets no further attempt. The run is parked for an operator, unless the step's catch
+// accepts the original failure of the step, or max_failures tolerates it.
 func (d undoing) clearingFails(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Und.Blame(m)
@@ -169,7 +170,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of a node so that its ancestors may be undone.
+// endUndo ends the undo of a node in the state how. The steps on which the node depends may
+// be undone now.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

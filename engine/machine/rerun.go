@@ -6,15 +6,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A step with on_rerun = "undo_first" may have left an effect behind in an earlier attempt.
-// Then its undo is called before the next attempt, while the run still goes forward. This
-// is called clearing. Clearing follows the same rules as any other undo. Afterwards the
-// step starts again with a new idempotency key, because an agent does not repeat an effect
-// that was undone under the old key.
+// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
+// undo is called before the next attempt, while the run still goes forward. The code calls
+// this clearing (Node.Clearing). It follows the same rules as any other undo. Afterwards
+// the step starts again with a new idempotency key, because an agent does not repeat an
+// effect that was undone under the old key.
 //
-// This file decides whether clearing is needed, and ends clearing that succeeds or is not
-// needed any more. The file undo.go begins and continues clearing. The file nodeend.go ends
-// clearing that fails.
+// This file decides whether a node must be cleared. It also ends clearing that succeeds or
+// is not needed any more. The file undo.go begins and continues clearing. The file
+// nodeend.go handles clearing that fails.
 
 // mustClear reports whether the undo must be called before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
@@ -23,7 +23,8 @@ func (d undoing) mustClear(n *model.Node) bool {
 }
 
 // clearable reports whether the possible effect of a node can be undone before another
-// attempt. Then another attempt is no repetition, even of an action that is not idempotent.
+// attempt. Then that attempt cannot cause the effect twice, even if the action is not
+// idempotent.
 func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)
 	if step.OnRerun != dsl.RerunUndoFirst || step.Undo == nil {
@@ -32,8 +33,8 @@ func (d undoing) clearable(n *model.Node) bool {
 	return n.Known || step.Undo.Do.ByKey || !step.Undo.UsesSelf
 }
 
-// abandon stops the clearing of a node at whatever stage it is. It does nothing if the node
-// is not being cleared.
+// abandon stops the undo of a node before its next attempt, and forgets how far it had come.
+// It does nothing if the node has no such undo.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return
@@ -45,7 +46,8 @@ func (d undoing) abandon(i int) {
 	n.Queue, n.Hold = 0, 0
 }
 
-// cleared is called when the clearing of a node has succeeded. It starts the next attempt.
+// cleared is called when the undo before the next attempt has succeeded. It starts this
+// attempt, with a new idempotency key.
 func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)

@@ -7,10 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. It uses the number of
-// free slots in the input, which is newer than the holds that the run remembers. But if the
-// engine did not send an earlier call, and gave a time, the next call waits for that time
-// even if a slot is free.
+// canStart reports whether a call of the agent may start now. It uses the number of free
+// slots in the input, which is newer than run.Holds. But if the engine refused to send an
+// earlier call before some time, no call starts before that time, even if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -47,7 +46,7 @@ func (d slots) taken(agent string) int {
 	return 0
 }
 
-// take takes a slot of the agent.
+// take counts one more slot of the agent as taken by this decision.
 func (d slots) take(agent string) {
 	for k := range d.used {
 		if d.used[k].agent == agent {
@@ -72,10 +71,11 @@ func (d slots) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns until when and why an agent takes no call now, according to the input. The
-// result news is false if the run must use the hold that it remembers. This is so if the
-// input has no entry for the agent, if no call may start at all, or if refusedNow is true.
-// It is also so while refused returns a future time and the input does not.
+// news returns until when and why an agent takes no call now, according to the input. If the
+// result news is false, the run must use its own entry in run.Holds. That is so in four
+// cases. The input has no entry for the agent. No call of the run may start at all. The
+// event says that a call of the agent was not sent. An earlier refusal still applies, and
+// the input gives no future time.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -127,7 +127,8 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	return k
 }
 
-// noteHold returns the agent's index in run.Holds. It adds the agent if it is missing.
+// noteHold records in run.Holds until when and why an agent takes no call. It returns the
+// agent's index there.
 func (d slots) noteHold(agent string, until model.Instant, why string) int {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	h := model.Hold{Agent: agent, Until: until, Why: why}
@@ -145,7 +146,7 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 	return k
 }
 
-// halted reports whether no call may start.
+// halted reports whether no call of the run may start at all.
 func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// RunID returns the internal id; 0 before the first record.
+// RunID returns the internal id of the run; 0 before the first record.
 func (s *State) RunID() status.RunID { return s.run.ID }
 
-// Name returns the public id.
+// Name returns the public id of the run.
 func (s *State) Name() string { return s.run.Name }
 
 // Vars returns the run's variables.
@@ -41,9 +41,9 @@ func (s *State) Run() *model.Run { return &s.run }
 // declaration, then the instances. Callers must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which the run changes without any event but
-// TimePassed. ok is false for a run that has ended, that waits for a person, or that waits
-// for a slot without a known time.
+// NextDue returns the earliest time at which TimePassed changes the run, if no other event
+// comes before. It returns false if there is no such time: the run has ended, or it waits
+// only for a person or for a slot without a known time.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -57,8 +57,8 @@ type HeldAgent struct {
 	Steps int // number of steps and instances that wait
 }
 
-// Held returns the agents for which steps wait, in the order in which the steps began to
-// wait. The engine delivers SlotsFreed when one of these agents has a free slot.
+// Held returns the agents for which steps wait, in the order in which the run first waited
+// for them. The engine delivers SlotsFreed when one of these agents has a free slot.
 func (s *State) Held() []HeldAgent {
 	var held []HeldAgent
 	for h := range s.queues {
@@ -96,8 +96,8 @@ func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
 }
 
 // openUpTo returns the calls in flight whose complete-by is at or before limit. The index
-// holds each node under its earliest time, which may be the end of its heartbeat_timeout.
-// So openUpTo checks complete-by once more.
+// s.expiry finds the nodes with such a call. It also finds nodes for which only a heartbeat
+// is due, so openUpTo checks the complete-by of each call.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {

@@ -268,7 +268,8 @@ func DiffRun(a, b *Run) uint64 {
 	return m
 }
 
-// diffSome compares two runs, but only in the fields in mask.
+// diffSome compares two runs only in the fields in mask. It returns the bits of those that
+// differ.
 func diffSome(mask uint64, a, b *Run) uint64 {
 	var m uint64
 	for ; mask != 0; mask &= mask - 1 {

@@ -9,8 +9,8 @@
 // after a patch (Overwrite, WithPatches). The package reads no clock and no store.
 //
 // Invariants:
-//   - States, records and drafts share nodes, heads, troubles and sayings. Only package
-//     machine changes them, and only a copy that nothing else shares.
+//   - States, records and drafts share data of the types Node, Head, Trouble and Saying.
+//     Only package machine changes such data, and only a copy that nothing else shares.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
 //   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are

@@ -44,7 +44,7 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field whose values are documents with their origins (Held).
+// value returns a Field whose values have the type Held.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -53,7 +53,7 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame returns the Field of the last failure of a track.
+// blame returns the Field for the last failure of a track: its kind, code and message.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,
@@ -132,7 +132,7 @@ var RunFields = []Field[Run]{
 			dst.PausedAt, dst.PausedBy, dst.PauseWhy = src.PausedAt, src.PausedBy, src.PauseWhy
 		},
 	},
-	{ // when and why the run was parked after engines died with it
+	{ // when and why the run was parked because engines died
 		Bit:  RunLostBit,
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },

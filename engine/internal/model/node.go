@@ -35,7 +35,7 @@ type Node struct {
 	Known     bool // Output holds the action's output, from a call or from a person
 	Done      bool // the effect exists: a call succeeded, or a person stated it
 	TimedOut  bool
-	Clearing  bool // the node is undone before another attempt; Undo says how far that has come
+	Clearing  bool // the node is being undone before its next attempt; Undo says how far that has come
 	UndoReady bool // the input of the undo was evaluated
 }
 
@@ -81,13 +81,13 @@ type More struct {
 	UndoBlob  []byte
 }
 
-// A Statement says what relies on a settlement that can still be corrected. The numbers are
-// persisted.
+// A Statement says what a settlement decided, as long as a person may still correct it. The
+// numbers are persisted.
 type Statement uint8
 
 // Values of Statement.
 const (
-	StatedNothing Statement = 0 // there is no settlement, or a call was made after it
+	StatedNothing Statement = 0 // there is no settlement, or it cannot be corrected any more
 	StatedEffect  Statement = 1 // the settlement decided only the effect
 	StatedEnd     Statement = 2 // the settlement decided the end of the step as well
 )

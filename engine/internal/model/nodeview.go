@@ -8,7 +8,7 @@ func (n *Node) Of() int { return int(n.Step) }
 // Ended reports whether the forward part of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
-// Well reports whether the node has ended so that its dependents may start.
+// Well reports whether the node has ended in a state in which its dependents may start.
 func (n *Node) Well() bool {
 	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
 }

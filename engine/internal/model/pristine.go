@@ -14,7 +14,8 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends n steps in their first state, with one allocation.
+// AppendSteps appends n steps in their first state, with at most one allocation for them.
+// first is the index of the first of these steps.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {
@@ -39,7 +40,8 @@ var Pristine = func() (steps [64]Node) {
 	return steps
 }()
 
-// Blank is an empty node. A new instance is compared with it to find its changed fields.
+// Blank is an empty node. The fields in which a new instance differs from it are the fields
+// that the record changes.
 var Blank = Node{More: &NoMore}
 
 // Limits for the memory that a damaged record can make a state allocate.

@@ -28,7 +28,7 @@ type Run struct {
 
 	Records int32 // number of records applied
 	Steps   int32 // number of steps; nodes with lower numbers are steps
-	Owner   int32 // membership that last took the run over; 0 = the one that accepted the run
+	Owner   int32 // membership that last took the run over; 0 = no takeover since the run was accepted
 
 	Done       int32 // number of steps that ended well
 	UndonePast int32 // number of steps whose undo has ended or was not needed
@@ -52,8 +52,9 @@ type Run struct {
 	Stuck       bool // the compensation has failed
 }
 
-// A Head holds the data of the run's first record. States and records share it. A
-// draft changes only its own copy. A state may change it in place if nothing else shares it.
+// A Head holds the fields that the first record of a run sets. States and records share it.
+// A draft changes only its own copy. A state may change it in place if nothing else shares
+// it.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
@@ -74,7 +75,7 @@ type Trouble struct {
 	PausedAt           Instant
 	PausedBy, PauseWhy string
 
-	LostAt  Instant // time at which the run was parked because engines died with it; 0 = it was not
+	LostAt  Instant // time at which the run was parked because engines died; 0 = it was not
 	LostWhy string
 
 	UndoStarted  Instant
@@ -87,7 +88,8 @@ type Trouble struct {
 	Outputs []Output
 }
 
-// NoHead and NoTrouble are used where a run has none. They must never be changed.
+// NoHead and NoTrouble are for runs that use no field of Head or Trouble. No code may change
+// them.
 var (
 	NoHead    = Head{}
 	NoTrouble = Trouble{}
@@ -113,9 +115,9 @@ func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
 }
 
-// Lost reports whether the run is parked because engines died with it.
+// Lost reports whether the run is parked because engines died while they read or decided it.
 func (r *Run) Lost() bool { return r.LostAt != 0 }
 
-// Held reports whether no call of the run may start in either direction, because it is
-// paused or engines died with it.
+// Held reports whether no call of the run may start, neither forward nor for an undo. That
+// is so if the run is paused, or parked because engines died (Lost).
 func (r *Run) Held() bool { return r.Paused || r.Lost() }

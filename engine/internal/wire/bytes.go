@@ -12,9 +12,9 @@ import (
 )
 
 // Format is the number of the present format of the journal's bytes. A reader reads lower
-// numbers and refuses higher ones. Format 2 added the message that is answered (Ask) and
-// AttemptUnknown's RetryAfter, and it distinguishes a heartbeat from an empty checkpoint.
-// Format 3 writes the same data in fewer bytes.
+// numbers and refuses higher ones. Format 2 added the number of the message that is answered
+// (Ask) and AttemptUnknown.RetryAfter. It also distinguishes a heartbeat from an empty
+// checkpoint. Format 3 writes the same data in fewer bytes.
 const Format = 3
 
 var (
@@ -28,9 +28,9 @@ type encoder struct {
 	b       []byte
 	at      model.Instant
 	strings []part         // places in b of the strings of the record, in order
-	named   map[string]int // index in the field strings, by string; nil while there are few
+	named   map[string]int // index in the field strings, by text; nil while strings is short
 	docs    []part         // places in b of the values of the record, each with its tag
-	valued  map[string]int // index in the field docs, by the bytes of a value; nil while there are few
+	valued  map[string]int // index in the field docs, by bytes of the value; nil while docs is short
 	general bool           // write no templates; tests compare templates with this form
 }
 
@@ -54,7 +54,8 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note adds a part to the list. If the list is long, it adds the part to the map as well.
+// note adds a part to list. If the list is long, it also adds the part to the map many. It
+// returns both.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -265,7 +266,8 @@ func (d *decoder) string() string {
 	return s
 }
 
-// A pool holds strings that occur often: names, codes, persons. It may drop any of them.
+// A pool holds strings that occur often, such as names and codes, so that equal strings use
+// memory only once. A new string may replace an old one.
 type pool [64]string
 
 // longPooled is the length in bytes of the longest strings in a pool.

@@ -57,7 +57,7 @@ func Decode(data []byte) ([]machine.Record, error) {
 	return records, nil
 }
 
-// EncodeEvent returns the bytes of an event that is on the way to a run.
+// EncodeEvent returns the bytes of a single event, such as a message for an inbox.
 func EncodeEvent(ev machine.Event) ([]byte, error) {
 	e := &encoder{}
 	e.uint(Format)

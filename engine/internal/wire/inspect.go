@@ -88,8 +88,8 @@ func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	return e.b, nil
 }
 
-// A Form says by which template a patch is written; 0 = no template. Exact says that the
-// patch changes exactly the fields of the template.
+// A Form says how a patch is written. Template is the number of its template; 0 = none. Exact
+// says that the patch changes exactly the fields of the template.
 type Form struct {
 	Template int
 	Exact    bool

@@ -6,12 +6,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a template for a change of the run. See template, which is for a change
-// of a node.
+// A runTemplate is a short form for a frequent change of the run. The type template does the
+// same for changes of nodes, and explains how.
 type runTemplate uint8
 
 const (
-	noRunTemplate runTemplate = 0 // no template: all fields are written
+	noRunTemplate runTemplate = 0 // no template: all changed fields are written
 	runAccepted   runTemplate = 1 // the run was accepted; the event Started has most of the values
 	runEnded      runTemplate = 2 // the run succeeded
 )

@@ -59,7 +59,7 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blameCodec returns the codec of the last failure of a track.
+// blameCodec returns the codec for the last failure of a track: its kind, code and message.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,
@@ -139,7 +139,7 @@ var runCodec = []codec[model.Run]{
 			r.PausedAt, r.PausedBy, r.PauseWhy = d.instant(), d.string(), d.string()
 		},
 	},
-	{ // when and why the run was parked after engines died with it
+	{ // when and why the run was parked because engines died
 		bit: model.RunLostBit,
 		put: func(e *encoder, r *model.Run) { e.instant(r.LostAt); e.string(r.LostWhy) },
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },

@@ -19,7 +19,7 @@ import (
 type template uint8
 
 const (
-	noTemplate    template = 0 // no template: all fields are written
+	noTemplate    template = 0 // no template: all changed fields are written
 	stepStarts    template = 1 // a forward attempt of the step starts
 	stepEnds      template = 2 // the attempt that the event answers ended ok, and the event holds the output
 	stepEndsKnown template = 3 // like stepEnds, but the output equals a value that the run has already
@@ -27,8 +27,8 @@ const (
 
 // A templateFields describes a template with masks of fields. node and attempt hold the
 // fields that change. follow and attemptFollow hold those of them that a reader computes.
-// The template is used only for changes that have all fields in must. For other changes, a
-// reader could compute too few fields.
+// The template is used only for changes that have all fields in must. For other changes it
+// would save too little, because a reader could compute only few fields.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64

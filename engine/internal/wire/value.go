@@ -13,7 +13,7 @@ const (
 	valueMarked = 2 // a document, its sensitive parts and its secrets follow
 	valueSame   = 3 // the number of an equal value earlier in the record follows
 	valueFirst  = 4 // the value equals the first value in the record; nothing follows
-	valueOrigin = 4 // the tag of a value that the run has already is 4 + its OriginKind
+	valueOrigin = 4 // a value that the run has already has the tag valueOrigin + OriginKind
 )
 
 func (e *encoder) held(h model.Held) {

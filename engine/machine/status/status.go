@@ -79,7 +79,7 @@ const (
 	StepSkipped    StepState = 7
 	StepCaught     StepState = 8
 	StepFailed     StepState = 9
-	StepCancelled  StepState = 10 // ended by a turn of the run while it had no open attempt
+	StepCancelled  StepState = 10 // the run turned back while the step had no open attempt
 	StepUndoing    StepState = 11
 	StepUndone     StepState = 12
 	StepUndoFailed StepState = 13
