@@ -79,8 +79,8 @@ type file struct {
 
 	checkpoints sync.WaitGroup // checkpoints in progress
 
-	// commit ends a transaction. The argument what names the operation of the transaction.
-	// A test replaces commit in order to lose an answer.
+	// commit commits a transaction. The argument what names the operation, such as "tick".
+	// A test replaces this function in order to lose an answer.
 	commit func(x *tx, what string) error
 }
 
@@ -260,7 +260,8 @@ func cannotOpen(err error) bool {
 	return false
 }
 
-// readers is the number of connections: four that read, and one that writes the WAL back.
+// readers is the largest number of connections in the pool file.read: four that read, and
+// one that writes the WAL back.
 const readers = 4 + 1
 
 func (s *file) openPool(path, mode string) (err error) {
