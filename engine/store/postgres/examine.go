@@ -48,7 +48,8 @@ const (
 // An examiner checks the database for problems.
 type examiner struct{ *access }
 
-// Examine checks which properties of the database are weak or wrong for engines.
+// Examine checks whether the database has the properties that engines need. Each property
+// is one finding.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition

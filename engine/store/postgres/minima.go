@@ -78,8 +78,8 @@ func (l *minima) set(id store.EngineID, m low) {
 	l.of[id] = m
 }
 
-// scanned records that an engine's scan was committed, and the runs it found, earliest
-// first.
+// scanned notes that a scan of an engine was committed, and computes where the next scan
+// begins. due holds the runs that the scan found, sorted by next_check.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,7 @@ type Writer struct {
 	db    *sql.DB
 	conn  *sql.Conn // nil = the connection must be opened
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // socket of conn; cut closes it
+	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
 	line  int64                    // timeline of the server that conn leads to
 	batch batch
 	names map[string]bool    // names in the present batch
