@@ -39,7 +39,7 @@ type RunFilter struct {
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time    // created at this time or later
+	Since    time.Time    // only runs that were created at this time or later
 	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
 
 	// The next five fields are for engines that search for runs to take over. Owners selects

@@ -92,8 +92,8 @@ type Evidence interface {
 	KeepLate(ctx context.Context, l LateReply) error
 	// LateReplies returns the late answers of a run, oldest first.
 	LateReplies(ctx context.Context, run status.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines lines of each
-	// run and removes older ones. It ignores lines of runs that do not exist.
+	// KeepLogs keeps lines that agents logged. It keeps the last storekit.MaxLogLines lines
+	// of each run and removes older ones. It ignores lines of runs that do not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
 	// Logs returns up to limit lines of a run, in order. It returns only lines with an id
 	// greater than after.
@@ -112,9 +112,9 @@ type LateReply struct {
 	Call    int32
 	Step    string // name of the step as people see it
 	At      time.Time
-	Outcome string // ok, failed, unknown, not_done
+	Outcome string // how the call ended: ok, failed, unknown or not_done
 	Code    string
-	Data    []byte // the encoded event, perhaps sealed
+	Data    []byte // an encoded event; it may be sealed
 }
 
 // A LogLine is one line that an agent logged or printed during a call. Step is empty for a
@@ -125,7 +125,7 @@ type LogLine struct {
 	At      time.Time
 	Step    string
 	Attempt int
-	Level   string // debug, info, warn, error
+	Level   string // severity: debug, info, warn or error
 	Message string // one line of text without sensitive values
 }
 
@@ -144,7 +144,7 @@ type Views interface {
 type StepView struct {
 	StepRow
 	Name     string
-	LockedBy EngineID // the run's owner while the step is running
+	LockedBy EngineID // owner of the run while the step is running; 0 = the step is not running
 }
 
 // An AlertRow is an alert as it is stored.
@@ -199,7 +199,7 @@ type RetainStats struct {
 	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
 	Held       int  // number of runs that were examined and stay
-	More       bool // there may be more to remove now: call Retain again
+	More       bool // another call of Retain may find more runs to remove now
 }
 
 // A fallback implements the optional roles that a store does not have.

@@ -54,7 +54,7 @@ type Catalogue interface {
 
 // A Definition is a stored definition.
 type Definition struct {
-	Digest    string // hex sha256 of its canonical manifest
+	Digest    string // SHA-256 of the canonical manifest, in hexadecimal
 	Data      []byte // result of dsl.Definition.Encode, sealed if there is a key
 	Workflows []DefinedWorkflow
 }
@@ -173,7 +173,7 @@ type MessageID int64
 type Message struct {
 	ID    MessageID // the store sets it
 	Run   status.RunID
-	At    time.Time // store time at which it reached an engine; zero = now, by the store's clock
+	At    time.Time // store time at which the message reached an engine; zero = now, by the store's clock
 	Kind  MessageKind
 	By    string // person who sent it; only for display
 	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none

@@ -62,7 +62,7 @@ func (s *catalogue) putDefinition(ctx context.Context, d store.Definition) (err 
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err // another caller has stored it
+		return err // if err is nil, another caller has stored the definition
 	}
 	for _, w := range d.Workflows {
 		var id int64

@@ -42,7 +42,7 @@ const (
 	oldestServer   = 140000 // lowest server_version_num: version 14
 	maxOffset      = time.Second
 	maxTransaction = 10 * time.Minute
-	maxXmin        = 10_000_000 // transactions
+	maxXmin        = 10_000_000 // age of the oldest snapshot, as a number of transactions
 )
 
 // An examiner checks the database for problems.

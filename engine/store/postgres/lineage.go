@@ -43,9 +43,9 @@ type identity struct {
 	standby  bool
 	system   int64 // number of the database cluster
 	line     int64 // timeline; it rises with every promotion; 0 = a standby
-	at       int64 // log position at which its log ends
-	replayed int64 // log position at which it was promoted; 0 = it was no standby since its start
-	back     bool  // its log ends before the confirmed position of the same timeline
+	at       int64 // position at which the server's log ends
+	replayed int64 // log position at which the server was promoted; 0 = it was no standby since its start
+	back     bool  // the server's log ends before the position that was confirmed on the same timeline
 }
 
 // A mark names a journal row whose commit a server has confirmed.
@@ -64,7 +64,7 @@ type lineage struct {
 	off    error      // why the server does not report its identity; nil = it does
 	system int64
 	line   int64                    // the highest timeline seen so far
-	known  int64                    // log position up to which that timeline is confirmed
+	known  int64                    // log position up to which the timeline line is confirmed
 	marks  map[*Writer]mark         // the last confirmed row of each writer
 	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError

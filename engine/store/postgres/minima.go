@@ -30,7 +30,7 @@ type minima struct {
 type low struct {
 	at      time.Time // next_check at which the next scan begins; zero = at the first entry of the index
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
-	scans   int       // number of scans since the last one that began at the first entry
+	scans   int       // number of scans since the last scan that began at the first entry
 }
 
 // next returns where an engine's next scan begins. If the result is not valid, the scan

@@ -99,7 +99,7 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := naming.FirstRunOf(before) - 1 // runs with greater ids cannot have ended before that time
+	end := naming.FirstRunOf(before) - 1 // a run with a greater id was created at that time or later, so it stays
 	var (
 		stats store.RetainStats
 		found int

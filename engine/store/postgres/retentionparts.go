@@ -73,7 +73,7 @@ const restName = "journal_rest_"
 // A part is a partition of the journal.
 type part struct {
 	name   string
-	lo, hi status.RunID // runs with lo <= id < hi
+	lo, hi status.RunID // the partition contains runs with lo <= id < hi
 	bytes  int64
 }
 

@@ -145,7 +145,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 	told := make(chan *pq.Notification, 32)
 	dial := make(chan dialled, 1)
-	go func() { // the call cannot be interrupted, so it may run longer than listen
+	go func() { // NewListenerConn cannot be interrupted, so it may run longer than listen
 		c, err := pq.NewListenerConn(s.source.dsn, told)
 		dial <- dialled{c, err}
 	}()

@@ -62,8 +62,8 @@ type Store struct {
 // that writes.
 type file struct {
 	path string
-	lock *lock   // nil = another process may have the lock
-	read *sql.DB // sees committed data, and never waits for writers
+	lock *lock   // lock of the file; nil = another process may have it
+	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
 	mu     sync.Mutex // protects following fields; only one transaction runs at a time
 	db     *sql.DB    // pool with one connection; nil = read only
@@ -75,7 +75,7 @@ type file struct {
 
 	stepRows []byte // buffer for encoded step rows; all transitions reuse it
 	written  int    // estimated bytes written since the last checkpoint
-	closing  bool   // no new checkpoint may start
+	closing  bool   // Close has begun: no new checkpoint may start
 
 	checkpoints sync.WaitGroup // checkpoints in progress
 

@@ -300,7 +300,7 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: its row and, if the row is new, the changes of the run's
 // row. It reports whether the journal has the row with this token.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	var steps, wide any // arguments for the two places of step changes; nil = NULL
+	var steps, wide any // step changes as arguments, for the journal row and the table wide; nil = NULL
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
 		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
@@ -355,7 +355,7 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 // become writes a journal row whose transition changes the run's row. If the journal row is
 // new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	var flow, state, owner, fence, check, finished any // arguments; nil = NULL = unchanged
+	var flow, state, owner, fence, check, finished any // arguments; nil = NULL: the column does not change
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
@@ -446,7 +446,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // argument; nil = NULL = the run has no key
+	var key any // the unique key as an argument; nil = NULL: the run has no key
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key

@@ -345,7 +345,7 @@ var memberRules = []rule{
 			check time.Time
 		}{
 			{status.RunParked, store.Never},
-			{status.RunParked, base.Add(time.Hour)}, // not at rest: another step still runs
+			{status.RunParked, base.Add(time.Hour)}, // not at rest: its next_check is not Never
 			{status.RunCompensationFailed, store.Never},
 			{status.RunPaused, store.Never},
 		} {
