@@ -24,7 +24,8 @@ const defaultRunLimit = 100
 //   - OwnerDead and Waiting: runs with waiting messages; the run with the oldest message is
 //     first. Runs at rest with MaxDeaths deaths are left out. There is only one page: after
 //     a takeover a run does not match the filter any more.
-//   - OwnerOther: most overdue first. There is only one page.
+//   - OwnerOther: overdue runs of other live members, most overdue first. There is only one
+//     page.
 //
 // If Owners is set, only the id of each run is returned, because the engine loads the run
 // anyway.
@@ -38,7 +39,7 @@ type RunFilter struct {
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time    // created at this time or later
+	Since    time.Time    // only runs that were created at this time or later
 	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
 
 	// The next five fields are for engines that search for runs to take over. Owners selects

@@ -40,11 +40,11 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// A LossError says that a store has lost data that it had confirmed: a standby that was
-// behind became the primary, or a backup was restored. Commits after that point are gone,
-// although calls were made because of them. From then on Commit and Tick return this error;
-// the outcome of a batch is open. An engine must not continue without a person: it stops
-// claiming runs and raises an alert.
+// A LossError says that a store has lost commits that it had confirmed: a standby that was
+// behind became the primary, or a backup was restored. Agents may have been called because
+// of the lost commits. From then on Commit and Tick return this error; the outcome of a
+// batch is open. An engine must not continue without a person: it stops claiming runs and
+// raises an alert.
 type LossError struct {
 	Store    string // kind of the store: "postgres"
 	From, To int64  // timelines before and after the loss; equal if a backup was restored

@@ -11,7 +11,7 @@ type Examiner interface {
 // A Finding is the result of one check of a store.
 type Finding struct {
 	Name    string   // name of the check: "sslmode", "pooler", …
-	Level   Severity // how bad it is
+	Level   Severity // how serious the finding is
 	Message string   // what was found
 	Hint    string   // what to do; "" = there is nothing to do
 }

@@ -18,7 +18,8 @@ type alert struct {
 	delivered bool
 }
 
-// An evidence keeps late answers and log lines, and records which alerts were pushed.
+// evidence is the part of a Store that keeps late answers and log lines. It also records
+// which alerts were pushed.
 type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert

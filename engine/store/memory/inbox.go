@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An inboxRole holds messages until their runs have answered them.
+// inboxRole is the part of a Store that keeps each message until a row of its run consumes
+// it.
 type inboxRole struct {
 	*state
 	*hands
@@ -112,7 +113,7 @@ func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	return runs
 }
 
-// A hints notifies engines that work may wait for them.
+// hints is the part of a Store that notifies engines when work may wait for them.
 type hints struct {
 	*state
 	wakes []chan struct{}

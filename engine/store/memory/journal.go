@@ -43,7 +43,7 @@ func (w *Writer) mayCommitLocked() bool {
 	return m != nil && m.fence[w.n]
 }
 
-// begin returns a new token for a batch.
+// begin returns a new token for a batch. Each row of the batch stores the token.
 func (w *Writer) begin(ctx context.Context) (int64, error) {
 	if err := w.s.lock(ctx); err != nil {
 		return 0, err
@@ -80,8 +80,8 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	}
 	out = make([]store.Outcome, len(batch))
 	if !w.mayCommitLocked() {
-		// The engine was fenced after a reply was lost: rows committed before that still
-		// count.
+		// The engine was fenced. If an earlier try committed rows and only its reply was
+		// lost, these rows count.
 		for i, t := range batch {
 			if w.s.mineLocked(token, t) {
 				out[i], known = landedNow(t), true
@@ -100,7 +100,7 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	return out, !w.s.lostLocked(true), nil
 }
 
-// A journal holds the rows of runs.
+// journal is the part of a Store that commits and reads the rows of runs.
 type journal struct {
 	*state
 	*hints
@@ -108,8 +108,9 @@ type journal struct {
 	*evidence
 	token int64 // the last token that was used for a commit
 
-	// lose, if a test sets it, is called before and after each batch is committed. true
-	// means that the request or the reply is lost.
+	// lose is set only by tests. It is called before each batch is committed (landed is
+	// false) and afterwards (landed is true). The result true means that the request or the
+	// reply is lost.
 	lose func(landed bool) bool
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A membership records which engines are alive and when scans may be made.
+// membership is the part of a Store that records which engines are alive. It also records
+// when the next scans may be made.
 type membership struct {
 	*state
 	*hands
@@ -92,7 +93,7 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 		m.hand = nil
 	}
 	s.buryLocked(id)
-	s.hintLocked() // its runs are free now, so engines get a hint
+	s.hintLocked() // hint to other engines: they can take its runs now
 	return nil
 }
 

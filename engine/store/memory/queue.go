@@ -68,7 +68,7 @@ type places struct {
 	at []int
 }
 
-// look adds index i if the run there is due.
+// look adds the index i of a run in the queue, if this run is due at the time at.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
@@ -95,8 +95,8 @@ func (p *places) Pop() any {
 	return i
 }
 
-// queueLocked puts a run into the right queue for its present head: the queue of its owner,
-// or none if the run has ended.
+// queueLocked puts a run into the queue of its present owner, at the place of its present
+// next_check. A run that has ended is in no queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {

@@ -47,7 +47,7 @@ type state struct {
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
-	alerts  []alert // in the order of AlertRow.ID
+	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
 	open  map[store.EngineID]*queue // the queue of each owner that has an open run

@@ -29,8 +29,8 @@ func ParseRunName(name string) (status.RunID, bool) {
 	return run, true
 }
 
-// ParseRunID returns the id in a text: in a RunName, or as a decimal number. It is used if
-// no run has the text as its name.
+// ParseRunID returns the id in a text: in a RunName, or as a decimal number. A store uses
+// it if no run has the text as its name.
 func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true

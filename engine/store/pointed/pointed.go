@@ -22,7 +22,8 @@ func Store(s store.Store) store.Store {
 	return &pointed{store.Complete(s)}
 }
 
-// A pointed passes all calls to another store.
+// A pointed passes all calls to another store. Before and after the calls that change the
+// store, a test can inject a fault.
 type pointed struct{ store.Full }
 
 // Wakes calls Wakes of the store. It returns nil if the store does not have the method.

@@ -22,7 +22,7 @@ type batch struct {
 	// Some transition has instances or alerts. Then the statement also has the parts for
 	// names and keys.
 	side    bool
-	heard   bool // some takeover requires that no more messages have arrived
+	heard   bool // some transition has a value in the field Heard
 	consume bool // some transition consumes messages; then the statement has all parts
 
 	run, seq, at, owner, state, steps, data              array
@@ -242,7 +242,8 @@ func (b *batch) shape(ifNone bool) string {
 	return journalAppend
 }
 
-// whole reports whether the batch needs the statement that handles everything.
+// whole reports whether the batch needs the statement with all parts: journalConsume or
+// journalConsumeIfNone.
 func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }

@@ -69,10 +69,10 @@ type commit struct {
 	cast  bool  // bisect has refused a row with the verdict suspected
 }
 
-// sortOut gives every invalid transition its outcome. It adds submissions to doubt that
-// cannot share a statement with others: their name or key occurs earlier in the batch, or
-// their workflow is not known to be in the database. It returns the remaining transitions.
-// where holds the index in items of each of them; nil = all remain.
+// sortOut gives every invalid transition its outcome. It adds a submission to the field
+// doubt if it cannot share a statement: its name or key occurs earlier in the batch, or its
+// workflow is not known to be in the database. It returns the remaining transitions. where
+// holds the index in items of each of them; nil = all remain.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -201,7 +201,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // send the other statement at once, without a pause
+		s.ifNone, s.try = true, -1 // at once, send the statement that tolerates conflicts
 	case v == taken && c.w.batch.names && s.try < giveUp:
 		// Another client was faster; the conflicting row is visible now.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
@@ -271,7 +271,7 @@ func (c *commit) any() bool {
 }
 
 // bisect finds the transition that the server refuses: it sends each half of the part
-// separately. A submission that only conflicts with another one is added to doubt.
+// separately. The field doubt gets a submission that only conflicts with another run.
 func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict, why error) error {
 	if to-from == 1 {
 		if v == taken && c.items[from].Names != nil {

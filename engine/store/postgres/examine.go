@@ -42,13 +42,14 @@ const (
 	oldestServer   = 140000 // lowest server_version_num: version 14
 	maxOffset      = time.Second
 	maxTransaction = 10 * time.Minute
-	maxXmin        = 10_000_000 // transactions
+	maxXmin        = 10_000_000 // age of the oldest snapshot, as a number of transactions
 )
 
 // An examiner checks the database for problems.
 type examiner struct{ *access }
 
-// Examine checks which properties of the database are weak or wrong for engines.
+// Examine checks whether the database has the properties that engines need. Each property
+// is one finding.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition

@@ -20,8 +20,8 @@ const (
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error, by its SQLSTATE. An error that does not come from
-// the server is unknown.
+// judge returns the verdict for an error, by its SQLSTATE. For an error that does not come
+// from the server, it returns unknown.
 func judge(err error) verdict {
 	var e *pq.Error
 	// After a PANIC the server may have ended in the middle of a commit.

@@ -21,7 +21,8 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// A members records which engines are alive and when scans may be made.
+// members is the part of a Store that records which engines are alive. It also records when
+// the next scans may be made.
 type members struct {
 	*access
 	*waker
@@ -158,8 +159,8 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 
 const (
 	// memberBury waits, at the fence rows, for the member's batches in flight. Afterwards
-	// none of its batches can be committed. Each run that it had in hand gets one more
-	// death.
+	// none of its batches can be committed. For each open run that it had in hand,
+	// memberBury counts one more death.
 	memberBury = `
 WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
 h AS (DELETE FROM engine.hand h USING d WHERE h.engine = d.engine RETURNING h.runs),
@@ -206,8 +207,8 @@ func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}
-	// Its runs are free now. Other engines get a hint, so that they need not wait for their
-	// next scan.
+	// Other engines can take its runs now. They get a hint, so that they need not wait for
+	// their next scan.
 	if s.notifyNow() {
 		s.notifyLate(ctx)
 	}

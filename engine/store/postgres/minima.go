@@ -30,7 +30,7 @@ type minima struct {
 type low struct {
 	at      time.Time // next_check at which the next scan begins; zero = at the first entry of the index
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
-	scans   int       // number of scans since the last one that began at the first entry
+	scans   int       // number of scans since the last scan that began at the first entry
 }
 
 // next returns where an engine's next scan begins. If the result is not valid, the scan
@@ -78,8 +78,8 @@ func (l *minima) set(id store.EngineID, m low) {
 	l.of[id] = m
 }
 
-// scanned records that an engine's scan was committed, and the runs it found, earliest
-// first.
+// scanned notes that a scan of an engine was committed, and computes where the next scan
+// begins. due holds the runs that the scan found, sorted by next_check.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

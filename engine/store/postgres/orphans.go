@@ -11,9 +11,10 @@ import (
 
 const (
 	// orphanList is materialized, so that it starts with the open runs of dead members, in
-	// the index run_active. In the order of run_id it would read all ended runs. It leaves
-	// out runs at rest (parked or compensation_failed, and next_check is Never) that have no
-	// message or have too many deaths (store.MaxDeaths).
+	// the index run_active. Otherwise the server might read the runs in the order of
+	// run_id, and so all ended runs. orphanList leaves out runs at rest (parked or
+	// compensation_failed, and next_check is Never) that have no message or have too many
+	// deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
@@ -69,7 +70,7 @@ func (w *walk) put(page, list []status.RunID) {
 	}
 }
 
-// A runs finds and reads runs.
+// runs is the part of a Store that finds and reads runs.
 type runs struct {
 	*access
 	orphans   walk // a list that includes runs without an owner

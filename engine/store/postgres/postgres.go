@@ -1,7 +1,7 @@
-// Package postgres keeps runs in PostgreSQL. It has an insert-only journal, a narrow row
-// for each run that is computed from the journal, group commits with one statement each,
-// and a fence row for each writer that stops a dead engine. It obeys every rule of
-// engine/store/storetest.
+// Package postgres keeps runs in PostgreSQL. Rows are only inserted into the journal, never
+// changed. Each run has one small row with its present state. One statement commits many
+// transitions. Each writer has a fence row: without it nothing that a dead engine sends is
+// committed. The package obeys every rule of engine/store/storetest.
 //
 // All tables are in the schema engine, which Migrate creates. The views engine.runs and
 // engine.steps are for people.
@@ -77,7 +77,7 @@ type Store struct {
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people: see look
+	reads   *sql.DB // pool for the queries of people: see the type look
 	log     *slog.Logger
 	pooled  atomic.Bool // there is a pooler in transaction mode between the engine and the server
 	direct  atomic.Bool // no pooler was found when the store was opened

@@ -83,7 +83,7 @@ UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.
 // loadMany reads many runs with one statement. It prepares the statement, so that numbers
 // and data arrive in binary form.
 func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded, error) {
-	if s.pooled.Load() { // the next session may not know a prepared statement
+	if s.pooled.Load() { // the pooler's next session may not know a prepared statement
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
 			return nil, wrap("load runs", err)
@@ -388,12 +388,12 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return []store.RunRow{r}, nil
 }
 
-// A views shows steps and alerts.
+// views is the part of a Store that lists steps and alerts for people.
 type views struct{ *access }
 
-// stepSource lists a run's nodes and then its changes. It is one statement, so that they
-// are from the same moment. The view engine.steps shows the same to people, but decoding
-// the changes in SQL is slower.
+// stepSource lists a run's nodes, and then the changes of their states. It is one
+// statement, so both are from the same moment. The view engine.steps shows the same to
+// people, but decoding the changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1

@@ -14,7 +14,8 @@ import (
 
 const (
 	// retainNote records the highest id up to which runs may be removed, before the first
-	// of them is removed. A row that is missing below that id was not lost.
+	// of them is removed. So a missing row of a run with a smaller id was removed, not
+	// lost.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
@@ -28,9 +29,9 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// retainRemove is a separate statement, because it must see messages that were posted
-	// before the runs were locked. A client that posts one later waits, and then finds no
-	// run. If a client is claiming the key of a removed run, the row of the key is left to
-	// the client. A key whose run does not exist is free.
+	// before the runs were locked. A client that posts a message later waits for this
+	// transaction, and then finds no run. If a client is claiming the key of a removed run,
+	// the row of the key is left to the client. A key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
@@ -69,8 +70,8 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 // retainRows is how many rows one statement removes at most.
 const retainRows = 1000
 
-// A retention removes old runs. It remembers how far it has come, only to save work: a new
-// store begins at the first run.
+// retention is the part of a Store that removes old runs. It remembers how far it has come,
+// only to save work: a new store begins at the first run.
 type retention struct {
 	*access
 
@@ -82,7 +83,8 @@ type retention struct {
 	walked bool
 }
 
-// Retained returns an id so that no engine has removed a run with a greater id.
+// Retained returns an upper limit for the ids of removed runs: no engine has removed a run
+// with a greater id.
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
@@ -97,7 +99,7 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := naming.FirstRunOf(before) - 1 // runs with greater ids cannot have ended before that time
+	end := naming.FirstRunOf(before) - 1 // a run with a greater id was created at that time or later, so it stays
 	var (
 		stats store.RetainStats
 		found int

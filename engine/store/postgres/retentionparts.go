@@ -58,9 +58,9 @@ const (
 	// smallTail is the largest size, in bytes, of a last partition that may be read while
 	// commits wait.
 	smallTail = 8 << 20
-	// firstWidth is how far in the future a large last partition is cut. Until the cut has
-	// succeeded, a constraint forbids runs beyond it (limitTail). So there is time to repeat
-	// a failed cut many times.
+	// firstWidth is how far in the future the new end of a large last partition is. A
+	// constraint forbids runs beyond this end until the partition is cut there (limitTail).
+	// In that time a failed cut can be repeated many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the lock that commits need is requested. Each try waits
 	// up to 100 ms; the tries are a second apart.
@@ -73,7 +73,7 @@ const restName = "journal_rest_"
 // A part is a partition of the journal.
 type part struct {
 	name   string
-	lo, hi status.RunID // runs with lo <= id < hi
+	lo, hi status.RunID // the partition contains runs with lo <= id < hi
 	bytes  int64
 }
 
@@ -193,7 +193,7 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 				return err
 			}
 		} else {
-			at = limited // another session has begun to cut
+			at = limited // an earlier call has fixed the end already
 		}
 		if err := s.trustTail(ctx); err != nil {
 			return err
@@ -241,8 +241,8 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail validates the constraint of limitTail for all rows. If a row violates it, the
-// constraint is dropped.
+// trustTail validates the constraint of limitTail for all rows. If that fails, for example
+// because a row violates it, the constraint is dropped.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
 	if err == nil {
@@ -263,8 +263,9 @@ func (s *retention) trustTail(ctx context.Context) error {
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
 // change runs a transaction that changes partitions. Only one such transaction runs at a
-// time. prepare may take long. last takes the lock that commits need. If last does not get
-// the lock within 100 ms, change calls it again after a second. So commits do not wait long.
+// time. The function prepare may take long. The function last takes the lock that commits
+// need. If it does not get the lock within 100 ms, change calls it again after a second. So
+// commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

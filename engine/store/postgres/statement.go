@@ -69,8 +69,8 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// In the form that tolerates conflicts, new runs with names are handled separately.
-	// fresh holds the submissions without a visible conflict. A conflict that is not
+	// In the form that tolerates conflicts, new runs with names are handled separately. The
+	// part fresh selects the submissions without a visible conflict. A conflict that is not
 	// visible yet makes the statement fail; the next statement sees it.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
@@ -113,7 +113,7 @@ WITH own AS MATERIALIZED (
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
 	// A row that makes an engine the owner changes its run only if no more messages wait
 	// for the run than the engine has read. Later messages must be decided first. If there
-	// are more messages nothing is committed, like for a removed run.
+	// are more messages, nothing is committed, as for a removed run.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -199,8 +199,8 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
-	// submissionsMet returns, for submissions, the run that has the name; if there is none,
-	// the run that holds the key.
+	// submissionsMet returns, for each submission, the run that has its name. If there is
+	// none, it returns the run that holds its key.
 	submissionsMet = `
 SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)

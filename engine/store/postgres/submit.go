@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// meet sets the outcome of submissions in doubt whose name or key belongs to another run
-// that the query sees. It uses one query for all of them. The other submissions stay in
-// doubt; if the query fails, all of them do.
+// meet looks for the runs that have the names and keys of the submissions in doubt, with
+// one query. If another run has the name or key of a submission, this run is its outcome.
+// The other submissions stay in doubt. If the query fails, all of them do.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
 	if len(c.doubt) == 0 || w.connect(ctx) != nil {
@@ -131,7 +131,7 @@ type submission struct {
 	token int64
 }
 
-// once runs the transaction once.
+// once runs the transaction of the submission once. It stores the result in sub.
 func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error) {
 	w := s.w
 	if err := w.connect(ctx); err != nil {
@@ -232,9 +232,9 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey takes the key, unless a run holds it. The upsert locks the row of the key. Only
-// the next statement sees what an earlier transaction has committed. A run that does not
-// exist any more holds no key.
+// claimKey takes the key, unless a run holds it. The first statement locks the row of the
+// key. Only the statement after it sees what another transaction has committed before. A
+// run that does not exist any more holds no key.
 func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n := s.t.Names
 	var holder int64

@@ -40,8 +40,8 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside runs fn in a goroutine that close waits for. It does nothing once the bell is
-// closed.
+// beside runs fn in a goroutine. The method close waits for its end. Once the bell is
+// closed, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -51,8 +51,8 @@ func (b *bell) beside(fn func(context.Context)) {
 	}
 }
 
-// ring reports whether to notify now. If not, after is called at the end of the pause,
-// unless the bell is closed by then.
+// ring reports whether to notify now. If not, the function after is called once at the end
+// of the pause, unless the bell is closed by then.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,12 +86,12 @@ func (b *bell) close() {
 	b.work.Wait()
 }
 
-// A waker notifies engines that work may wait for them.
+// waker is the part of a Store that notifies engines when work may wait for them.
 type waker struct {
 	*access
 	bell       bell
 	probe      time.Duration // how long the listening connection may take to answer
-	probeEvery time.Duration // time between two probes of it
+	probeEvery time.Duration // time between two probes of the listening connection
 }
 
 // notifyNow reports whether the caller should send a NOTIFY now.
@@ -145,7 +145,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 	told := make(chan *pq.Notification, 32)
 	dial := make(chan dialled, 1)
-	go func() { // the call cannot be interrupted, so it may run longer than listen
+	go func() { // NewListenerConn cannot be interrupted, so it may run longer than listen
 		c, err := pq.NewListenerConn(s.source.dsn, told)
 		dial <- dialled{c, err}
 	}()
@@ -179,7 +179,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			}
 			hint(hints)
 		case <-probe.C:
-			// Notifications wait in their channel meanwhile.
+			// During the probe, notifications wait in the channel told.
 			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}

@@ -26,9 +26,9 @@ type Writer struct {
 	n      int
 
 	db    *sql.DB
-	conn  *sql.Conn // nil = the connection must be opened
+	conn  *sql.Conn // connection to the server; nil = it must be opened
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // socket of conn; cut closes it
+	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
 	line  int64                    // timeline of the server that conn leads to
 	batch batch
 	names map[string]bool    // names in the present batch
@@ -67,7 +67,7 @@ func (w *Writer) hangUp() error {
 	var err error
 	if w.conn != nil {
 		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
-			err = nil // the driver has already found it broken
+			err = nil // the driver has closed the broken connection already
 		}
 	}
 	if w.db != nil {

@@ -18,7 +18,7 @@ const (
 SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
 )
 
-// A catalogue keeps definitions and settings.
+// catalogue is the part of a Store that keeps definitions and settings.
 type catalogue struct{ *file }
 
 // PutDefinition stores a definition, once for each digest.

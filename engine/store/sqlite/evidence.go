@@ -19,7 +19,8 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
-// An evidence keeps late answers and log lines, and records which alerts were pushed.
+// evidence is the part of a Store that keeps late answers and log lines. It also records
+// which alerts were pushed.
 type evidence struct {
 	*file
 	*views

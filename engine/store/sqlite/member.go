@@ -29,8 +29,8 @@ const (
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
-	// runOverdue starts with the table member, because it has few rows. It reads only the
-	// overdue runs of each member.
+	// runOverdue starts with the table member, because that table has few rows. It reads
+	// only the overdue runs of each member.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
@@ -49,7 +49,8 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
-// A members records which engines are alive and when scans may be made.
+// members is the part of a Store that records which engines are alive. It also records when
+// the next scans may be made.
 type members struct {
 	*file
 	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A runs finds and reads runs.
+// runs is the part of a Store that finds and reads runs.
 type runs struct{ *file }
 
 // runLoad is one statement, so that the head and the rows are from the same moment. Each
@@ -135,7 +135,8 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	// Usually the rows are in order already, because SQLite reads its index in order.
+	// Usually the rows are in order already, because SQLite reads the index of the table in
+	// order.
 	for _, l := range out[first:] {
 		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
@@ -169,7 +170,8 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// Rows of a removed run may still be in the table, because retention removes them in parts.
+// rowList reads the table run, too. Journal rows of a removed run may still exist, because
+// retention removes them in parts.
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
@@ -287,12 +289,12 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return rows, err
 }
 
-// A views shows steps and alerts.
+// views is the part of a Store that lists steps and alerts for people.
 type views struct{ *file }
 
-// stepSource lists a run's nodes and then its changes. It is one statement, so that they
-// are from the same moment. The view steps shows the same to people, but decoding the
-// changes in SQL is slower.
+// stepSource lists a run's nodes, and then the changes of their states. It is one
+// statement, so nodes and changes are from the same moment. The view steps shows the same
+// to people, but decoding the changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A retention removes old runs.
+// retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
 	retainMu sync.Mutex   // protects retained; only one call runs at a time
@@ -25,8 +25,8 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 }
 
 const (
-	// retainRuns lists runs in the order of their ids, which is the order of their
-	// creation.
+	// retainRuns lists runs in the order of their ids, which is approximately the order of
+	// their creation. It says of each run whether it ended before a time.
 	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
 	// retainStays reports whether a run must stay: a message waits for it, or its
 	// compensation has begun since retainRuns listed it.
@@ -35,9 +35,10 @@ SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finis
   OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
-	// retainKey must run before retainName and retainRun. If a key was submitted for
-	// another workflow than that of the run, the row of the key stays. This does no harm,
-	// because the run in that row does not exist any more.
+	// retainKey must run before retainName and retainRun, because it reads the rows that
+	// they delete. If Names.Workflow of the submission was not the name of the run's
+	// workflow, the row of the key stays. This does no harm, because the run in that row
+	// does not exist any more.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)`
@@ -58,8 +59,8 @@ var goneRows = []string{
 }
 
 const (
-	// retainTurn is the longest time for which retention blocks the writers at once, in
-	// addition to its commit.
+	// retainTurn is how long retention works in one transaction before it commits. Writers
+	// wait for this time and for the commit.
 	retainTurn = 5 * time.Millisecond
 	// retainPage is how many runs are listed or removed at once.
 	retainPage = 64
@@ -128,12 +129,14 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 		}
 		return nil
 	})
-	// The clocks of engines differ, so a young run may have a lower id than an older run.
-	// Therefore only a young run at the end of a page ends the search.
+	// The search ends if the last run of the page was created at that time or later. Such a
+	// run in the middle does not end it: the clocks of engines differ, so older runs may
+	// follow.
 	return p, n < limit || end, err
 }
 
-// remove removes runs completely, a few at a time.
+// remove removes the row, the name and the key of each run of a page, a few runs in each
+// transaction. It returns the number of removed runs.
 func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0

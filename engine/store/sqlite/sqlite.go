@@ -62,8 +62,8 @@ type Store struct {
 // that writes.
 type file struct {
 	path string
-	lock *lock   // nil = another process may have the lock
-	read *sql.DB // sees committed data, and never waits for writers
+	lock *lock   // lock of the file; nil = another process may have it
+	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
 	mu     sync.Mutex // protects following fields; only one transaction runs at a time
 	db     *sql.DB    // pool with one connection; nil = read only
@@ -75,12 +75,12 @@ type file struct {
 
 	stepRows []byte // buffer for encoded step rows; all transitions reuse it
 	written  int    // estimated bytes written since the last checkpoint
-	closing  bool   // no new checkpoint may start
+	closing  bool   // Close has begun: no new checkpoint may start
 
 	checkpoints sync.WaitGroup // checkpoints in progress
 
-	// commit ends a transaction. The argument what names the operation of the transaction.
-	// A test replaces commit in order to lose an answer.
+	// commit commits a transaction. The argument what names the operation, such as "tick".
+	// A test replaces this function in order to lose an answer.
 	commit func(x *tx, what string) error
 }
 
@@ -260,7 +260,8 @@ func cannotOpen(err error) bool {
 	return false
 }
 
-// readers is the number of connections: four that read, and one that writes the WAL back.
+// readers is the largest number of connections in the pool file.read: four that read, and
+// one that writes the WAL back.
 const readers = 4 + 1
 
 func (s *file) openPool(path, mode string) (err error) {

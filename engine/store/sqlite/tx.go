@@ -9,16 +9,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A tx is the only writing transaction. Its statements are prepared once for each
-// connection. file.transact ends it. Only one goroutine may use it.
+// A tx is a writing transaction; only one exists at a time. Its statements are prepared
+// once for each connection. file.transact ends it. Only one goroutine may use it.
 type tx struct {
 	s *file
 }
 
-// A row is one row of a result. If there is no row, Scan returns the error.
+// A row is one row of a result. If the query failed or found no row, Scan returns the
+// error.
 type row interface{ Scan(dest ...any) error }
 
-// A noRow is an error in place of a row.
+// A noRow is the row of a query that failed.
 type noRow struct{ err error }
 
 // Scan returns the error of the query.
@@ -115,9 +116,9 @@ const (
 	noWaiting  = `PRAGMA busy_timeout = 0`
 )
 
-// begin takes SQLite's write lock. If another process is busy writing, SQLite's own waiting
-// tries only every 100 ms. It would rarely find the short moments between two commits. So
-// begin tries more often.
+// begin takes SQLite's write lock. While another process writes, SQLite itself tries only
+// every 100 ms. So it would rarely find the short moment between two commits. In a store
+// that was opened with Beside, begin therefore tries every 2 ms.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {
@@ -139,7 +140,7 @@ func (x *tx) begin(ctx context.Context) error {
 }
 
 // write runs fn in a transaction; only one runs at a time. ctx is used only until the
-// transaction begins. After that it takes only milliseconds, and an interrupted commit
+// transaction begins. The transaction takes only milliseconds, and an interrupted commit
 // would have an unknown outcome.
 func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
@@ -180,8 +181,8 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 		}
 		err = &unanswered{err}
 	}
-	// After some errors SQLite has already rolled back. Then it reports that there is no
-	// transaction, which is the wanted result.
+	// After some errors SQLite has already rolled back. Then ROLLBACK fails, because there
+	// is no transaction any more. That is not an error here.
 	if _, e := x.exec(txRollback); e != nil && code(e) != sqlite3.SQLITE_ERROR {
 		err = errors.Join(err, e)
 	}

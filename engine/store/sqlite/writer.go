@@ -57,7 +57,7 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens)
 }
 
-// Pauses before the store tries again to find out the outcome of a commit.
+// First and longest pause before the store asks again for the outcome of a commit.
 const (
 	askPause     = 10 * time.Millisecond
 	askPauseMost = time.Second
@@ -95,7 +95,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 			out[bad.item].Err = bad
 			continue
 		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
-			// Give up. If doubt is set, the outcome is open (decision 0018).
+			// Give up. After a try without an answer the outcome is open (decision 0018).
 			return nil, err
 		}
 		// The outcome is not known: send the same batch with the same token again.
@@ -225,8 +225,8 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // the last argument of box
-	boxed any   // the last result of box
+	last  int64 // last argument of the method box
+	boxed any   // last result of the method box
 }
 
 // land writes one transition and returns its outcome. If the outcome is not Landed, nothing
@@ -283,7 +283,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
 INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
-	// Each of these statements sets only the columns that change, because SQLite writes the
+	// The next three statements set only the columns that change, because SQLite writes the
 	// index of every column that a statement sets.
 	runBecome = `
 UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
@@ -293,14 +293,14 @@ WHERE run_id = ?`
 	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?)`
 )
 
-// mostSteps is the largest size of step changes, in bytes, that a journal row stores
-// itself. Larger changes are in the table wide.
+// mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger
+// changes go into the table named wide.
 const mostSteps = 4 * storekit.StepRowSize
 
 // append writes one transition: its row and, if the row is new, the changes of the run's
 // row. It reports whether the journal has the row with this token.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	var steps, wide any // arguments for the two places of step changes; nil = NULL
+	var steps, wide any // step changes as arguments, for the journal row and the table wide; nil = NULL
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
 		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
@@ -355,7 +355,7 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 // become writes a journal row whose transition changes the run's row. If the journal row is
 // new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	var flow, state, owner, fence, check, finished any // arguments; nil = NULL = unchanged
+	var flow, state, owner, fence, check, finished any // arguments; nil = NULL: the column does not change
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
@@ -446,7 +446,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // argument; nil = NULL = the run has no key
+	var key any // the unique key as an argument; nil = NULL: the run has no key
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
@@ -464,7 +464,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	}
 	if n == 0 {
 		found, err := x.held(name, t.Names)
-		if err != nil || !found.Exists { // the run has another name, so the id belongs to another run
+		if err != nil || !found.Exists { // no run has this name or key, so another run uses the id
 			return store.Outcome{Err: store.ErrExists}, err
 		}
 		return x.disputed(t, found)

@@ -117,7 +117,7 @@ var handRules = []rule{
 	}},
 }
 
-// A suspects has helpers to record which runs engines have in hand, and to check deaths.
+// suspects has helpers to record which runs engines have in hand, and to check deaths.
 type suspects struct{ *frame }
 
 // hold records which runs an engine has in hand.
@@ -128,7 +128,7 @@ func (w suspects) hold(a actor, runs ...status.RunID) {
 	}
 }
 
-// wantSuspects checks the number of deaths of runs.
+// wantSuspects checks, for each run, how many engines died while they had it in hand.
 func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)

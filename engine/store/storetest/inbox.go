@@ -190,7 +190,7 @@ var inboxRules = []rule{
 				if got := page(a); !slices.Equal(got, want) {
 					w.Errorf("page = %v, want %v", got, want)
 				}
-				// Each engine has its own pages: those of a do not change those of b.
+				// Each engine has its own pages: reading a page for engine a changes no page of b.
 				if got := page(b); len(got) != 0 {
 					w.Errorf("page of another engine = %v, want none", got)
 				}
@@ -242,7 +242,7 @@ var inboxRules = []rule{
 		}},
 }
 
-// A letters has helpers to post messages and to check inboxes.
+// letters has helpers to post messages and to check inboxes.
 type letters struct{ *frame }
 
 // hinted calls the function say again and again until a hint arrives.
@@ -409,7 +409,7 @@ var consumedRules = []rule{
 			w.Errorf("outcomes = %+v, err = %v, want ErrFenced", out, err)
 		}
 		w.wantMessages(id, m...)
-		t.Owner = &b.id // the row that consumes the message also makes b the owner
+		t.Owner = &b.id // the row that consumes the message also makes engine b the owner
 		w.land(b.writers[0], t)
 		w.wantMessages(id, m[1])
 		w.wantInbox(b, id)

@@ -86,7 +86,7 @@ var passRules = []rule{
 		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
-		late(b, bs[1], grace/2) // within the grace
+		late(b, bs[1], grace/2) // next_check passed less than grace ago
 		late(b, bs[2], 4*grace)
 		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
@@ -163,7 +163,7 @@ var passRules = []rule{
 		take := end(id, 1, status.RunFailed)
 		take.Owner = &b.id
 		w.land(b.writers[0], take)
-		w.bury(a) // a owns no run any more, so the store removes the member
+		w.bury(a) // the member owns no run any more, so the store removes it
 		if m, err := w.Store.Member(w.ctx, a.id); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("member = %+v, err = %v, want ErrNotFound", m, err)
 		}

@@ -182,7 +182,7 @@ var retainRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// An aged has helpers to create runs that end, and to check what retention removes.
+// aged has helpers to create runs that end, and to check what retention removes.
 type aged struct{ letters }
 
 // whole creates a run with every kind of row that a store keeps.

@@ -33,7 +33,7 @@ type Harness struct {
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
 	// Hold blocks every client that appends row seq of a run, until the function release is
 	// called. The function wait returns when n clients are blocked. Hold is nil if commits
-	// run one at a time in one process, so that a test cannot see a commit in flight.
+	// run one at a time in one process: then a test cannot see a commit in flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
 	// Cut breaks the connections of Store's writers now. The server continues with the
 	// requests that it has received. Cut is nil if Hold is nil.
@@ -51,7 +51,7 @@ type rule struct {
 	need func(h Harness) bool // reports whether the rule applies to the store; nil = always
 }
 
-// Run tests a store against every rule. open returns an empty store.
+// Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
 	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,

@@ -103,8 +103,8 @@ type claim struct {
 	run   status.RunID // the run that has the name or the key, according to the answer
 }
 
-// A note is the data of a row: the engine that wrote it, whether it took the run over, a
-// unique number, and the message that it consumes, if any.
+// A note is the data of a row: the engine that wrote it, whether it is a takeover of the
+// run, a unique number, and the consumed message, if any.
 type note struct {
 	seq  int32
 	by   store.EngineID
