@@ -127,7 +127,7 @@ func (n Node) caption() string {
 	return render.Clean(s)
 }
 
-// DOT writes the drawing in the language of Graphviz.
+// DOT returns the drawing in the language of Graphviz.
 func (g Graph) DOT() string {
 	quote := func(s string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
@@ -149,7 +149,7 @@ func (g Graph) DOT() string {
 	return b.String() + "}\n"
 }
 
-// Mermaid writes the drawing in the language of Mermaid.
+// Mermaid returns the drawing in the language of Mermaid.
 func (g Graph) Mermaid() string {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

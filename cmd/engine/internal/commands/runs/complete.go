@@ -19,7 +19,7 @@ const (
 	// completePatience is how long a shell waits for the names of runs. Without
 	// them it completes nothing.
 	completePatience = 2 * time.Second
-	// maxCompleted is the highest number of runs that are offered: the newest ones.
+	// maxCompleted is the highest number of runs that a shell offers, the newest first.
 	maxCompleted = 200
 )
 
