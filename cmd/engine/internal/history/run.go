@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Run is what the state holds of one run. Read fills in the row, the workflow, the
+// A Run holds what the store knows about one run. Read fills in the row, the workflow, the
 // state and the records; Load fills in the rest.
 type Run struct {
 	Row     store.RunRow

@@ -40,8 +40,8 @@ func Locate(a *cli.App, given string) (*Module, error) {
 	}, nil
 }
 
-// Parse reads the module at PATH. It returns an error if the module cannot be read;
-// Diags holds the findings in its text.
+// Parse reads the module at PATH. It returns an error if it cannot read the files. The field
+// Diags of the result holds what is wrong in the text of the files.
 func Parse(a *cli.App, given string) (*Module, error) {
 	m, err := Locate(a, given)
 	if err != nil {

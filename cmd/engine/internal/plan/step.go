@@ -15,7 +15,7 @@ type step struct {
 	wf       *dsl.Workflow
 	step     *dsl.Step
 	wave     int
-	first    bool // the first step of its wave
+	first    bool // this is the first step of its wave
 	each     int  // number of instances, 1 without for_each; -1 = known only in a run
 	forEach  bool
 	action   string
@@ -60,8 +60,8 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	return out
 }
 
-// count sets the number of instances of a for_each. It is not known yet if it depends
-// on the output of other steps.
+// count sets the number of instances of a for_each step. If for_each depends on outputs of
+// other steps, the number is not known yet; then count sets -1.
 func (p *step) count(scope *dsl.Scope) {
 	p.each, p.forEach = 1, p.step.ForEach != nil
 	if !p.forEach {

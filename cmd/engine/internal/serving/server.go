@@ -39,7 +39,7 @@ type server struct {
 // do not stop a server.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
-	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit that
+	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit an ignored signal
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
 }
 
