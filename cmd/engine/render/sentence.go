@@ -57,7 +57,7 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // the line begins with the key
+		if f.Key != "" && f.Run != "" { // every line begins with the key
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)

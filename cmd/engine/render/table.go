@@ -14,7 +14,7 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Len is the number of rows.
+// Len returns the number of rows without the head.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Write writes the table. Columns are as wide as their widest cell; the last

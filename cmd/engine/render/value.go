@@ -58,8 +58,9 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt replaces the value at path by the text with. If there is no value at path, it
-// replaces the deepest value on the way, so that rather too much than too little is hidden.
+// replaceAt puts the text in the parameter with in place of the value at path. If there is no
+// value at path, it replaces the deepest value on the way. So it hides too much rather than
+// too little.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
