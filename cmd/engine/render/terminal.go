@@ -16,8 +16,7 @@ import (
 type TerminalOptions struct {
 	// Size returns the columns and lines of the screen; nil = 80 by 24.
 	Size func() (columns, lines int)
-	// Now returns the current time; nil = time.Now. It only limits how often the screen is
-	// drawn.
+	// Now returns the time that limits how often the screen is drawn; nil = time.Now.
 	Now func() time.Time
 	// Exit returns the exit code that a fact means; negative = the fact does not end the
 	// command. nil = no fact ends it.

@@ -21,8 +21,8 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls adds a limit to the limits of inner: all agents together have at most most calls
-// in flight. 0 = no such limit.
+// LimitCalls adds to inner a limit for all agents together. most is the highest number of
+// calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }

@@ -11,7 +11,7 @@ const (
 	Failed  = 1 // could not do it: diagnostics, database, usage, I/O
 	Changes = 2 // plan --detailed-exitcode: there is work
 	Format  = 3 // fmt --check: files would change
-	Clean   = 4 // run ended without success; at most effects with compensation = "none" are left
+	Clean   = 4 // run ended without success; all effects are undone, except those with compensation = "none"
 	Human   = 5 // run needs a human, or a human left effects in place
 	Open    = 6 // run still open when the command ended
 	Unsure  = 7 // run may have been accepted: the state did not answer
