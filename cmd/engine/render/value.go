@@ -85,7 +85,7 @@ func replaceAt(doc any, path []string, with string) any {
 }
 
 // Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need
-// them. A long value takes several lines. All of them but the first are indented.
+// them. A long value takes several lines. All lines except the first are indented.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -37,8 +37,8 @@ type Story struct {
 	Past     bool       // the past facts of an attached run are shown first
 }
 
-// attached says which run the command is attached to, so that past facts are not mistaken for
-// new ones; "" = the run is new.
+// attached returns a line about a run that existed already, so that users do not take its past
+// facts for new ones; "" = the run is new.
 func (s Story) attached() string {
 	run := "run " + Clean(s.Run) + " of workflow " + Clean(s.Workflow) + prefixed(", key ", Clean(s.Key))
 	ended := run + " has ended already: "
@@ -84,7 +84,7 @@ type StepInfo struct {
 type Circuit struct {
 	Agent     string
 	State     string // closed, open or half-open
-	Failures  int    // number of failures that count now
+	Failures  int    // number of failures that the breaker counts now
 	Threshold int    // number of failures in a row that open it; 0 = a ratio of failures opens it
 	Until     time.Time
 	At        time.Time

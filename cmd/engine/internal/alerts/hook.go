@@ -26,7 +26,7 @@ type Hook struct {
 
 	watch       time.Duration // how long one permission lasts
 	patience    time.Duration // how long one push may take
-	poll        time.Duration // longest pause between two reads of the outbox; the shortest is a tenth of it
+	poll        time.Duration // longest pause between two reads of the outbox; the shortest pause is a tenth of it
 	backoff     time.Duration // longest pause after a failure
 	backoffFrom time.Duration // first pause after a failure
 

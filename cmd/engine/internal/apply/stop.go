@@ -63,8 +63,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits. It shows nothing
-// if the text equals told, the previous text. It returns the text.
+// tellWaiting shows for which calls of other runs the command still waits, and returns this
+// text. told is the text of the previous call; tellWaiting does not show the same text again.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {

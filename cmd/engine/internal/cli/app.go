@@ -57,7 +57,8 @@ func UserName() string {
 	return "unknown"
 }
 
-// Finish reports what went wrong, once, and returns the exit code.
+// Finish shows err to the user and returns the exit code. It does not show an exit.Code,
+// because the command has printed its message before.
 func (a *App) Finish(err error) int {
 	if err == nil {
 		return exit.OK

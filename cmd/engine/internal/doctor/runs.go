@@ -159,7 +159,7 @@ func (c *checkup) histories(ctx context.Context) error {
 	return nil
 }
 
-// definitions reads the workflows that have open runs.
+// definitions reads the workflows of open runs, and reports those that cannot be read.
 func (c *checkup) definitions(ctx context.Context) error {
 	for _, r := range c.open {
 		use := c.flow[r.Workflow]

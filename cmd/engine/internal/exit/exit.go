@@ -8,7 +8,7 @@ import (
 // Exit codes. They are part of the interface and never change their meaning.
 const (
 	OK      = 0 // done: run succeeded, or nothing to do, or valid
-	Failed  = 1 // could not do it: diagnostics, database, usage, I/O
+	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
 	Changes = 2 // plan --detailed-exitcode: there is work
 	Format  = 3 // fmt --check: files would change
 	Clean   = 4 // run ended without success; all effects are undone, except those with compensation = "none"

@@ -25,7 +25,7 @@ type Node struct {
 	Undo    string `json:"undo,omitempty"`
 }
 
-// An Edge leads from a step to one that waits for it.
+// An Edge leads from a step to a step that waits for it.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`

@@ -16,7 +16,7 @@ import (
 // A Module is a parsed directory or file.
 type Module struct {
 	Dir    string // directory of its files, resolved against --chdir
-	Shown  string // Dir as the user wrote it, for messages; "." = not shown
+	Shown  string // Dir as the user wrote it, for messages; "." = messages leave it out
 	file   string // name of the file if PATH is a file; "" = PATH is a directory
 	parsed *dsl.Module
 	Diags  diag.Diagnostics // findings of Parse, with file names that the user can open

@@ -172,8 +172,8 @@ func boundText(n int) string {
 	return fmt.Sprintf("≤%d tries", n)
 }
 
-// exhaustedText says what follows when the tries are used up; "" if the step does not
-// set that.
+// exhaustedText says what happens when all attempts of the step have failed. It returns "" if
+// the step does not set that.
 func exhaustedText(r dsl.Retry) string {
 	switch r.OnExhausted {
 	case dsl.ExhaustedCompensate:
@@ -186,8 +186,8 @@ func exhaustedText(r dsl.Retry) string {
 	return ""
 }
 
-// onExhausted returns, for --json, what follows when the tries are used up. mode applies if
-// the step does not set that.
+// onExhausted returns, for --json, what happens when all attempts of the step have failed. If
+// the step does not set that, mode decides.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:
