@@ -63,7 +63,8 @@ func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error 
 		return fmt.Errorf("call the webhook: %w", err)
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // if the body is not read, the connection cannot be used again
+	// If the body is not read, the connection cannot be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
 		switch {

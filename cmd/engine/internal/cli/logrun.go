@@ -126,7 +126,7 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // an error of a late write cannot be reported
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a late error cannot be reported
 			return nil
 		}
 	}

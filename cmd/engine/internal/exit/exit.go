@@ -11,7 +11,7 @@ const (
 	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
 	Changes = 2 // plan --detailed-exitcode: there is work
 	Format  = 3 // fmt --check: files would change
-	Clean   = 4 // run ended without success; all effects are undone, except those with compensation = "none"
+	Clean   = 4 // run ended without success, and has undone all that the workflow lets it undo
 	Human   = 5 // run needs a human, or a human left effects in place
 	Open    = 6 // run still open when the command ended
 	Unsure  = 7 // run may have been accepted: the state did not answer
