@@ -71,8 +71,8 @@ func wantsJSON(args []string) bool {
 }
 
 // worksOnRuns reports whether a command works on runs. Such a command may use much memory
-// before Go collects the garbage. A command that only reads may not: even if it reads a file
-// that was made to harm, it must use little memory.
+// before Go collects the garbage. A command that only reads must use little memory, even if it
+// reads a file that an attacker wrote.
 func worksOnRuns(args []string) bool {
 	return slices.Contains(args, "serve") || slices.Contains(args, "apply")
 }

@@ -45,14 +45,14 @@ type row struct {
 	coolDown bool          // the pause is a cool-down
 	agent    string        // the agent that a held step waits for
 
-	step  *row      // the step that an instance belongs to; nil = no instance
-	parts []*row    // known instances; a step that has some is itself shown only if it is wide
+	step  *row      // the step of an instance; nil = the row is no instance
+	parts []*row    // known instances; if there are any, the step has its own line only if it is wide
 	total int       // number of instances of the step; 0 = not known, or none
 	said  int       // number of "still running" lines so far
 	next  time.Time // when the next "still running" line is due
 }
 
-// A board is the state of a run as its facts have shown it.
+// A board is what a view knows about a run: the result of all facts received so far.
 type board struct {
 	story    Story
 	forward  []*row
@@ -60,7 +60,7 @@ type board struct {
 	index    map[rowKey]*row
 	ended    []*row // rows that have ended, in order, and the heading of the undos
 	turned   bool
-	deadline time.Time // deadline of the run, or of its compensation once turned is set
+	deadline time.Time // deadline of the run; after it has turned back, of its compensation
 	status   string    // status of the run if it has ended or needs a human; else ""
 	outputs  []story.NamedValue
 	circuits map[string]Circuit
@@ -119,11 +119,11 @@ func (r *row) join(step *row) {
 	step.parts = append(step.parts, r)
 }
 
-// manyInstances is the highest number of instances that are shown one by one. A step with
-// more is one line that counts them.
+// manyInstances is the highest number of instances that are shown one by one. A step with more
+// instances has one line that counts them.
 const manyInstances = 12
 
-// wide reports whether the step is one line for all of its instances.
+// wide reports whether the step has one line for all of its instances.
 func (r *row) wide() bool { return r.total > manyInstances }
 
 // collapsed reports whether the row is an instance that is only counted in the line of its
@@ -143,8 +143,7 @@ func (r *row) collapsed(b *board) bool {
 	return false
 }
 
-// wide reports whether a step, or the undo of one, is one line for all of its
-// instances.
+// wide reports whether a step, or the undo of a step, has one line for all of its instances.
 func (b *board) wide(r *row) bool {
 	if !r.undo {
 		return r.wide()
@@ -196,7 +195,7 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	again := r.phase == phaseEnded // an operator gave a row that had ended another round of attempts
+	again := r.phase == phaseEnded // the row had ended, but an operator started another round of attempts
 	r.apply(f)
 	if r.step != nil && undo {
 		r.step.action = r.action
@@ -287,7 +286,8 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress counts steps and instances of the forward part, or of the undo.
+// progress says how many steps and instances are done. After the undo has begun, it says how
+// many are undone.
 func (b *board) progress() string {
 	if len(b.undos) > 0 {
 		done, all := count(b.undos)
@@ -297,8 +297,8 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count counts rows and how many of them have ended. Instances that have not
-// begun count too, as far as their number is known.
+// count returns how many steps and instances the rows have, and how many of those have ended.
+// Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()

@@ -15,11 +15,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// StreamVersion is the version of the stream's format, in its first line.
+// StreamVersion is the version of the stream's format. The first line of the stream shows it.
 const StreamVersion = "1.0"
 
-// A JSON view writes one JSON object on each line. It uses Terraform's envelope, with the
-// kind of fact as the type. It escapes characters that could control a terminal.
+// A JSON view writes one JSON object on each line. Each object has the common fields of
+// Terraform's JSON output, such as @level; its type is the kind of fact. It escapes characters
+// that could control a terminal.
 type JSON struct {
 	out    io.Writer
 	exit   func(story.Fact) int
@@ -37,7 +38,7 @@ func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func(
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
 
-// line is one object of the stream. Field order is the order of output.
+// line is one object of the stream. Its fields are written in this order.
 type line struct {
 	Level     string `json:"@level"`
 	Message   string `json:"@message"`
@@ -59,12 +60,12 @@ type line struct {
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
 	Purpose    story.Purpose     `json:"purpose,omitempty"`
-	Of         any               `json:"of,omitempty"` // a number, or Unbounded
+	Of         any               `json:"of,omitempty"` // most attempts, as Attempts returns it
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // the fact's own message
+	Reason     string            `json:"message,omitempty"` // message of the fact; the field Message is a whole sentence
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
@@ -117,7 +118,7 @@ type output struct {
 	Problem   string          `json:"problem,omitempty"` // why the value is null
 }
 
-// OutputProblems warns of outputs that could not be evaluated.
+// OutputProblems returns a warning for each output that could not be evaluated.
 func OutputProblems(values []story.NamedValue) diag.Diagnostics {
 	var out diag.Diagnostics
 	for _, v := range values {
@@ -165,7 +166,8 @@ func (j *JSON) Version() {
 	j.write(line{Message: "engine " + j.binary, Type: "version", UI: StreamVersion, Engine: j.binary}, j.now())
 }
 
-// Begin stores the run. If the run existed already, it writes a line about that.
+// Begin sets the run that the view shows. If this command did not create the run, Begin writes
+// a line that says so.
 func (j *JSON) Begin(s Story) {
 	j.Version()
 	j.run = s.Run
@@ -243,7 +245,7 @@ func (j *JSON) Diagnostics(diags diag.Diagnostics) {
 	}
 }
 
-// Tick does nothing: programs have clocks.
+// Tick does nothing: a program that reads the lines has its own clock.
 func (j *JSON) Tick(time.Time) {}
 
 // End does nothing.
@@ -266,8 +268,8 @@ func (j *JSON) write(l line, at time.Time) {
 	_, _ = io.WriteString(j.out, EscapeJSON(b.String()))
 }
 
-// EscapeJSON replaces the characters that Clean would replace by \u escapes. In JSON they can
-// only be in strings, so the text means the same.
+// EscapeJSON writes \u escapes for the characters that Clean would replace. In JSON these
+// characters can only be inside strings, so the meaning stays the same.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

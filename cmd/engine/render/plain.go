@@ -25,7 +25,8 @@ func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
 }
 
-// Begin stores the run. If the run existed already, it writes a line about that.
+// Begin sets the run that the view shows. If this command did not create the run, Begin writes
+// a line that says so.
 func (p *Plain) Begin(s Story) {
 	p.board = newBoard(s)
 	if text := s.attached(); text != "" {
@@ -84,7 +85,8 @@ func (p *Plain) Circuit(c Circuit) {
 // Note writes a remark.
 func (p *Plain) Note(text string) { p.write(Clean(text) + "\n") }
 
-// manyStill is the highest number of steps that have a "still running" line each.
+// manyStill is the highest number of steps that have a "still running" line each. If more
+// steps are running, one line counts them.
 const manyStill = 8
 
 // Tick writes "still running" lines.

@@ -30,8 +30,8 @@ func attemptOf(f story.Fact) string {
 	return what + why
 }
 
-// Sentence describes one fact in one line, without time and run. exit is the exit code of a
-// fact that ends the command, or negative.
+// Sentence describes one fact in one line, without time and run. exit is the exit code if the
+// fact ends the command; else it is negative.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -57,7 +57,7 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // the line begins with the key
+		if f.Key != "" && f.Run != "" { // every line begins with the key
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
@@ -170,8 +170,8 @@ func turnText(f story.Fact, why string) string {
 	return ": " + undo + prefixed("; it turned back because ", blame(f, why))
 }
 
-// undoBlame names the undos that failed and counts the others; "" if none has
-// failed.
+// undoBlame names the first undos that failed, and counts the others. It returns "" if no undo
+// has failed.
 func undoBlame(f story.Fact) string {
 	const most = 3
 	if len(f.UndoFailures) == 0 {

@@ -14,16 +14,15 @@ import (
 
 // TerminalOptions describe the screen.
 type TerminalOptions struct {
-	// Size gives the columns and lines of the screen; nil = 80 by 24.
+	// Size returns the columns and lines of the screen; nil = 80 by 24.
 	Size func() (columns, lines int)
-	// Now tells the time of day; nil = time.Now. It only limits how often the
-	// screen is drawn.
+	// Now returns the time that limits how often the screen is drawn; nil = time.Now.
 	Now func() time.Time
 	// Exit returns the exit code that a fact means; negative = the fact does not end the
 	// command. nil = no fact ends it.
 	Exit  func(story.Fact) int
 	Color bool
-	ASCII bool // the screen cannot show other characters
+	ASCII bool // the screen can show only ASCII characters
 }
 
 // A Terminal view is a block of lines that is redrawn in place: the run's header, a line for
@@ -38,7 +37,7 @@ type Terminal struct {
 	drawn   []int     // widths of the block's lines on the screen
 	columns int       // columns of the screen at the last drawing
 	flown   int       // number of rows of board.ended that have scrolled up
-	room    int       // lines the block may have
+	room    int       // most lines that the block may have
 	last    time.Time // time of the last drawing
 	verdict string    // how the run has ended, or what it waits for
 	whole   bool      // this is the last drawing: the verdict may take several lines
@@ -61,7 +60,8 @@ func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 	return &Terminal{out: out, opts: o, board: newBoard(Story{})}
 }
 
-// Begin stores the run. If the run existed already, it shows a line about that.
+// Begin sets the run that the terminal shows. If this command did not create the run, Begin
+// prints a line that says so.
 func (t *Terminal) Begin(s Story) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Terminal) Note(text string) {
 	t.above(Clean(text))
 }
 
-// Tick redraws, so that times count down.
+// Tick redraws the block, so that it shows the current times.
 func (t *Terminal) Tick(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *Terminal) above(text string) {
 
 // erase removes the block. If the screen has become narrower since the block was drawn, the
 // terminal has broken long lines into several. erase counts the lines as they are now.
-// Otherwise the upper ones would stay.
+// Otherwise the upper lines would stay on the screen.
 func (t *Terminal) erase(b *strings.Builder) {
 	if len(t.drawn) == 0 {
 		return
@@ -164,7 +164,7 @@ func (t *Terminal) erase(b *strings.Builder) {
 	t.drawn = nil
 }
 
-// redrawEvery is the shortest pause between two drawings for facts.
+// redrawEvery is the shortest pause between two drawings that new facts cause.
 const redrawEvery = 50 * time.Millisecond
 
 func (t *Terminal) redraw() {
@@ -209,7 +209,7 @@ type styled struct {
 	style string // SGR parameters, or ""
 }
 
-// fit cuts a line to the screen and colours it.
+// fit cuts a line to the width of the screen and colours it.
 func (t *Terminal) fit(l styled, columns int) string {
 	s := t.cut(l, columns)
 	if t.opts.Color && l.style != "" {
@@ -218,7 +218,7 @@ func (t *Terminal) fit(l styled, columns int) string {
 	return s
 }
 
-// cut shortens a line to the screen.
+// cut shortens a line to the width of the screen.
 func (t *Terminal) cut(l styled, columns int) string {
 	s := l.text
 	if t.opts.ASCII {
@@ -244,7 +244,7 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // lines beyond that are only counted
+	room := t.room + 1 // further live lines are only counted
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return

@@ -58,8 +58,9 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt replaces the value at path by the text with. If there is no value at path, it
-// replaces the deepest value on the way, so that rather too much than too little is hidden.
+// replaceAt puts the text in the parameter with in place of the value at path. If there is no
+// value at path, it replaces the deepest value on the way. So it hides too much rather than
+// too little.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
@@ -84,7 +85,7 @@ func replaceAt(doc any, path []string, with string) any {
 }
 
 // Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need
-// them. A long value takes several lines. All of them but the first are indented.
+// them. A long value takes several lines. All lines except the first are indented.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -9,7 +9,7 @@ import (
 // A View shows the progress of one run. Several goroutines may write log lines through a view
 // that writes to a screen. Its other methods are called by one goroutine at a time.
 type View interface {
-	// Begin says which run is shown. It is called once, before any fact.
+	// Begin sets the run that the view shows. It is called once, before any fact.
 	Begin(s Story)
 	// Facts shows new facts. first is the number of facts[0] among all facts of the run,
 	// counted from 1.
@@ -21,11 +21,11 @@ type View interface {
 	// Tick lets the view update the times that it shows, and write "still running" lines. It
 	// must be called a few times a second.
 	Tick(now time.Time)
-	// End leaves the screen in order. No other method is called after it.
+	// End completes the output. No other method is called after it.
 	End()
 }
 
-// A Story holds what is known about a run before its facts.
+// A Story holds what a view must know about a run before it shows the facts.
 type Story struct {
 	Run      string // public run id
 	Workflow string
@@ -37,8 +37,8 @@ type Story struct {
 	Past     bool       // the past facts of an attached run are shown first
 }
 
-// attached says which run the command is attached to, so that past facts are not mistaken for
-// new ones; "" = the run is new.
+// attached returns a line about a run that existed already, so that users do not take its past
+// facts for new ones; "" = the run is new.
 func (s Story) attached() string {
 	run := "run " + Clean(s.Run) + " of workflow " + Clean(s.Workflow) + prefixed(", key ", Clean(s.Key))
 	ended := run + " has ended already: "
@@ -84,8 +84,8 @@ type StepInfo struct {
 type Circuit struct {
 	Agent     string
 	State     string // closed, open or half-open
-	Failures  int    // number of failures that count now
-	Threshold int    // consecutive failures that open it; 0 = by ratio
+	Failures  int    // number of failures that the breaker counts now
+	Threshold int    // number of failures in a row that open it; 0 = a ratio of failures opens it
 	Until     time.Time
 	At        time.Time
 }

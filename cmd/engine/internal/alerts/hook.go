@@ -14,25 +14,25 @@ import (
 )
 
 // A Hook pushes alerts to a program or a webhook: at least once, in order, and without
-// delaying runs. Only one engine of a state pushes at a time. The store gives it a permission
-// for one watch (one minute). When it dies, another engine gets the next permission.
+// delaying runs. Only one engine of a state pushes at a time: the store permits it for one
+// watch, which is one minute. If this engine dies, another engine gets the next permission.
 type Hook struct {
 	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
 	counts hookCounts
-	since  time.Time // older alerts are not pushed
+	since  time.Time // alerts raised before this time are not pushed
 
 	watch       time.Duration // how long one permission lasts
 	patience    time.Duration // how long one push may take
-	poll        time.Duration // longest pause between two reads of the outbox; the shortest is a tenth of it
+	poll        time.Duration // longest pause between two reads of the outbox; the shortest pause is a tenth of it
 	backoff     time.Duration // longest pause after a failure
 	backoffFrom time.Duration // first pause after a failure
 
-	idle     time.Duration // pause before the next read of the outbox; the next watch begins with it
+	idle     time.Duration // pause before the next read of the outbox; kept from one watch to the next
 	failures int           // pushes that failed in a row
-	refusals int           // how often the receiver has refused the alert that is first now
+	refusals int           // how often the receiver has refused the first alert of the outbox
 	next     time.Time     // no push is tried before this time
 }
 
@@ -60,8 +60,8 @@ const (
 	hookPatience = 30 * time.Second
 	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
 	hookBatch    = 100
-	// hookRefusals is how often the receiver may refuse an alert. That takes an hour or more.
-	// Then the hook gives the alert up and pushes the next one.
+	// hookRefusals is how often the receiver may refuse one alert. So many tries take an hour
+	// or more. After them the hook gives the alert up and pushes the next one.
 	hookRefusals = 20
 )
 
@@ -94,7 +94,7 @@ func (h *Hook) Run(ctx context.Context) {
 		mine, err := h.store.Pass(ctx, "outbox", h.watch)
 		switch {
 		case err != nil:
-			h.log.Debug("ask to push alerts", "error", err) // the engine itself logs that the store is away
+			h.log.Debug("ask to push alerts", "error", err) // the engine logs elsewhere that the store does not answer
 			rest(ctx, h.poll)
 		case !mine:
 			rest(ctx, h.poll)
@@ -104,8 +104,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand does the work of one watch. No other engine pushes until end, so stand starts no push
-// that may last longer.
+// stand pushes alerts during one watch, which ends at end. Another engine may push after that,
+// so every push stops at end.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -202,8 +202,8 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one pushes an alert and records that. If the engine dies between the two, the alert
-// is pushed again.
+// one pushes an alert, and records in the store that it was pushed. If the engine dies between
+// these two steps, the alert is pushed again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))

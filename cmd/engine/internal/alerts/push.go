@@ -24,7 +24,8 @@ import (
 // webhookPatience is how long a webhook may take to answer.
 const webhookPatience = 10 * time.Second
 
-// To makes the pusher of --on-alert, or of --alert-webhook if onAlert is "".
+// To makes the pusher for the program of --on-alert. If onAlert is "", it makes the pusher for
+// the URL of --alert-webhook.
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}
@@ -62,7 +63,8 @@ func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error 
 		return fmt.Errorf("call the webhook: %w", err)
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	// If the body is not read, the connection cannot be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
 		switch {
@@ -88,8 +90,8 @@ func (p program) String() string { return p.path }
 // take this alert. After any other failure the hook runs the program again.
 const programRefuses = 65
 
-// programGrace is how long the program's output is still read after the program has ended or
-// was killed.
+// programGrace is how long the hook still reads the program's output after the program has
+// ended or was killed.
 const programGrace = time.Second
 
 func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error {
@@ -110,7 +112,7 @@ func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	case err == nil:
 		return nil
 	case errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
-		return nil // it ended well; a child of it kept the output open
+		return nil // the program succeeded, but one of its children kept the output open
 	case ctx.Err() != nil:
 		return fmt.Errorf("run %s: it took too long and was ended%s", filepath.Base(p.path), said.text())
 	}

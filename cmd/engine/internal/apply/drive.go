@@ -164,8 +164,8 @@ func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store
 	return node.Adopt(ctx, run.Run)
 }
 
-// submit takes over the open runs that no engine owns. Then it starts the run, or finds the
-// run if it exists already.
+// submit starts the run, or finds the run if it exists already. Without --only, it first takes
+// over the open runs that no engine owns.
 func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node) (store.RunRow, error) {
 	if err := inTime(ctx, w, s); err != nil {
 		return store.RunRow{}, err

@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// errFree is the cause that ends lookOn: the process that had locked the state has ended.
+// errFree is the reason why lookOn ends: the other process has ended, so the state is not
+// locked any more.
 var errFree = errors.New("the state is free")
 
 // lookOn follows the run while another process has locked the embedded state and works on the

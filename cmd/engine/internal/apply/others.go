@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// others records the runs that an apply works on in addition to its own. It has the runs that
-// were taken over and not yet named to the user. It also has all calls in flight.
+// others records which other runs an apply command works on. It holds the runs that were taken
+// over and not yet shown to the user. It also holds all calls in flight.
 type others struct {
 	engine.NoObserver
 
@@ -98,8 +98,8 @@ func latest(a, b time.Time) time.Time {
 // mostNamed is the highest number of runs or calls that a text names one by one.
 const mostNamed = 8
 
-// tellTaken shows the runs that were taken over since its last call, each with the steps that
-// it is at. own is the command's run; 0 = not known yet.
+// tellTaken shows the runs that were taken over since the last call of tellTaken, and the
+// current steps of each run. own is the command's run; 0 = not known yet.
 func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
@@ -135,8 +135,8 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// standsAt names the steps that a run is at: those that have begun and not ended,
-// or else the first that has not begun.
+// standsAt names the current steps of a run: the steps that have begun and not ended. If there
+// are none, it names the first step that has not begun.
 func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""

@@ -18,8 +18,8 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and cancels its context on a signal. The run is not followed
-// yet, so there is nothing to stop in order.
+// interruptible calls fn and cancels its context on a signal. The command does not follow the
+// run yet, so it need not stop in order.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,8 +43,8 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 }
 
 // leave stops the node and waits for its end. The node gives up its runs, so that other
-// engines can continue them. Calls of these runs in flight may still end; a signal ends the
-// waiting.
+// engines can continue them. The node waits for the calls in flight of these runs; a signal
+// ends this waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
 	told := tellWaiting(w, "")
@@ -63,8 +63,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits. It shows nothing
-// if the text equals told, the previous text. It returns the text.
+// tellWaiting shows for which calls of other runs the command still waits, and returns this
+// text. told is the text of the previous call; tellWaiting does not show the same text again.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {

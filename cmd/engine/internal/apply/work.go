@@ -34,7 +34,7 @@ type work struct {
 	others *others      // the other runs that this process works on
 }
 
-// starting shows text while agents start, because that takes tenths of a second.
+// starting shows text while agents start, because starting them takes tenths of a second.
 func (w *work) starting(text string) {
 	if !w.a.JSON {
 		w.View.Note(text)
@@ -56,8 +56,8 @@ func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }
 
-// last shows the facts that were recorded while the node stopped, and returns the
-// run's state.
+// last shows the facts that were recorded while the node was stopping, and returns the run's
+// state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
 	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // Version is the version of the engine. A module's required_version is compared with it.
 const Version = "0.1.0"
 
-// KeyVariable holds the key that encrypts sensitive values.
+// KeyVariable is the name of the environment variable with the key that encrypts sensitive
+// values.
 const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 
 // An App holds what one invocation of the command uses: streams, environment, global flags
@@ -26,12 +27,12 @@ const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Lookup         func(string) (string, bool) // an environment variable; false = it is not set
+	Lookup         func(string) (string, bool) // returns an environment variable; false = it is not set
 	Environ        func() []string
 	Now            func() time.Time
 	Exit           func(code int) // ends the process at once
 
-	Private []string // paths of files that open the state; a secret must not come from them
+	Private []string // paths of the embedded state and its key file; secrets must not be read from them
 
 	Chdir    string
 	DSN      string
@@ -40,8 +41,8 @@ type App struct {
 	LogLevel string
 
 	slog *slog.Logger // the logger that Logger returns; nil = not made yet
-	Runs *runNames    // public names of runs, for log lines; made with slog
-	Sink *sink        // where log lines go; made with slog
+	Runs *runNames    // public names of runs, for log lines; set by Logger
+	Sink *sink        // where log lines go; set by Logger
 
 	// Stream is set by a command whose JSON output is a stream. Failures are written
 	// to it.
@@ -56,7 +57,8 @@ func UserName() string {
 	return "unknown"
 }
 
-// Finish reports what went wrong, once, and returns the exit code.
+// Finish shows err to the user and returns the exit code. It does not show an exit.Code,
+// because the command has printed its message before.
 func (a *App) Finish(err error) int {
 	if err == nil {
 		return exit.OK

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// Diagnose turns any error into diagnostics for people: what, where, and what
-// to do.
+// Diagnose turns any error into diagnostics for people. They say what is wrong, where, and
+// what to do.
 func Diagnose(err error) diag.Diagnostics {
 	var p *Problem
 	var list *diag.DiagnosticsError

@@ -14,8 +14,8 @@ import (
 const leaveWithin = 3 * time.Second
 
 // EndOnSecondSignal makes a second signal end the process, even if the command hangs and does
-// not read the signal. The command has leaveWithin to end in order. A third signal ends the
-// process at once. The returned function undoes this.
+// not read the signal. After the second signal, the command has the time leaveWithin to end in
+// order. A third signal ends the process at once. The returned function switches this off.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)

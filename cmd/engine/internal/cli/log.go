@@ -28,7 +28,8 @@ func logLevel(name string) (slog.Level, error) {
 		name, diag.DidYouMean(name, []string{"error", "warn", "info", "debug"}))
 }
 
-// A sink is where log lines go: to stderr, or to a view that owns the screen.
+// A sink receives the log lines and writes them to stderr. While a view draws the screen, the
+// sink writes them to the view.
 type sink struct {
 	mu sync.Mutex // protects following field
 	to io.Writer
@@ -49,8 +50,8 @@ func (s *sink) Set(to io.Writer) {
 	s.to = to
 }
 
-// Logger returns the logger of this invocation. Its text form quotes control
-// characters, so a line cannot be forged.
+// Logger returns the logger of this invocation. It quotes control characters, so that no value
+// in a line can look like another line.
 func (a *App) Logger() *slog.Logger {
 	if a.slog == nil {
 		a.Sink = &sink{to: a.Stderr}
@@ -61,8 +62,8 @@ func (a *App) Logger() *slog.Logger {
 	return a.slog
 }
 
-// ServeLogger makes the logger of a server. With --json its lines are objects on
-// stdout, with the same envelope as every stream.
+// ServeLogger makes the logger of a server. With --json it writes one JSON object a line to
+// stdout. Each object has the fields that all JSON streams have.
 func (a *App) ServeLogger() {
 	a.Logger()
 	if !a.JSON {
@@ -90,7 +91,7 @@ func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 	return a.Runs.public(groups, attr)
 }
 
-// logStream writes diagnostics as lines of a server's stream.
+// logStream writes diagnostics as log lines of a server with --json.
 type logStream struct{ a *App }
 
 // Diagnostics writes each diagnostic on one line.

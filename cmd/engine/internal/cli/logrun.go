@@ -29,7 +29,7 @@ func (s *runNames) Expect() {
 	s.waiting = true
 }
 
-// Follow says which run the view shows.
+// Follow records which run the view shows, and writes the waiting alerts of other runs.
 func (s *runNames) Follow(row store.RunRow) {
 	s.Name(row)
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func (s *runNames) Follow(row store.RunRow) {
 	s.flush()
 }
 
-// Release says that no view shows a run any more.
+// Release records that no view shows a run any more, and writes the waiting alerts.
 func (s *runNames) Release() {
 	s.mu.Lock()
 	s.shown = ""
@@ -66,8 +66,8 @@ func (s *runNames) Name(rows ...store.RunRow) {
 	}
 }
 
-// NameOf is the public name of a run, or its id if the name is not known. Commands
-// accept both.
+// NameOf returns the public name of a run, or its id if the name is not known. Commands accept
+// both.
 func (s *runNames) NameOf(run status.RunID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *runNames) NameOf(run status.RunID) string {
 	return naming.RunName(run)
 }
 
-// public replaces an internal run id by the public name if it is known. `engine show`
-// accepts both.
+// public replaces a run id in a log line by the public name of the run, if this is known.
+// `engine show` accepts both.
 func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	id, ok := a.Value.Any().(status.RunID)
 	if !ok {
@@ -126,7 +126,7 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // nothing could report an error
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a late error cannot be reported
 			return nil
 		}
 	}

@@ -17,7 +17,7 @@ type checkup struct {
 	found []health.Finding
 
 	live []store.Member
-	open []store.RunRow // runs that have not ended, the newest
+	open []store.RunRow // the newest runs that have not ended, at most maxOpenLooked
 	flow map[store.WorkflowID]*flowUse
 }
 

@@ -29,7 +29,7 @@ const (
 	leaseAlarm = 3 * time.Second
 	// leaseLook is the pause before that second read.
 	leaseLook = time.Second
-	// staleAlert is how long an alert may wait to be pushed.
+	// staleAlert is how long an alert may wait to be pushed before the doctor warns.
 	staleAlert = 10 * time.Minute
 )
 
@@ -75,12 +75,12 @@ func waits(n int) string {
 	return fmt.Sprintf("%d open runs wait", n)
 }
 
-// leases warns about engines that do not renew their lease. It reads leases that are about to
-// end a second time, because a healthy engine renews its lease long before.
+// leases warns about engines that do not renew their lease. If a lease ends soon, it reads all
+// leases again after leaseLook. A healthy engine renews its lease long before the end.
 func (c *checkup) leases(ctx context.Context) error {
 	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
-		if m.Left < leaseAlarm { // Left is computed with the store's clock: this machine's may be wrong
+		if m.Left < leaseAlarm { // Left is computed with the store's clock: this machine's clock may be wrong
 			near[m.Engine] = m
 		}
 	}
@@ -137,7 +137,7 @@ func (c *checkup) runs(ctx context.Context) error {
 // histories checks the history of open runs.
 func (c *checkup) histories(ctx context.Context) error {
 	if err := c.s.RightKey(ctx); err != nil {
-		return nil // the check key has reported this: without the key no history can be checked
+		return nil // the method key has reported this: without the key no history can be checked
 	}
 	var v history.Verification
 	runs := c.open[:min(len(c.open), maxVerified)]
@@ -159,7 +159,7 @@ func (c *checkup) histories(ctx context.Context) error {
 	return nil
 }
 
-// definitions reads the workflows that have open runs.
+// definitions reads the workflows of open runs, and reports those that cannot be read.
 func (c *checkup) definitions(ctx context.Context) error {
 	for _, r := range c.open {
 		use := c.flow[r.Workflow]
@@ -179,8 +179,8 @@ func (c *checkup) definitions(ctx context.Context) error {
 	return nil
 }
 
-// redundancy looks for agents with a single instance behind a workflow. When that
-// instance dies, its replacement takes a while (S84).
+// redundancy looks for agents that have only one agent process on all engines together. If
+// this process dies, it takes a while to start a new one (S84).
 func (c *checkup) redundancy(context.Context) error {
 	single := map[string][]string{} // names of the workflows that use an agent, by agent
 	for _, use := range c.flow {

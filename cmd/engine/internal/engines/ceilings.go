@@ -25,7 +25,7 @@ type Ceilings struct {
 	given     []string
 }
 
-// agentLimits are what each agent process may take; 0 = the default.
+// agentLimits are the limits of each agent process; 0 = the default.
 type agentLimits struct {
 	memory         int64
 	threads, files int

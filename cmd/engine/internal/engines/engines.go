@@ -17,8 +17,8 @@ import (
 type Parts struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none
-	// Options: Address "" = HOST:PID; Writers 0 = one for the embedded state, else the
-	// engine's default.
+	// Options are the options of the engine. If Address is "", NewNode sets it to HOST:PID. If
+	// Writers is 0 and the state is embedded, NewNode sets it to 1.
 	Options engine.Options
 }
 
@@ -36,14 +36,14 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engin
 	})
 }
 
-// Visitor returns the configuration of a command that calls no agents.
+// Visitor returns the engine configuration for a command that calls no agents.
 func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	o.Address, o.Writers = ProcessName(), 1
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
-// NewPool makes the pool of agents that an engine calls. It passes to logs each line
-// that agents log during a call. limits bound the agents' processes.
+// NewPool makes the pool of agents that an engine calls. It calls the function logs with each
+// line that agents log during a call. limits bound the agents' processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,

@@ -21,8 +21,8 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls limits the calls in flight that inner allows. most is the limit for all agents
-// together; 0 = no limit.
+// LimitCalls adds to inner a limit for all agents together. most is the highest number of
+// calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
@@ -88,7 +88,8 @@ func (l *callLimit) back(n int) {
 	}
 }
 
-// OnFree registers fn. It is called with an agent's key when a slot may have become free.
+// OnFree registers fn. When a slot of an agent may have become free, fn is called with the
+// agent's key.
 func (l *callLimit) OnFree(fn func(key string)) {
 	l.mu.Lock()
 	l.onFree = append(l.onFree, fn)

@@ -8,10 +8,10 @@ import (
 // Exit codes. They are part of the interface and never change their meaning.
 const (
 	OK      = 0 // done: run succeeded, or nothing to do, or valid
-	Failed  = 1 // could not do it: diagnostics, database, usage, I/O
+	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
 	Changes = 2 // plan --detailed-exitcode: there is work
 	Format  = 3 // fmt --check: files would change
-	Clean   = 4 // run ended without success; at most effects with compensation = "none" are left
+	Clean   = 4 // run ended without success, and has undone all that the workflow lets it undo
 	Human   = 5 // run needs a human, or a human left effects in place
 	Open    = 6 // run still open when the command ended
 	Unsure  = 7 // run may have been accepted: the state did not answer

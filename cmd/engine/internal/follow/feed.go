@@ -15,14 +15,14 @@ import (
 const TickEvery = 250 * time.Millisecond
 
 // A Feed gives a view the facts of a run. Only the goroutine that reads Updates calls the
-// view. Other goroutines send it functions with Do.
+// view. Other goroutines use Do to send functions to that goroutine.
 type Feed struct {
 	View    render.View
 	Updates chan func()
 	Seen    int // number of the last fact shown
 }
 
-// NewFeed makes a feed for a view. seen is how many of the run's first facts it does not
+// NewFeed makes a feed for a view. seen is the number of the last fact that the view need not
 // show.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
@@ -54,8 +54,8 @@ type Followed struct {
 	Err   error
 }
 
-// Do sends fn to the goroutine that reads Updates, and waits until it has called fn,
-// or ctx has ended.
+// Do sends fn to the goroutine that reads Updates, and waits until that goroutine has called
+// fn. If ctx ends before the goroutine takes fn, Do returns.
 func (w *Feed) Do(ctx context.Context, fn func()) {
 	done := make(chan struct{})
 	select {

@@ -54,9 +54,9 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	return ended(a, row, end.State)
 }
 
-// abandoned reports whether no engine is alive to go on with an open run. An engine may end
-// right after it has finished the run, as apply does. So abandoned reads the run again
-// after it has found no engine.
+// abandoned reports whether a run is open and no engine is alive that could continue it. An
+// engine may end right after it has finished the run, as apply does. So abandoned reads the
+// run again after it has found no engine.
 func abandoned(ctx context.Context, s *session.Session, row store.RunRow) bool {
 	if row.State.Final() || row.State.NeedsHuman() {
 		return false
@@ -152,7 +152,7 @@ func ended(a *cli.App, row store.RunRow, state *machine.State) error {
 	return AsExit(state)
 }
 
-// AsExit is the exit code of a run as an error; nil = 0.
+// AsExit returns the exit code of a run as an error; nil means exit code 0.
 func AsExit(state *machine.State) error {
 	if code := exit.OfRun(state.Status(), int(state.Run().Left)); code != exit.OK {
 		return exit.Code(code)

@@ -25,7 +25,7 @@ type Node struct {
 	Undo    string `json:"undo,omitempty"`
 }
 
-// An Edge leads from a step to one that waits for it.
+// An Edge leads from a step to a step that waits for it.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -127,7 +127,7 @@ func (n Node) caption() string {
 	return render.Clean(s)
 }
 
-// DOT writes the drawing in the language of Graphviz.
+// DOT returns the drawing in the language of Graphviz.
 func (g Graph) DOT() string {
 	quote := func(s string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
@@ -149,7 +149,7 @@ func (g Graph) DOT() string {
 	return b.String() + "}\n"
 }
 
-// Mermaid writes the drawing in the language of Mermaid.
+// Mermaid returns the drawing in the language of Mermaid.
 func (g Graph) Mermaid() string {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

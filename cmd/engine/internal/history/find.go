@@ -77,8 +77,8 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that holds a unique key: one that is open, needs a
-// human or has succeeded; nil if the key is free.
+// Holder returns the run that has a unique key now: an open run, or a run that has succeeded.
+// It returns nil if the key is free.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
 	holds := append(OpenStates(), status.RunSucceeded)
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})

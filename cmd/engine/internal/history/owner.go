@@ -32,7 +32,8 @@ func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.
 // MemberText names an engine: its id and its address.
 func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
 
-// GoneText says since when an engine is gone; nil = the state no longer knows the engine.
+// GoneText says since when an engine is gone. m is nil if the store does not know the engine
+// any more.
 func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
@@ -49,7 +50,7 @@ func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
 		return store.AlertRow{}, false
 	}
-	for _, al := range alerts { // newest first
+	for _, al := range alerts { // the newest alert comes first
 		if al.Code == engine.AlertAgentMissing {
 			return al, true
 		}
@@ -57,7 +58,7 @@ func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	return store.AlertRow{}, false
 }
 
-// MessageText is one line about a message that waits in the inbox.
+// MessageText returns one line about a message that waits in the inbox.
 func MessageText(m store.Message) string {
 	if m.Kind == store.MessageReply {
 		return words.Stamp(m.At) + " an agent's answer"

@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// StatusText returns a run's status, and says if no engine works on an open run.
+// StatusText returns a run's status. It adds "(no engine)" if an engine should work on the
+// run, but no living engine owns it.
 func StatusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"

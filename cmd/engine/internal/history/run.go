@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Run is what the state holds of one run. Read fills in the row, the workflow, the
-// state and the records; Load fills in the rest.
+// A Run holds what the store knows about one run. Read fills in the row, the workflow, the
+// state and the records; Load fills in the other fields, except Source.
 type Run struct {
 	Row     store.RunRow
 	Flow    *dsl.Workflow
@@ -71,7 +71,7 @@ func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 	return facts
 }
 
-// MaxInboxShown is the highest number of waiting messages that are read.
+// MaxInboxShown is the highest number of waiting messages that a command reads.
 const MaxInboxShown = 1000
 
 // Knows returns an error if the run has no step of that name.

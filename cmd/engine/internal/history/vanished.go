@@ -8,7 +8,7 @@ import (
 
 // Vanished reports whether the process of an engine on this machine has ended before its
 // lease. A second Ctrl-C can cause this. It reports false for engines of other machines and
-// for engines with --address.
+// for engines whose address was set with --address.
 func Vanished(address string) bool {
 	at := strings.LastIndex(address, ":")
 	if at < 0 {

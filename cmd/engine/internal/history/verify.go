@@ -16,7 +16,7 @@ import (
 // VerifyPage is how many runs are verified at once. All rows of these runs are in memory.
 const VerifyPage = 32
 
-// A Verification is the result for all histories that were checked.
+// A Verification adds up the results of all runs whose history was checked.
 type Verification struct {
 	Runs, Rows, Tagged, Summed int
 	Bad                        []journal.Verified
@@ -60,5 +60,5 @@ func ProblemOf(r journal.Verified) (row int, what string) {
 	return -1, words.UpperFirst(r.Err.Error()) + "."
 }
 
-// VerifyNext is what to do about a run whose history does not verify.
+// VerifyNext tells the user what to do about a run whose history does not verify.
 const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."

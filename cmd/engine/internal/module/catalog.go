@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// AgentFlags say where agents are looked for.
+// AgentFlags name additional directories in which to look for agents.
 type AgentFlags struct {
 	pluginDirs []string
 	Modules    []string // directories of further modules whose own agents are searched

@@ -36,8 +36,8 @@ func ExplainAgent(u UsedAgent) (summary, detail string) {
 	return summary, words.UpperFirst(u.Err.Error()) + "." + Hint(u.Err)
 }
 
-// Hint returns the remedy that an error suggests, as a sentence with a blank in front; "" =
-// it suggests none.
+// Hint returns the remedy that an error suggests, as a sentence with a space in front; "" =
+// the error suggests none.
 func Hint(err error) string {
 	hint := hintOf(err)
 	switch {

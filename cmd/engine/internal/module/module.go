@@ -16,7 +16,7 @@ import (
 // A Module is a parsed directory or file.
 type Module struct {
 	Dir    string // directory of its files, resolved against --chdir
-	Shown  string // Dir as the user wrote it, for messages; "." = not shown
+	Shown  string // Dir as the user wrote it, for messages; "." = messages leave it out
 	file   string // name of the file if PATH is a file; "" = PATH is a directory
 	parsed *dsl.Module
 	Diags  diag.Diagnostics // findings of Parse, with file names that the user can open
@@ -40,8 +40,8 @@ func Locate(a *cli.App, given string) (*Module, error) {
 	}, nil
 }
 
-// Parse reads the module at PATH. It returns an error if the module cannot be read;
-// Diags holds the findings in its text.
+// Parse reads the module at PATH. It returns an error if it cannot read the files. The field
+// Diags of the result holds what is wrong in the text of the files.
 func Parse(a *cli.App, given string) (*Module, error) {
 	m, err := Locate(a, given)
 	if err != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// envPrefix starts the names of environment variables that give values.
+// envPrefix is the beginning of the names of environment variables that set a workflow's
+// variables.
 const envPrefix = "ENGINE_VAR_"
 
-// A Value is one --var or --var-file as given.
+// A Value is the text of one flag --var or --var-file.
 type Value struct {
 	text string
 	file bool
@@ -29,10 +30,10 @@ type valueFlag struct {
 	file bool
 }
 
-// String returns the default, which is none.
+// String returns "", because the flags have no default.
 func (f valueFlag) String() string { return "" }
 
-// Type is what help shows for the flag's value.
+// Type returns the name of the flag's value in the help.
 func (f valueFlag) Type() string {
 	if f.file {
 		return "FILE"

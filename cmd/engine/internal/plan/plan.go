@@ -23,7 +23,7 @@ type Plan struct {
 	steps    []step // in order of waves: a step waits only for steps of earlier waves
 	times    times
 	key      string
-	earlier  *store.RunRow  // the run that holds the key; nil = none
+	earlier  *store.RunRow  // the run that has the unique key now; nil = none
 	others   map[string]int // number of open runs of other definitions, by digest
 	sameOpen int            // open runs of this definition
 }

@@ -33,8 +33,8 @@ func rungsText(rungs []rung.Rung) string {
 	return strings.Join(words, ", then ")
 }
 
-// UnknownOutcomes returns the reactions to an unknown outcome, by workflow and step of a
-// definition.
+// UnknownOutcomes returns the reactions to an unknown outcome, for each workflow and each step
+// of a definition.
 func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, name := range def.Names() {

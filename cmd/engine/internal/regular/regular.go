@@ -12,7 +12,7 @@ import (
 // locks, sources.
 const MaxSource = 1 << 20
 
-// errIrregular refuses a pipe, a device or a directory.
+// errIrregular is the error for a pipe, a device or a directory.
 var errIrregular = errors.New("not a regular file")
 
 // Open opens a regular file to read it. Another user, or the author of the
@@ -69,7 +69,7 @@ func Read(name string, most int64) (data []byte, err error) {
 	return data, nil
 }
 
-// IsDir reports whether p is a directory that can be looked at.
+// IsDir reports whether p names a directory.
 func IsDir(p string) bool {
 	info, err := os.Stat(p)
 	return err == nil && info.IsDir()

@@ -46,7 +46,7 @@ func (all observers) LateReply(run status.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// Pass passes on what a pass of the Supervisor found.
+// Pass passes on the results of one scan of the Supervisor.
 func (all observers) Pass(p engine.PassStats) {
 	for _, o := range all {
 		o.Pass(p)
@@ -62,7 +62,7 @@ func (all observers) Retained(s store.RetainStats) {
 	}
 }
 
-// Fenced tells each observer that the engine has lost its lease.
+// Fenced notifies each observer that the engine has lost its lease.
 func (all observers) Fenced() {
 	for _, o := range all {
 		o.Fenced()
@@ -100,7 +100,7 @@ type agentEvents struct {
 
 var _ agents.Observer = agentEvents{}
 
-// CircuitChanged logs a breaker that opened or closed.
+// CircuitChanged logs that the circuit of an agent has opened or closed.
 func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	if c.To == agents.CircuitOpen {
 		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", words.Stamp(c.Until))

@@ -106,7 +106,7 @@ func (o *Options) node() engine.Options {
 	return o.Ceilings.To(n)
 }
 
-// pushes reports whether alerts are pushed anywhere.
+// pushes reports whether a flag says where to push alerts.
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
 // checkListen refuses an address that other machines can reach, unless remote allows it.

@@ -17,15 +17,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog writes a log line when a run is accepted, taken over, turns to its undo, needs a
-// person or ends. It looks up names in a separate goroutine, so that the engine never waits
-// for it. If lines come too fast, it leaves some out and counts them.
+// A runLog writes a log line when a run is accepted, is taken over, turns back, needs a person
+// or ends, and for each verb. It looks up names in a separate goroutine, so that the engine
+// never waits for a lookup. If lines come too fast, it leaves some out and counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[status.RunID]string // names of runs that have a line; only the goroutine of run uses it
+	names map[status.RunID]string // public names of runs; only the goroutine of the method run uses it
 }
 
 type runLine struct {
@@ -34,9 +34,9 @@ type runLine struct {
 }
 
 const (
-	runLogLines  = 4096            // lines that may wait
-	runLogNames  = 10000           // names that are remembered
-	runLogRush   = 100             // waiting lines above which no names are looked up
+	runLogLines  = 4096            // most lines that may wait to be written
+	runLogNames  = 10000           // most names that are remembered
+	runLogRush   = 100             // if more lines wait, no names are looked up
 	findPatience = 2 * time.Second // how long looking up a name may take
 )
 
@@ -73,17 +73,17 @@ func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
 	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 
-// Pass logs how many runs a pass has taken over or claimed.
+// Pass logs how many runs a scan has taken over or claimed.
 func (l *runLog) Pass(p engine.PassStats) {
 	if p.Taken > 0 {
 		l.log.Info("took over runs that no engine owned", "runs", p.Taken)
 	}
 }
 
-// Fenced does nothing: the engine logs it.
+// Fenced does nothing: the engine itself logs that it was fenced.
 func (l *runLog) Fenced() {}
 
-// run writes lines until ctx ends, and then the lines that still wait.
+// run writes lines until ctx ends. Then it writes the lines that still wait, and returns.
 func (l *runLog) run(ctx context.Context) {
 	for {
 		select {

@@ -39,7 +39,9 @@ type server struct {
 // do not stop a server.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
-	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit that
+	// These signals are caught and not ignored, because agents would inherit an ignored
+	// signal.
+	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
 }
 

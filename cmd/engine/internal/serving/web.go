@@ -19,8 +19,8 @@ type webServer struct {
 	server   *http.Server
 }
 
-// listenWeb opens the port; run answers requests. ready returns why the engine is not
-// ready for work; nil = it is.
+// listenWeb opens the port. The method run then answers requests. The function ready returns
+// why the engine is not ready for work; nil = it is ready.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

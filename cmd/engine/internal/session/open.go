@@ -111,9 +111,10 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer collects the keys: the key in the environment, and for an embedded state the key in
-// the file next to it. For a new state without either it makes that file. The first key
-// encrypts new values. The engine checks before it writes that this is the state's key.
+// sealer collects the encryption keys: the key in the environment, and for an embedded state
+// the key in the file next to it. If a new embedded state has neither, sealer makes that file
+// with a new key. The first key encrypts new values. Before the engine writes, it checks that
+// the first key is the state's key.
 func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {

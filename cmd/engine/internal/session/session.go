@@ -28,7 +28,7 @@ func (s *Session) Close() {
 	_ = s.opened.Close()
 }
 
-// Wrap adds to an error of the store which operation failed.
+// Wrap returns an error of the store together with the name of the operation that failed.
 func (s *Session) Wrap(doing string, err error) error {
 	var locked *sqlite.LockedError
 	var schema *store.SchemaError
@@ -38,8 +38,9 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey checks that the command has the key of the state, so that its engines can
-// read what the command seals. In a state without a key nothing is sealed.
+// RightKey checks that the command has the key of the state. With another key, engines could
+// not read what the command seals. If the state has no key, RightKey sets Sealer to nil, so
+// that nothing is sealed.
 func (s *Session) RightKey(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	switch {

@@ -19,8 +19,8 @@ type Target struct {
 	implied  bool   // neither --dsn nor ENGINE_DSN is given
 }
 
-// Resolve returns the Target that --dsn names. dir is the path of the module's directory, and
-// shown is that path as the user wrote it.
+// Resolve returns the Target that --dsn names, or else the embedded file of the module. dir is
+// the path of the module's directory, and shown is that path as the user wrote it.
 func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	scheme, rest, _ := strings.Cut(a.DSN, ":")
 	switch {

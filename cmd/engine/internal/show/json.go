@@ -60,7 +60,8 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	return m
 }
 
-// Events returns the facts of a run as JSON objects, in the form of apply's stream.
+// Events returns the facts of a run as JSON objects, in the form in which `engine apply
+// --json` prints them.
 func Events(r *history.Run, now func() time.Time) []json.RawMessage {
 	var b bytes.Buffer
 	view := render.NewJSON(&b, cli.Version, exit.OfFact, now)

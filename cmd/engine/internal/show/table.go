@@ -139,7 +139,7 @@ func heldText(h machine.HeldAgent) string {
 	return s
 }
 
-// variableLines lists the run's variables, sensitive ones hidden.
+// variableLines lists the run's variables. It hides sensitive values.
 func variableLines(v dsl.Value) []string {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(render.Redact(v), &doc) != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// maxJSONFlag is the largest value that a flag may give.
+// maxJSONFlag is the largest size, in bytes, of the JSON value of a flag.
 const maxJSONFlag = 1 << 20
 
 // jsonFlag reads a flag's value: JSON, or @FILE. It reads "" as an empty object, because that

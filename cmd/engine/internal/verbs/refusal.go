@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// problem turns the error of a verb into one for people. For a refusal it names the
-// run's status and the commands that would be accepted now.
+// problem turns the error of a verb into an error for people. If the run refused the verb, the
+// error names the run's status and the commands that would be accepted now.
 func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, err error) error {
 	var refused *operator.RefusedError
 	var code exit.Code
@@ -52,7 +52,7 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	return cli.Failed(fmt.Sprintf("Cannot %s run %s", v.Name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
 }
 
-// remedy says which flag the refused command needs, as a sentence with a blank in front; "" =
+// remedy says which flag the refused command needs, as a sentence with a space in front; "" =
 // none is known.
 func (v Verb) remedy(reason string) string {
 	switch {
@@ -124,8 +124,8 @@ func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]stri
 	return commands, nil
 }
 
-// outputWanted says which --output a step needs, as a sentence with a blank in front;
-// "" = the step, or the schema of its action, is not known.
+// outputWanted says which --output a step needs, as a sentence with a space in front; "" = the
+// step, or the schema of its action, is not known.
 func outputWanted(r *history.Run, step string) string {
 	for n := range story.Nodes(r.State, r.Flow) {
 		if n.Step >= len(r.Flow.Steps) {

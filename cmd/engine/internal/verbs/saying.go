@@ -19,7 +19,8 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying is a verb that is recorded in the inbox of a run.
+// A saying is a verb that is recorded in the inbox of a run, and what is known about the
+// answer to it.
 type saying struct {
 	Verb
 	row     store.RunRow
@@ -31,8 +32,8 @@ type saying struct {
 	// now is the status of the run after the owner has accepted the verb. Until then it is the
 	// status before the verb.
 	now status.RunState
-	// unasked is the error of reading the answer, or of reading the run after the
-	// answer; nil = there was none.
+	// unasked is the error if the answer, or the run after the answer, could not be read; nil
+	// = no error.
 	unasked error
 }
 

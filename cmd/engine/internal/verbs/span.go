@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Span is the value of a flag: a duration above zero, written as in a workflow.
+// A Span is the value of a flag: a duration above zero, such as 90s, 2h or 1d.
 type Span time.Duration
 
 var _ pflag.Value = (*Span)(nil)

@@ -14,8 +14,8 @@ import (
 // A Verb is one command of a person to a run, with the arguments of the command line.
 type Verb struct {
 	Name string // name of the command: cancel, pause, …
-	Run  string // RUN as given
-	Step string // STEP as given; "" = none
+	Run  string // the argument RUN, as the user wrote it
+	Step string // value of --step, as the user wrote it; "" = none
 	// Event makes the event, once the run is known. It returns an error if the verb
 	// has no meaning for this run.
 	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)

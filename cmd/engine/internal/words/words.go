@@ -36,7 +36,7 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// Quote quotes an argument for a shell if need be.
+// Quote puts an argument for a shell into quotes if it needs them.
 func Quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\$&|;<>()*?[]{}#~!`") {
 		return s

@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Agents is `engine agents`: which agents are installed, and their schemas.
+// Agents returns the command `engine agents`, which shows the installed agents and their
+// schemas.
 func Agents(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",

@@ -22,7 +22,7 @@ import (
 
 type fmtOptions struct{ check, diff, recursive, write bool }
 
-// Fmt is `engine fmt`: rewrites workflow files in the standard layout.
+// Fmt returns the command `engine fmt`, which rewrites workflow files in the standard layout.
 func Fmt(a *cli.App) *cobra.Command {
 	var o fmtOptions
 	cmd := &cobra.Command{

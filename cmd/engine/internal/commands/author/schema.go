@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// printSchema prints an agent's schema for people: all of it, or one action.
+// printSchema prints an agent's schema as tables. If action is not "", it prints only that
+// action.
 func printSchema(a *cli.App, b agents.Binary, action string) error {
 	if action == "" {
 		if err := a.Print("%s", render.Clean(words.Join("  ", b.Name, b.Version, b.Schema.Doc))+"\n"); err != nil {

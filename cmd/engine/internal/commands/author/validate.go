@@ -20,7 +20,7 @@ type validateOptions struct {
 	agents module.AgentFlags
 }
 
-// Validate is `engine validate`: checks workflows without running them.
+// Validate returns the command `engine validate`, which checks workflows without running them.
 func Validate(a *cli.App) *cobra.Command {
 	var o validateOptions
 	cmd := &cobra.Command{

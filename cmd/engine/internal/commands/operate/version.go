@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// Version is `engine version`.
+// Version returns the command `engine version`, which prints the version.
 func Version(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

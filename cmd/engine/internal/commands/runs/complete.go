@@ -19,7 +19,7 @@ const (
 	// completePatience is how long a shell waits for the names of runs. Without
 	// them it completes nothing.
 	completePatience = 2 * time.Second
-	// maxCompleted is the highest number of runs that are offered: the newest ones.
+	// maxCompleted is the highest number of runs that a shell offers, the newest first.
 	maxCompleted = 200
 )
 
@@ -51,7 +51,7 @@ func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// takesRun adds the completion of the argument RUN to a command.
+// takesRun lets a shell complete the argument RUN of a command.
 func takesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeRuns(a, cmd, args, typed)

@@ -26,7 +26,7 @@ type listOptions struct {
 	alerts        bool
 }
 
-// List is `engine list`: lists runs or alerts.
+// List returns the command `engine list`, which lists runs or alerts.
 func List(a *cli.App) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{

@@ -25,7 +25,7 @@ type logsOptions struct {
 	follow bool
 }
 
-// Logs is `engine logs`: shows what agents logged for a run.
+// Logs returns the command `engine logs`, which shows what agents logged for a run.
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
@@ -48,11 +48,11 @@ exit code 6.`, storekit.MaxLogLines),
 
 const (
 	logPage  = 500
-	logPause = 500 * time.Millisecond // between two reads of the log lines
+	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag is how many reads in a row must find no new line after the run has ended. It is
-// above one because lines are stored about a second after agents log them.
+// logLag says when --follow ends: after the end of the run, so many reads in a row must find
+// no new line. It is above one, because lines are stored about a second after agents log them.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
