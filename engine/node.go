@@ -139,7 +139,7 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss):
 			return err
 		case err != nil && len(runs) > 0:
-			// Other engines take its runs over when they notice that it is gone.
+			// Other engines take over the runs of this node when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
 			return nil // the node was asked to stop while it owned no run, so it has none to release
@@ -159,7 +159,7 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 }
 
 // joinTries is how many times joinFirst tries to join. It tries again only if the lease
-// expires before the engine has begun. A short lease may do so on a busy machine.
+// expires before the engine has begun. That may happen to a short lease on a busy machine.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease

@@ -50,7 +50,7 @@ func factsFor(o Observer) story.FactKinds {
 type PassStats struct {
 	Took    time.Duration // duration of the scan and of its deliveries
 	Due     int           // number of this engine's runs to which the scan delivered TimePassed
-	Lag     time.Duration // how late the latest of these runs was; 0 = no run was due
+	Lag     time.Duration // longest time by which one of these runs was late; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }
