@@ -26,8 +26,8 @@ const (
 	markFlags  = markTagged | markSummed
 )
 
-// A protection says how a row's history is protected. Within a run a later row must not
-// have a weaker protection than an earlier one: that is an error.
+// A protection says which kind of check a row has. Within a run, a row with a weaker
+// protection than an earlier row is an error.
 type protection uint8
 
 const (

@@ -99,7 +99,7 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	return nil
 }
 
-// fold applies one row.
+// fold applies the records of one row to the state.
 func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row, each)
@@ -116,7 +116,7 @@ func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each f
 	return st.blame(row, err)
 }
 
-// foldRecords does the work of fold and keeps the records.
+// foldRecords does the work of fold. It also adds the records to st.Records.
 func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
