@@ -90,7 +90,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	return text + "."
 }
 
-// pause describes the wait of a node that waits for a time.
+// pause describes the wait of a node until a known time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
 	r := x.s.Run()
