@@ -24,13 +24,13 @@ type faultPlan struct {
 	late            int           // one in so many replies is delayed beyond its complete-by; 0 = none
 	defers          int           // one in so many calls is not sent; 0 = none
 	hints           bool          // the store sends hints when a run has work
-	slow            bool          // each message to the store takes a while
+	slow            bool          // a third of the messages to and from the store are delayed
 	orphans         bool          // agents continue until complete-by after their engine has died
 	skew            time.Duration // how far the store's clock is ahead of the engines' clocks
 	stubborn        bool          // the remote service refuses undos permanently
 	detached        bool          // runs are submitted without an owner
 	verbs           bool          // people send verbs
-	moody           bool          // the remote service fails in many ways
+	moody           bool          // calls of the remote service fail in many ways (type mood)
 	venom           venom         // how the poisonous run harms the engines that decide it
 }
 
@@ -64,7 +64,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 // String describes the plan for people.
 func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
-// plain has the fields of a faultPlan but no String method, so that %+v prints the fields.
+// plain returns the plan as a type without the String method. So %+v prints the fields and
+// does not call String again.
 func (w faultPlan) plain() any {
 	type plain faultPlan
 	return plain(w)

@@ -113,8 +113,9 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	}
 }
 
-// judgeStory checks that the whole journal, folded again from its first row, gives the same
-// facts as its rows gave when they were committed (I10).
+// judgeStory compares two folds of a run's journal: one from the first row at the end, and
+// one row by row at each commit. Both must give the same status and the same number of
+// records (I10).
 func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {

@@ -17,7 +17,7 @@ import (
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
-	moody bool // the service fails in many ways
+	moody bool // calls fail in many ways (type mood)
 	// stubborn says that the service refuses some undos permanently.
 	stubborn bool
 
