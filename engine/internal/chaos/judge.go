@@ -141,7 +141,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect checks the ledger's record of one node.
+// effect compares the ledger's entry of one node with the status of the run.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
