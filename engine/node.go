@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // this comes first, so that no further call is sent
+		n.shared.Calls.StopAll() // before cancel, so that no call is sent in between
 		cancel()
 	})()
 
@@ -271,7 +271,7 @@ func (n *Node) passed(p cluster.Pass) {
 	n.cfg.Observer.Pass(PassStats(p))
 }
 
-// retained reports to the observer what retention removed.
+// retained reports the numbers of removed runs and partitions to the observer.
 func (n *Node) retained(s store.RetainStats) {
 	if o, ok := n.cfg.Observer.(RetentionObserver); ok {
 		o.Retained(s)
@@ -306,7 +306,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 // automatically from time to time, unless Options.Alone is set. TakeOver does it now, for
 // all such runs.
 //
-// Runs that only wait for a person are not taken over; Adopt takes over a single run. Dead
+// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two
 // engines try to take the same run, one of them gets it. A run whose definition cannot be
 // read here, or whose agents are missing, is not taken over and shows in Quarantined.

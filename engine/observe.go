@@ -74,8 +74,8 @@ var _ Observer = NoObserver{}
 
 // A RetentionObserver is an Observer that is also notified when retention has removed runs.
 type RetentionObserver interface {
-	// Retained reports what one scan removed. It is called from one of the engine's
-	// goroutines and must not block.
+	// Retained reports how many runs and partitions one scan removed. A goroutine of the
+	// engine calls Retained, which must not block.
 	Retained(s store.RetainStats)
 }
 

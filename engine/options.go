@@ -82,8 +82,8 @@ type Options struct {
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is roughly how many bytes the runs in this engine's memory may take. Above it
-	// the engine takes no more runs. Default DefaultMaxHeld.
+	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
+	// Above the limit the engine takes no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
 	// Grace is how long a node that stops still waits for a call after the call's

@@ -202,8 +202,9 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict returns what a call shows about its agent: nil = the agent works, or errBroken or
-// errExcluded. An error code that only this agent uses does not show whether the agent works.
+// verdict returns what a call shows about its agent: nil = the agent works; errBroken = it
+// does not work; errExcluded = the call does not show it. For example, an error code that
+// only this agent uses does not show it.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {

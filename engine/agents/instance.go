@@ -130,8 +130,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process for the spec and configures it. number is the number of the
-// process among those of the agent.
+// open starts the process for the spec and configures it. number is the number of the process
+// within its agent.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()

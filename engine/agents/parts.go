@@ -210,7 +210,7 @@ type instance struct {
 // ends.
 type life struct {
 	instance *instance
-	birth    int64 // number of the process among those of the agent, from 1
+	birth    int64 // number of the process, from 1; each agent numbers its own processes
 	process  *plugin.Process
 	born     time.Time
 

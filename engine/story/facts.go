@@ -368,7 +368,7 @@ func (t *teller) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds the facts about what a node starts or waits for.
+// beginnings adds the facts that a node starts an undo or an attempt, is held, or pauses.
 func (t *teller) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})

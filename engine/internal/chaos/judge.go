@@ -17,7 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Verdict holds how many runs, attempts and calls Judge has checked, and how runs ended.
+// A Verdict holds the numbers of runs, attempts and calls that Judge has checked. Ends counts
+// the runs by their last status.
 type Verdict struct {
 	Runs, Attempts, Calls int
 	Ends                  map[status.RunState]int

@@ -14,7 +14,7 @@ type faultPlan struct {
 	writers, shards int
 	slots           int           // calls that one engine may have in flight; 0 = no limit
 	crash           bool          // engines are killed
-	drain           bool          // engines are stopped in order
+	drain           bool          // engines are asked to stop, and leave the store in an orderly way
 	freeze          bool          // whole engines are frozen: nothing they send reaches the store or agents
 	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
 	freezeAgents    bool          // calls to agents and their answers are delayed

@@ -69,8 +69,8 @@ func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 		got[a.Kind]++
 	}
 	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
-		// A person's verb may solve one problem and leave the run in that state because of
-		// another problem. That raises an alert as well.
+		// After a verb of a person, the run may keep its status because of a second problem.
+		// Then it raises one more alert.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. It deduplicates by idempotency key and refuses
-// a call that arrives after its own undo. It keeps the ledger from which the judge learns
-// the true effects.
+// A remote is the simulated remote service. It deduplicates by idempotency key and refuses a
+// call that arrives after the undo of the same key. Its ledger shows the judge which effects
+// really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64

@@ -244,7 +244,7 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 	})
 }
 
-// what describes a batch for the trace.
+// what returns a text for the trace: the engine, and the runs and rows of a batch.
 func what(e store.EngineID, batch []store.Transition) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as %d commits", e)

@@ -49,8 +49,8 @@ type world struct {
 	mu       sync.Mutex // protects following fields
 	rng      *rand.Rand
 	healedAt time.Time // time at which the faults ended; zero = there are still faults
-	// The last time at which all engines had ended or were ending, so that no engine took
-	// runs.
+	// The last time at which no engine took runs, because all engines had ended or were
+	// ending.
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
 	order   []*runLog // runs in the order of their first rows
