@@ -26,7 +26,7 @@
 // # Reading order
 //
 //  1. examples/order-saga/workflow.hcl: what people write
-//  2. dsl/internal/noun/workflow.go: the same as Go types that never change
+//  2. dsl/internal/noun/workflow.go: the same as immutable Go types
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: the decision about an event, as a pure function
 //  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act
@@ -47,18 +47,18 @@
 // leases and clocks affect only the speed, not the correctness.
 //
 // An engine may be frozen while others declare it dead. Then only three things can still
-// happen. The store completes a commit that has already reached it. The engine may send calls
-// whose record was committed, until their complete-by. They have a lower fencing token than
-// calls of the new owner. The agents of the engine continue until then. The store refuses all
-// its later commits. The engine notices this, stops all its work, and joins again with a new
-// membership.
+// happen. First, the store completes a commit that has already reached it. Second, the engine
+// may send a call whose record was committed, until the call's complete-by. Such a call has a
+// lower fencing token than calls of the new owner. Third, agents of the engine continue their
+// calls until complete-by. The store refuses all later commits of the engine. The engine
+// notices this, stops all its work, and joins again with a new membership.
 //
 // # Times
 //
-// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for one
-// lease, the engine sends no more calls. Every time in a journal is store time: the time of the
-// last tick, plus the time that this process's monotonic clock has measured since. Within a run
-// it never goes backwards.
+// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for
+// one lease, the engine sends no more calls. Every time in a journal is store time: the time
+// of the last tick, plus the time that this process's monotonic clock has measured since.
+// Within a run, a time is never before an earlier one.
 //
 // # When a decision goes wrong
 //

@@ -20,7 +20,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // the run was lost while waiting: find out which engine has it
+			if here { // this engine lost the run during the wait: look again which engine has it
 				continue
 			}
 		}
@@ -28,10 +28,10 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 	}
 }
 
-// Follow calls fn with a run's facts in order, beginning with the fact number from (1 = the
-// first), as they are committed. When the run has ended or needs a person, Follow returns
-// its state. Any engine may own the run. fn may be nil. opts.Hint is not used, because the
-// node has hints of its own.
+// Follow calls fn with a run's facts, in order, as soon as they are committed. The argument
+// from is the number of the first fact that fn gets; 1 = the first fact of the run. When the
+// run has ended or needs a person, Follow returns its state. Any engine may own the run. fn
+// may be nil. opts.Hint is not used, because the node has hints of its own.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. It
 // returns an error of reading only if a later try would fail in the same way. Such errors

@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // this comes first, so that no further call is sent
+		n.shared.Calls.StopAll() // before cancel, so that no call is sent in between
 		cancel()
 	})()
 
@@ -139,7 +139,7 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss):
 			return err
 		case err != nil && len(runs) > 0:
-			// Other engines take its runs over when they notice that it is gone.
+			// Other engines take over the runs of this node when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
 			return nil // the node was asked to stop while it owned no run, so it has none to release
@@ -159,7 +159,7 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 }
 
 // joinTries is how many times joinFirst tries to join. It tries again only if the lease
-// expires before the engine has begun. A short lease may do so on a busy machine.
+// expires before the engine has begun. That may happen to a short lease on a busy machine.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
@@ -271,7 +271,7 @@ func (n *Node) passed(p cluster.Pass) {
 	n.cfg.Observer.Pass(PassStats(p))
 }
 
-// retained reports to the observer what retention removed.
+// retained reports the numbers of removed runs and partitions to the observer.
 func (n *Node) retained(s store.RetainStats) {
 	if o, ok := n.cfg.Observer.(RetentionObserver); ok {
 		o.Retained(s)
@@ -306,7 +306,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 // automatically from time to time, unless Options.Alone is set. TakeOver does it now, for
 // all such runs.
 //
-// Runs that only wait for a person are not taken over; Adopt takes over a single run. Dead
+// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two
 // engines try to take the same run, one of them gets it. A run whose definition cannot be
 // read here, or whose agents are missing, is not taken over and shows in Quarantined.

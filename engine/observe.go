@@ -50,7 +50,7 @@ func factsFor(o Observer) story.FactKinds {
 type PassStats struct {
 	Took    time.Duration // duration of the scan and of its deliveries
 	Due     int           // number of this engine's runs to which the scan delivered TimePassed
-	Lag     time.Duration // how late the latest of these runs was; 0 = no run was due
+	Lag     time.Duration // longest time by which one of these runs was late; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }
@@ -74,8 +74,8 @@ var _ Observer = NoObserver{}
 
 // A RetentionObserver is an Observer that is also notified when retention has removed runs.
 type RetentionObserver interface {
-	// Retained reports what one scan removed. It is called from one of the engine's
-	// goroutines and must not block.
+	// Retained reports how many runs and partitions one scan removed. A goroutine of the
+	// engine calls Retained, which must not block.
 	Retained(s store.RetainStats)
 }
 

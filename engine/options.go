@@ -32,8 +32,8 @@ type Config struct {
 	Options  Options
 }
 
-// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. It is about the memory that
-// an engine has left on a machine with 512 MiB.
+// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
+// MiB has approximately this much memory for runs.
 const DefaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
@@ -58,7 +58,7 @@ type Options struct {
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. Afterwards everything
 	// about them is removed, including names and unique keys, if the store is a Retainer.
-	// Default 0: they are kept for ever. All engines of a store should have the same value.
+	// Default 0: runs are kept for ever. All engines of a store should have the same value.
 	Retention time.Duration
 	// Alone makes the engine ignore runs of others, even if their owners die. The engine
 	// works only on runs that were submitted to it or given to Adopt.
@@ -82,8 +82,8 @@ type Options struct {
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is roughly how many bytes the runs in this engine's memory may take. Above it
-	// the engine takes no more runs. Default DefaultMaxHeld.
+	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
+	// Above the limit the engine takes no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
 	// Grace is how long a node that stops still waits for a call after the call's

@@ -101,7 +101,8 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
-// unanswered marks an error that the store caused, not the submission.
+// An unanswered is an error of the store. It says nothing about the submission, which may be
+// valid.
 type unanswered struct{ error }
 
 // Unwrap returns the cause.

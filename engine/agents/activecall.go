@@ -13,7 +13,8 @@ import (
 
 var _ invoke.Started = (*activeCall)(nil)
 
-// start makes the call, or defers it.
+// start begins the call. It defers the call if no slot of the agent is free or the circuit is
+// open.
 func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
@@ -29,7 +30,7 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	a.watchLocked(f) // only now, because the end of ctx uses f.verdict
+	a.watchLocked(f) // only now: when ctx ends, cut calls f.verdict, which allow has set
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
 		f.cut(ctx.Err()) // ctx may have ended before this call was added to the watched calls
@@ -120,8 +121,8 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut ends the call for its caller. The agent is asked to stop. The process still counts
-// the call until the agent answers or complete-by passes.
+// cut ends the call for its caller. cut also asks the agent to stop. The call still counts
+// for its process until the agent answers or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -156,7 +157,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// With these errors the process has ended.
+	// With each of these errors the process has ended: every later line may belong to the
+	// call.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -190,7 +192,7 @@ func (f *activeCall) again() bool {
 	return true
 }
 
-// land ends a call that no process has any more.
+// land ends a call that no process works on.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
@@ -224,7 +226,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.done(reply, err)
 }
 
-// fail reports an error for a call that was not counted yet.
+// fail ends a call that does not count in agent.calls yet, with an error.
 func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true

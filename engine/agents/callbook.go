@@ -44,15 +44,16 @@ const (
 	// and answers use different channels, so a line that was printed during a call may
 	// arrive after the answer.
 	printDelay = 500 * time.Millisecond
-	// maxPrinted is for how many runs a printed line is kept. Otherwise a panic with a
-	// hundred lines during a thousand calls would push all other lines out of the queue.
+	// maxPrinted is the largest number of runs that get one printed line into their logs.
+	// Without a limit, a panic with a hundred lines during a thousand calls would push all
+	// other lines out of the queue.
 	maxPrinted = 32
 )
 
-// A callBook finds the calls of an agent by their tags. An agent can write only into the
-// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
-// calls begin and end, and few are ever searched for. So calls in progress are kept in
-// linked lists, which need no allocation and little time.
+// A callBook finds the calls of an agent by their tags. An agent can write only into the logs
+// of runs whose calls it has. The zero callBook is ready to use. A callBook gets tens of
+// thousands of calls, but few of them are ever searched for. So it keeps the calls in
+// progress in linked lists, which need no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
 	pages  [bookPages]*bookedCall // lists of the calls in progress
@@ -61,8 +62,8 @@ type callBook struct {
 	hush   hush                   // secrets of calls that have ended
 }
 
-// page returns the list for a call with this tag. It hashes the ends of the names, because
-// the names of runs and of instances differ mostly at the end.
+// page returns the index in callBook.pages for a call with this tag. It hashes only the last
+// 6 bytes of the run and step names, because names differ mostly there.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -138,10 +139,10 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// printedDuring returns the calls during which this process may have printed a line, calls
-// in progress first. It returns one call for each run for which the line is kept. If a run has
+// printedDuring returns the calls during which this process may have printed a line, calls in
+// progress first. It returns one call for each run for which the line is kept. If a run has
 // several such calls, the returned call names no step. scrub removes the given secrets, and
-// the sensitive values of these calls and of calls that ended within a minute.
+// the sensitive values of these calls and of calls that ended in the last minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {

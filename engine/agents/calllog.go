@@ -28,7 +28,8 @@ func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes a record to the logger and to the sink.
+// Handle removes the secrets from a line and passes it to the logger. If the call of the line
+// is known, Handle also passes the line to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -71,12 +72,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed returns the record without sensitive values.
+// scrubbed returns a copy of a log line without sensitive values.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "run", "step", "attempt": // attributes of the engine, not of the agent
+		case "run", "step", "attempt": // the tag of the call, which has no secrets
 		default:
 			a = redactAttr(a, scrub)
 		}
@@ -101,7 +102,8 @@ func (h *tagged) WithGroup(name string) slog.Handler {
 	return &out
 }
 
-// number reads a number from JSON.
+// number returns the number in an attribute. A number from JSON is a float. If the attribute
+// is no number, number returns 0.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -112,7 +114,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf returns a record as one line of text: the message and the attributes.
+// lineOf returns a log line as one text: its message and its attributes.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)

@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A Listed is a binary as lists show it.
+// A Listed is one entry of Catalog.List: the binary that is used for an agent.
 type Listed struct {
 	Binary
 	// Other binaries of this name, which are not used because this one is used. The files
@@ -57,8 +57,8 @@ type Catalog struct {
 	described map[string]*description
 }
 
-// description holds what is known of one file: its checksum and its description of itself.
-// The checksum comes first, because it can be computed without running the file.
+// description holds the checksum of one file, and the file's description of itself. Only the
+// description requires that the file is run.
 type description struct {
 	hashOnce sync.Once
 	sum      string // SHA-256 in hex; "" if hashErr is set
@@ -157,8 +157,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
-			// This is an error: otherwise a binary would be used that the user did not
-			// intend.
+			// Without this error, Find would use a binary that the user did not intend.
 			return Binary{}, err
 		case f.Source == SourceDev:
 			return b, nil
@@ -181,9 +180,9 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 }
 
 // Exact returns the binary that a definition names. "" as version or checksum means any. An
-// override is always accepted. With a checksum, no other file is run, not even to ask for
-// its description. If the file at the expected place has another checksum, Exact returns a
-// *ChecksumError.
+// override is always accepted. With a checksum, no other file is run, not even to ask for its
+// description. If no file has this checksum, but a file may be another build of this version,
+// Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
@@ -374,7 +373,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // without its checksum, plugin.Describe could run another file
+		if hashErr != nil { // without a checksum, plugin.Describe might run a replaced file
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -511,10 +510,10 @@ func Fits(constraint, ver string) (bool, error) {
 	return fits(cs, ver), nil
 }
 
-// trusts reports whether a file may be run, judging by the place in which it was found.
+// trusts reports whether a file may be run. This depends on the place in which it was found.
 // Files in the module's own directory come with a checkout, perhaps from a stranger. Of
-// these, only files that the lock file names may be run. The other places belong to the
-// user or to the engine.
+// these, only files that the lock file names may be run. The other places belong to the user
+// or to the engine.
 func (c *Catalog) trusts(f Found) bool {
 	if f.Source != SourceProject {
 		return true

@@ -251,10 +251,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the directories that apply to every user of the engine: directories
-// named in the environment and in the user's configuration file, the user's data directory,
-// and the directory of the running binary. The caller adds flags and the module. The
-// diagnostics are about the configuration file.
+// DefaultSearch returns the directories that do not depend on a module or on flags:
+// directories named in the environment and in the user's configuration file, the user's data
+// directory, and the directory of the running binary. The caller adds the directories of
+// flags and of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {

@@ -20,10 +20,10 @@
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
-//	observer, discover, cache, hush, redact   what others see; places of binaries; texts that are hidden
+//	observer, discover, cache, hush, redact   events for observers; places of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
 //	catalog, lock, calllog                    choice of binaries; lines that agents log
-//	options, parts                            a Pool and what it is made of: agent, instance, life, activeCall
+//	options, parts                            a Pool and its parts: agent, instance, life, activeCall
 //	room, status                              room for calls and for processes
 //	instance                                  a process: start, watch, end
 //	agent, activecall                         choice of a process for a call; one call

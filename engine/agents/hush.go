@@ -25,7 +25,7 @@ type hush struct {
 	texts map[string]time.Time // each text, with the time until which it is kept
 	bytes int
 	swept time.Time // time of the last search for old texts
-	lost  time.Time // until this time a text may be missing, for lack of room; zero = none is missing
+	lost  time.Time // texts that found no room may be missing until this time; zero = none is missing
 }
 
 // add keeps the texts of a call that ends now.
@@ -39,8 +39,8 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// At most once a second: with a thousand calls a second, most of the time would
-			// go into searching all texts.
+			// forget is called at most once a second. With a thousand calls a second, it
+			// would otherwise need most of the time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}

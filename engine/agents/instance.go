@@ -98,7 +98,7 @@ func (i *instance) ended(l *life, why error) {
 
 // vacateLocked records that the instance has no process for calls any more. born is the start
 // of the former process; zero = the start failed. vacateLocked returns the pause before the
-// next start; 0 after a long life.
+// next start; 0 if the process ran for Options.Stable or longer.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -118,7 +118,8 @@ func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	return pause
 }
 
-// announce notifies the runs that wait for a slot when the next process may be started.
+// announce waits for the pause, after which the next process may be started. Then it notifies
+// the runs that wait for a slot.
 func (i *instance) announce(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -129,8 +130,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process for the spec and configures it. number is the number of the
-// process among those of the agent.
+// open starts the process for the spec and configures it. number is the number of the process
+// within its agent.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
@@ -259,9 +260,9 @@ const (
 	maxListening = 100
 )
 
-// watch returns when the process has ended or should end. It asks for signs of life. It
-// drains a process that gives none, and kills it if it gives none for long. It ends a
-// process that has had no call for long.
+// watch returns when the process has ended or should end. Until then it asks the process for
+// signs of life. It drains a process that gives none, and kills it after deadAfter missing
+// ones. It also ends a process whose agent has had no call for Options.IdleAfter.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)
@@ -336,7 +337,7 @@ func (l *life) drain(why string) {
 		excess = i.old[0]
 	}
 	if pause == 0 {
-		i.startLocked() // it reports false if the pool is closed; then everything ends
+		i.startLocked() // false = the pool is closed, so all processes end
 	}
 	a.mu.Unlock()
 	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)

@@ -64,7 +64,7 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	return c.Exact(ctx, use.Name, locked.Version, sum)
 }
 
-// overridden reports whether an agent's first candidate is an override.
+// overridden reports whether the first binary in the search order comes from dev_overrides.
 func (c *Catalog) overridden(name string) bool {
 	found := c.named(name)
 	return len(found) > 0 && found[0].Source == SourceDev

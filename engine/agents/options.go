@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// DefaultMaxProcesses is how many agent processes an engine runs at the same time. One
-// process takes about 17 MiB.
+// DefaultMaxProcesses is the default of Options.MaxProcesses. One process needs approximately
+// 17 MiB of memory.
 const DefaultMaxProcesses = 64
 
 // Options are the settings of a Pool. Catalog is required. Every other zero field means its
@@ -32,9 +32,9 @@ type Options struct {
 	// engine.LogKeeper.Keep can be used; nil = there is no sink.
 	LogSink func(store.LogLine)
 
-	// MaxProcesses is how many processes of all agents together run at the same time. An
-	// agent without a process waits until a process of another agent ends; its calls are
-	// held. 0 = DefaultMaxProcesses.
+	// MaxProcesses is the largest number of processes, of all agents together, at the same
+	// time. An agent without a process waits until a process of another agent ends; its calls
+	// are held. 0 = DefaultMaxProcesses.
 	MaxProcesses int
 
 	// MaxMemory, MaxThreads and MaxFiles limit each process, including the processes that

@@ -37,7 +37,7 @@ type crowd struct {
 
 	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
 	running int
-	waiting []*agent // agents that found no place since the last place became free
+	waiting []*agent // agents that found no place; each is notified when a place becomes free
 }
 
 // enter takes a place for a process. further is true if the agent has a process already.
@@ -127,7 +127,7 @@ type agent struct {
 	spec    invoke.AgentSpec
 	breaker *breaker
 	book    callBook
-	births  atomic.Int64 // number of processes whose start was begun
+	births  atomic.Int64 // number of starts of processes, including failed starts
 
 	mu        sync.Mutex // protects following fields, and fields of instances and lives
 	reserved  int        // number of slots that the scheduler has reserved
@@ -160,8 +160,9 @@ func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// downLocked returns why no process is running or starting, and until when. The error is
-// nil if a process is running, starting, or may be started now.
+// downLocked returns the time of the next possible start, and the reason why no process is
+// running or starting. The reason is nil if a process is running, starting, or may be started
+// now.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
 	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
 	for _, i := range a.instances {
@@ -209,7 +210,7 @@ type instance struct {
 // ends.
 type life struct {
 	instance *instance
-	birth    int64 // number of the process among those of the agent, from 1
+	birth    int64 // number of the process, from 1; each agent numbers its own processes
 	process  *plugin.Process
 	born     time.Time
 
@@ -217,7 +218,7 @@ type life struct {
 	calls     int       // number of calls in progress, without those past their complete-by
 	listening int       // number of calls past their complete-by whose answer is still waited for
 	expired   int       // number of calls in a row that the process did not answer in time
-	since     time.Time // complete-by of the first of these calls passed at this time
+	since     time.Time // when the first of the calls that expired counts passed its complete-by
 	answered  time.Time // time of the last answer
 	missed    int       // number of signs of life in a row that were missing
 	draining  string    // why the process gets no more calls; "" = it gets calls
@@ -266,9 +267,9 @@ func (l *life) leaveLocked(now time.Time) {
 }
 
 // An activeCall is one call that passes through the concurrency limit, the circuit breaker
-// and the process. It begins when the engine starts the call. It ends when the pool does
-// not wait for the agent's answer any more. Until then it counts in Pool.work. A goroutine
-// waits for it only while no process is ready.
+// and the process. It begins when the engine starts the call. It ends when the pool does not
+// wait for the agent's answer any more. Until then it counts in Pool.work. It needs a
+// goroutine of its own only while no process is ready.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call

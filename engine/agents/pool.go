@@ -147,8 +147,8 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// watch makes sure that the end of ctx cuts off all calls that have this ctx. It watches ctx
-// only once, not for each call.
+// watch registers a function that runs when ctx ends and cuts off all calls with this ctx.
+// watch does so once for each ctx, not for each call.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()

@@ -8,7 +8,7 @@ import (
 )
 
 // A crowdedError says that an agent has no process because the engine runs the largest
-// allowed number. It says nothing about the agent.
+// allowed number. The agent itself may work.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
@@ -145,7 +145,7 @@ func (a *agent) free() {
 	}
 }
 
-// free notifies the runs that wait for slots.
+// free notifies the runs that wait for slots of the agent with this key.
 func (p *Pool) free(key string) {
 	p.mu.Lock()
 	fns := p.onFree

@@ -14,9 +14,9 @@ type AgentStatus struct {
 	Version  string
 	InFlight int // number of calls in progress
 	Capacity int // largest number of calls at the same time (max_concurrency); 0 = no limit
-	// Circuit is the breaker's state. Failures is the number of failures in a row, or the
-	// number that opened the breaker. Until is the time of the next probe; zero unless the
-	// breaker is open.
+	// Circuit is the breaker's state. If the breaker is open, Failures is the number of
+	// failures that opened it, and Until is the time of the next probe. Otherwise, Failures
+	// is the number of failures in a row, and Until is zero.
 	Circuit   Circuit
 	Failures  int
 	Until     time.Time

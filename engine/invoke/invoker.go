@@ -89,7 +89,7 @@ type Checker interface {
 
 // Progress is a sign of life of a running call.
 type Progress struct {
-	Number int    // number of a checkpoint, or the done part in percent for a heartbeat
+	Number int    // for a checkpoint: its number; for a heartbeat: progress in percent
 	Note   string // text of a heartbeat; "" = none
 	Blob   []byte // data of a checkpoint; nil = heartbeat
 }
@@ -127,9 +127,10 @@ type Capacity interface {
 	Slot(spec AgentSpec) machine.Slot
 	// Reserve takes n slots, or none if fewer are free.
 	Reserve(spec AgentSpec, n int) bool
-	// Release gives n slots back. The functions of OnFree are called afterwards.
+	// Release gives n slots back. Afterwards it calls the functions that OnFree has
+	// registered.
 	Release(spec AgentSpec, n int)
-	// OnFree registers fn. It is called, without locks held, whenever a slot of an agent
-	// may have become free. key is AgentSpec.Key.
+	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an
+	// agent may have become free. key is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

@@ -26,8 +26,8 @@ const (
 	markFlags  = markTagged | markSummed
 )
 
-// A protection says how a row's history is protected. Within a run a later row must not
-// have a weaker protection than an earlier one: that is an error.
+// A protection says which kind of check a row has. Within a run, a row with a weaker
+// protection than an earlier row is an error.
 type protection uint8
 
 const (
@@ -93,9 +93,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind appends the check to the data of a row, and returns the link for the next row. It
-// may change data. It writes the place behind the data temporarily, so that it allocates
-// nothing if data has enough capacity.
+// bind appends the check to the data of a row, and returns the link for the next row. It may
+// change data. To save an allocation, it writes the place behind the data and then removes
+// it.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {

@@ -43,9 +43,9 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
-// untagged rows of that run and of later runs. Otherwise a person who can write to the
-// state could replace a run by one in the format of an earlier version. In a state without
-// runs, every run must be tagged.
+// untagged rows of that run and of later runs. Otherwise a person who can write to the state
+// could replace a run by one in the format of an earlier version. If the state has no runs
+// yet, the rows of all its runs must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {

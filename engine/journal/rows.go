@@ -30,8 +30,8 @@ func rowPlace(run status.RunID, seq int32) []byte {
 // definitionPlace returns the place for which a definition is sealed: its digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// A Scratch is memory that encoding and folding rows reuse. The zero Scratch is ready to
-// use, by one goroutine at a time.
+// A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is
+// ready to use, by one goroutine at a time.
 type Scratch struct {
 	encoder wire.Encoder
 	reader  wire.Reader
@@ -62,8 +62,8 @@ func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.Ru
 }
 
 // shorten removes the record's time if it equals the time of the row, which the store keeps
-// anyway. This works for most rows and saves 10 of about 130 bytes. Other data is returned
-// unchanged.
+// anyway. This works for most rows and saves 10 of approximately 130 bytes. Other data is
+// returned unchanged.
 func shorten(data []byte, at time.Time) []byte {
 	rest, version, ok := wire.CutSingle(data[1:], at)
 	if !ok {

@@ -32,10 +32,10 @@ type Run struct {
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// Load reads a run's journal and folds it. It returns the run's workflow, its state, and
-// its records in order (S22, S87). It needs no running engine and does not slow one down.
-// It returns ErrNotFound, or a *RunError if this version cannot read the stored data. The
-// error contains a *KeyError if the run has sensitive values and the key is unknown.
+// Load reads a run's journal and folds it. It returns the run's workflow, its state, and its
+// records in order (S22, S87). It works with and without running engines. It returns
+// ErrNotFound, or a *RunError if this version cannot read the stored data. The error contains
+// a *KeyError if the run has sensitive values and the key is unknown.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
@@ -45,8 +45,8 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 }
 
 // Fold folds the loaded rows of a run. If scratch is not nil, Fold makes no records, which is
-// much cheaper. Fold calls the function each with every event of the run, in order. If each is
-// nil, it is not called.
+// much cheaper. Fold calls the function each with every event of the run, in order. The
+// function each may be nil.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -99,7 +99,7 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	return nil
 }
 
-// fold applies one row.
+// fold applies the records of one row to the state.
 func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row, each)
@@ -116,7 +116,7 @@ func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each f
 	return st.blame(row, err)
 }
 
-// foldRecords does the work of fold and keeps the records.
+// foldRecords does the work of fold. It also adds the records to st.Records.
 func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {

@@ -47,7 +47,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	if err := st.Absolve(ctx, run); err != nil { // the verb shows that a person has decided about the run
+	// A person has decided about the run, so earlier deaths do not count.
+	if err := st.Absolve(ctx, run); err != nil {
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
 	data, err := journal.EncodeMessage(o.Sealer, run, verb)

@@ -90,7 +90,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	return text + "."
 }
 
-// pause describes the wait of a node that waits for a time.
+// pause describes the wait of a node until a known time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
 	r := x.s.Run()
@@ -196,7 +196,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 	x.remedy(machine.CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
 }
 
-// lost lists what a person can do about a run with which engines died.
+// lost lists what a person can do about a run that was parked because engines died with it.
 func (x *explainer) lost() {
 	if !x.remedy(machine.RetryRequested{}, "retry %s", x.run()) {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())

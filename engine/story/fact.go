@@ -18,12 +18,12 @@ type Fact struct {
 	Step    string  // name of the step, with ["key"] for an instance, or ""
 	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
-	Purpose Purpose // purpose of the attempt that was made or is waited for; "" = none
+	Purpose Purpose // purpose of this attempt, or of the next attempt; "" = none
 	Attempt int     // number of the attempt as people see it, from 1; 0 = none
 	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
-	Undo    bool    // the attempt or wait belongs to the undo
-	// Attempts and waits of an instance: number of instances of its for_each step; 0 = not
-	// an instance.
+	Undo    bool    // the fact is about the undo of the step
+	// Facts about attempts, holds and pauses: number of instances of the for_each step; 0 =
+	// the step has no for_each.
 	Among int
 
 	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
@@ -42,17 +42,19 @@ type Fact struct {
 	Unowned  bool   // run_taken_over: the run had no owner before
 	Ask      int64  // verbs: number of the message with the verb; 0 = none
 
-	// Deadlines; zero = none.
-	StepDeadline         time.Time // attempts and waits of the forward part of a step: its deadline
-	UndoDeadline         time.Time // attempts and waits of an undo: its deadline
+	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
+	// UndoDeadline if they are about an undo.
+	StepDeadline         time.Time
+	UndoDeadline         time.Time
 	RunDeadline          time.Time // run_created: deadline of the run
 	CompensationDeadline time.Time // run_turned: deadline of all undo work
 
-	Outputs      []NamedValue  // run_finished: outputs of the run
-	Undone       int           // run_finished, run_parked: number of effects that were undone
-	LeftAsIs     int           // run_finished, run_parked: number of effects that operators left in place
-	Undeclared   int           // run_finished: number of effects that stay because of compensation = "none"
-	Kept         []string      // run_finished: the steps and instances with these effects
+	Outputs    []NamedValue // run_finished: outputs of the run
+	Undone     int          // run_finished, run_parked: number of effects that were undone
+	LeftAsIs   int          // run_finished, run_parked: number of effects that operators left in place
+	Undeclared int          // run_finished: number of effects that stay because of compensation = "none"
+	// run_finished: names of the steps and instances whose effects Undeclared counts.
+	Kept         []string
 	UndoFailures []UndoFailure // run_parked: the undos that have failed
 	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
 }
@@ -74,7 +76,7 @@ type NamedValue struct {
 	Problem string
 }
 
-// A Purpose says why an agent is called, for people.
+// A Purpose tells people why an agent is called.
 type Purpose string
 
 // Values of Purpose.
@@ -86,7 +88,8 @@ const (
 	PurposeLearn Purpose = "learn"
 )
 
-// FactKind is the type of a Fact; it is the `type` in the NDJSON stream.
+// A FactKind says which kind of change a Fact describes. It is the field `type` in the NDJSON
+// stream.
 type FactKind string
 
 // The kinds of facts.

@@ -17,7 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Verdict holds how many runs, attempts and calls Judge has checked, and how runs ended.
+// A Verdict holds the numbers of runs, attempts and calls that Judge has checked. Ends counts
+// the runs by their last status.
 type Verdict struct {
 	Runs, Attempts, Calls int
 	Ends                  map[status.RunState]int
@@ -141,7 +142,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect checks the ledger's record of one node.
+// effect compares the ledger's entry of one node with the status of the run.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)

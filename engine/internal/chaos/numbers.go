@@ -11,6 +11,7 @@ import (
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
 // times returns how many rounds a test runs: short in `make test`, and long in `make chaos`.
+// With SHORT=1 it returns a seventh of long, but at least short.
 func times(short, long int) int {
 	switch {
 	case part:
@@ -21,8 +22,8 @@ func times(short, long int) int {
 	return short
 }
 
-// patience returns how long something may take. A full run uses more CPU than the machine
-// has, so it gets three times the limit.
+// patience returns how long a test may wait for something. The tests of `make chaos` need
+// more CPU than the machine has, so they get three times the limit.
 func patience(limit time.Duration) time.Duration {
 	if full {
 		return 3 * limit

@@ -13,9 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog is the state of a run, folded from its journal rows as they are committed. The
-// judge uses it instead of the states that engines keep in memory, because those may be
-// wrong.
+// A runLog is the state of a run, folded from its journal rows after each commit. The judge
+// uses it instead of the states that engines keep in memory, because those may be wrong.
 type runLog struct {
 	id      status.RunID
 	name    string
@@ -32,16 +31,17 @@ type runLog struct {
 	heard    map[attempt]int
 	accepted int // number of accepted verbs
 	// For each status that needs a person, how many times the run came into it.
-	turns   map[string]int
-	answers map[int64][]story.Fact // facts about answers to verbs, by message
-	skipped map[string]bool        // steps whose effect a person decided to leave
-	stopped bool                   // a person cancelled the run without undo
+	turns map[string]int
+	// Facts with the answers to verbs; the key is the number of the verb's message.
+	answers map[int64][]story.Fact
+	skipped map[string]bool // steps whose effect a person decided to leave
+	stopped bool            // a person cancelled the run without undo
 	// Verbs that waited when the owner claimed the run and that are not answered yet.
 	unheard map[int64]bool
 }
 
-// An attempt identifies calls as agents see them. A repeated round may use the same number
-// again, so calls are counted.
+// An attempt identifies a call in the way that agents see it. A new round of a step may use
+// the same number again, so several calls may have the same attempt.
 type attempt struct {
 	step   string
 	number int

@@ -29,8 +29,8 @@ type answer struct {
 	ok    bool
 }
 
-// Invoke implements invoke.Invoker. A call may have its effect although its answer is lost
-// or late, or is delivered again to the engine that owns the run by then.
+// Invoke implements invoke.Invoker. A call may have its effect even if its answer is lost or
+// late. Any engine may receive the answer a second time.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.registry().called(l.node, call)
@@ -85,7 +85,8 @@ func (w registry) interrupted(req sdk.Request) {
 	}
 }
 
-// back returns an answer to the engine, or loses it.
+// back returns an answer to the engine. It may also lose the answer, delay it, or have it
+// delivered twice.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
@@ -239,8 +240,8 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	return id
 }
 
-// leased records until when an engine may rely on its lease, and by how much its store time
-// is behind the store's.
+// leased records until when an engine may rely on its lease. It also records how far the
+// engine's estimate of the store's time is behind.
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. It deduplicates by idempotency key and refuses
-// a call that arrives after its own undo. It keeps the ledger from which the judge learns
-// the true effects.
+// A remote is the simulated remote service. It deduplicates by idempotency key and refuses a
+// call that arrives after the undo of the same key. Its ledger shows the judge which effects
+// really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
-	moody bool // the service fails in many ways
+	moody bool // calls fail in many ways (type mood)
 	// stubborn says that the service refuses some undos permanently.
 	stubborn bool
 

@@ -51,8 +51,8 @@ func (w people) meddle(ctx context.Context) {
 	}
 }
 
-// rescue sends verbs that help runs that need a person, in three rounds. In each round it then
-// waits for the runs (watch).
+// rescue works in three rounds. In each round it sends a verb to every run that needs a
+// person (mend), and then waits for all runs (watch).
 func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	for range 3 {
 		for i := range w.conditions.runs {
@@ -73,7 +73,8 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a random run. It returns nil if there is none, or for the poisonous run.
+// some returns a random run. It returns nil if there is no run, or if it has drawn the
+// poisonous run.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
