@@ -84,9 +84,9 @@ type Workflow struct {
 	Variables            map[string]*Variable   // variables of the workflow and of the module, by name
 	TwinVariables        []*Variable            // variables of the workflow whose name is already used
 	Locals               map[string]*eval.Local // locals of the workflow and of the module, by name
-	OwnLocals            []*eval.Local          // locals of the workflow, also those whose name is already used
-	Steps                []*Step                // all steps, also those whose name is already used
-	Index                map[string]int         // index in Steps by name; the first of two steps with one name
+	OwnLocals            []*eval.Local          // all locals of the workflow, also duplicates
+	Steps                []*Step                // all steps, also duplicates
+	Index                map[string]int         // index in Steps by name; of duplicates, the first
 	Outputs              []*Output
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
@@ -117,7 +117,7 @@ type Step struct {
 	Input      []syntax.Arg
 	InputAt    hcl.Range
 	dependsOn  []int
-	After      map[int]hcl.Range // steps that it depends on directly: index, and place of the reference
+	After      map[int]hcl.Range // steps that it depends on directly, and place of each reference
 	OutputType cty.Type          // cty.NilType = not written
 	OutputAt   hcl.Range
 	NoUndo     bool

@@ -128,7 +128,7 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deploymen
 func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
-		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // a default is written, but invalid
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // the default is invalid
 		return
 	}
 	val, err := v.Convert(val)

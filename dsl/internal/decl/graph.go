@@ -351,7 +351,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: to wait for a step is to wait for those before it
+	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: a step covers the steps before it
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
 			p.After[i] = p.Block.Attr("pivot").Range

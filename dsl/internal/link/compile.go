@@ -161,7 +161,7 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			out.Ready = argument.ReadyOf(a.Name, v) // after an error, each evaluation in a run returns it
+			out.Ready = argument.ReadyOf(a.Name, v) // an error is returned by each evaluation in a run
 		}
 	case value.IsPlain(a.Name):
 		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))

@@ -150,7 +150,8 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
-			v.guards = append(v.guards, guard{node: n, all: true}) // the condition may test each instance
+			// The condition may test each instance.
+			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 		if step := wholeStep(n.CollExpr); step != "" {
 			v.loops = append(v.loops, stepLoop{n, n.ValVar, step})
@@ -225,7 +226,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // the source is JSON, with escapes
+			// In a JSON source the text of the reference may have escapes.
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
 				r.text = "step." + r.step + "." + r.field
 			}
 			return r, true

@@ -28,7 +28,7 @@ type Workflow struct {
 	// is sensitive. Such a run needs an encryption key before it starts.
 	Confidential bool
 
-	Deadline             LimitFunc // deadline of the run; a duration starts at its acceptance; nil = none
+	Deadline             LimitFunc // deadline of the run; a duration counts from its acceptance
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
@@ -125,7 +125,7 @@ type Step struct {
 	Do        *Action
 	Retryable func(code string) bool // whether the action declares a code as retryable; never nil
 	Undo      *Undo                  // nil = the step has no undo
-	NoUndo    bool                   // compensation = "none" is written, or implied: it is the only step
+	NoUndo    bool                   // compensation = "none" is written, or this is the only step
 	Pivot     bool
 	OnRerun   Rerun
 
