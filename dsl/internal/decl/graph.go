@@ -351,7 +351,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: a step covers the steps before it
+	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: waiting for a step covers those before it
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
 			p.After[i] = p.Block.Attr("pivot").Range

@@ -28,7 +28,7 @@ type Workflow struct {
 	// is sensitive. Such a run needs an encryption key before it starts.
 	Confidential bool
 
-	Deadline             LimitFunc // deadline of the run; a duration counts from its acceptance
+	Deadline             LimitFunc // deadline of the run; a duration starts at acceptance; nil = none
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
