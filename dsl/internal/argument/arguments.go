@@ -15,7 +15,7 @@ import (
 type List struct {
 	Evaluator *eval.Evaluator
 	Self      int
-	List      []Argument // sorted by name; with arguments that are not written but have a default
+	List      []Argument // sorted by name; includes arguments that are not written but have a default
 	UsesSelf  bool
 	konst     *value.Value
 	room      int // estimated size of the JSON, in bytes
@@ -28,16 +28,16 @@ type Argument struct {
 	Path     []byte         // JSON pointer of the argument, such as /amount
 	Compiled *eval.Compiled // nil: the argument is not written, but it has a default
 	At       diag.Range
-	Direct   *fasteval.Expr // for the fast evaluator; nil = only the general evaluator can evaluate it
-	Ready    *ready         // its value, if it is known before a run; nil = not known
-	Preset   *ready         // its default; nil = none
+	Direct   *fasteval.Expr // compiled for the fast evaluator; nil = it needs the general evaluator
+	Ready    *ready         // encoded value; nil = not known before a run
+	Preset   *ready         // encoded default; nil = the argument has no default
 }
 
-// A ready holds the encoded value of an argument that depends on nothing. If json is nil, the
-// argument is left out.
+// A ready holds an argument in encoded form: its value, or its default. If json is nil, the
+// argument is left out of the object of all arguments.
 type ready struct {
 	json      []byte
-	sensitive []string // JSON pointers of sensitive parts, from the object of all arguments
+	sensitive []string // JSON pointers of sensitive parts; they start at the object of all arguments
 	secrets   []value.Secret
 }
 
@@ -56,8 +56,8 @@ func ReadyOf(name string, v cty.Value) *ready {
 // usualSize is the size in bytes that Fold assumes for a value that is not known yet.
 const usualSize = 112
 
-// Fold estimates the size of the JSON. If all arguments are known already, it builds their
-// object now, once for all calls.
+// Fold estimates the size of the object of all arguments. If all arguments are known already,
+// it builds the object now, once for all calls.
 func (a *List) Fold() {
 	a.room = 2
 	for _, x := range a.List {
@@ -81,8 +81,8 @@ func (a *List) Fold() {
 func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
 
 // Build evaluates all arguments and writes them into one object. With skipSelf, an argument
-// that depends on self.output gets its default, or is left out if it has none. Build returns
-// an encoding error only if it can evaluate all arguments.
+// that depends on self.output gets its default, or is left out if it has none. If one argument
+// cannot be evaluated and another cannot be encoded, Build returns the evaluation error.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
@@ -159,8 +159,8 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct writes an argument with the fast evaluator. If that evaluator gives up, or the value
-// needs a check, direct returns false and leaves e unchanged.
+// direct writes an argument with the fast evaluator. It returns false and leaves e unchanged if
+// that evaluator cannot evaluate the argument, or if the value needs further checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

@@ -18,13 +18,14 @@ type Filler struct {
 	Fields    []Fill
 }
 
-// A Fill says for one argument of a declared undo which value of the step it gets.
+// A Fill says from which part of the step one argument of a declared undo gets its value.
 type Fill struct {
 	Spec *Spec
-	From string // part of the step that holds the value: "output" or "input"; "" = use the default
+	From string // part of the step that has the value: "output" or "input"; "" = use the default
 }
 
-// Eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
+// Eval returns the object of all arguments. It is used as a ValueFunc. Self of the Scope must
+// be set.
 func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
 		return value.Value{}, eval.ErrNoScope

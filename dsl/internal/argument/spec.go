@@ -16,12 +16,14 @@ import (
 type Spec struct {
 	Field   schema.Field
 	Type    cty.Type
-	Default cty.Value // converted default; cty.NilVal = none
+	Default cty.Value // default, converted to Type; cty.NilVal = none
 	enum    []cty.Value
 	// enumText holds the values of enum as canonical JSON.
 	enumText []string
 	Words    *schema.Words
-	hide     bool // elements of a list or map have sensitive parts, so the whole value is sensitive
+	// hide is true for a list or map whose elements have sensitive parts. Then the whole value
+	// is sensitive.
+	hide bool
 }
 
 // Specs returns a Spec for each field of a schema, by name.
@@ -103,7 +105,7 @@ func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	return out, nil
 }
 
-// checkEnum refuses a known value that the schema does not list.
+// checkEnum refuses a known value that is not in the enum of the schema.
 func (s *Spec) checkEnum(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
@@ -123,8 +125,9 @@ func (s *Spec) checkEnum(v cty.Value) error {
 	return fmt.Errorf("it must be one of %s", strings.Join(texts, ", "))
 }
 
-// checkWords checks those texts of v that are known already: do they match the pattern, and
-// can they be error codes if the field holds codes?
+// checkWords checks the texts in v that are already known. They must match the pattern of the
+// field. If the field holds codes, they must be error codes, too. In a map, the pattern applies
+// to the keys, and the values are the codes.
 func (s *Spec) checkWords(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if s.Words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
@@ -168,8 +171,8 @@ func (s *Spec) checkWord(text, code string) error {
 	return s.Words.CheckCode(code)
 }
 
-// isSecret reports whether one of the marks is a SecretMark. The text of a secret is not known
-// yet.
+// isSecret reports whether one of the marks is a SecretMark. Then the text is not known yet and
+// cannot be checked.
 func isSecret(marks cty.ValueMarks) bool {
 	for m := range marks {
 		if _, ok := m.(value.SecretMark); ok {
@@ -195,8 +198,8 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes reports whether the JSON of an argument surely needs no other check. It is not null,
-// its value is in the enum, and the field has neither a pattern nor codes.
+// takes reports whether the JSON of an argument is valid without further checks. Such JSON is
+// not null. The enum contains it, if there is one. The field has neither a pattern nor codes.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A Module holds the declarations of a module. They are checked as far as that is possible
-// without the agents. Package link makes workflows of them.
+// without the schemas of agents. Package link makes workflows of them.
 type Module struct {
 	Files   map[string][]byte // texts of the module's files, by name
 	Sources map[string][]byte // texts of all files that were read, by name; for messages
@@ -25,13 +25,13 @@ type Module struct {
 	Variables map[string]*Variable   // variables outside of workflows, by name
 	locals    map[string]*eval.Local // locals outside of workflows, by name
 	ownLocals []*eval.Local          // all locals outside of workflows, also those whose name is already used
-	Workflows []*Workflow            // all workflows, with those whose name is already used
+	Workflows []*Workflow            // all workflows, also those whose name is already used
 	Auto      []noun.Assignment
 	Funcs     map[string]function.Function
 	File      string
 	Failed    bool
 	Partial   bool // declarations are missing: a file has errors, or the check ended early
-	Older     bool // it was stored before some rules existed, so these are not checked
+	Older     bool // the definition was stored before some rules existed; these are not checked
 
 	// Declarations whose name is already used, which is an error. They are checked for other
 	// errors, but never used.
@@ -79,14 +79,14 @@ type Condition struct {
 type Workflow struct {
 	Name, Description    string
 	Where                hcl.Range
-	Twin                 bool // its name is already used: an error; checked, but never used
+	Twin                 bool // another workflow has the name, an error; it is checked, but never used
 	Block                *syntax.Block
 	Variables            map[string]*Variable   // variables of the workflow and of the module, by name
 	TwinVariables        []*Variable            // variables of the workflow whose name is already used
 	Locals               map[string]*eval.Local // locals of the workflow and of the module, by name
-	OwnLocals            []*eval.Local          // its own locals, with those whose name is already used
-	Steps                []*Step                // all steps, with those whose name is already used
-	Index                map[string]int         // index in Steps by name; the first step with a name counts
+	OwnLocals            []*eval.Local          // all locals of the workflow, also duplicates
+	Steps                []*Step                // all steps, also duplicates
+	Index                map[string]int         // index in Steps by name; of duplicates, the first
 	Outputs              []*Output
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
@@ -117,7 +117,7 @@ type Step struct {
 	Input      []syntax.Arg
 	InputAt    hcl.Range
 	dependsOn  []int
-	After      map[int]hcl.Range // direct dependencies, and the place that causes each
+	After      map[int]hcl.Range // steps that it depends on directly, and place of each reference
 	OutputType cty.Type          // cty.NilType = not written
 	OutputAt   hcl.Range
 	NoUndo     bool
@@ -148,8 +148,8 @@ func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the step's when mentions each. Then it is evaluated for every
-// instance, after for_each.
+// WhenEach reports whether the condition in when mentions each.*. Such a condition is evaluated
+// for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
 	return s.Each() && e != nil && e.Compiled != nil && e.Compiled.Each

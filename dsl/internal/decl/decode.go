@@ -18,7 +18,7 @@ import (
 )
 
 // duplicate reports a name that is already used. The declaration is checked like any other, so
-// that its own errors show at once. But nothing can refer to it.
+// its other errors are reported, too. But nothing can refer to it.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
 }
@@ -88,8 +88,8 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block and adds the variable to a map. If the name is already used,
-// it returns the variable instead.
+// variable reads a variable block and adds the variable to a map. If the map has a variable with
+// this name already, it returns the new variable instead of adding it.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -128,7 +128,7 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deploymen
 func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
-		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // it exists, but is invalid
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // the default is invalid
 		return
 	}
 	val, err := v.Convert(val)
@@ -194,7 +194,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Steps = append(w.Steps, s)
 			if first, dup := w.Index[c.Label]; dup {
 				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // the copy of a pivot is no second pivot
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // do not report the copy as a second pivot
 				continue
 			}
 			w.Index[s.Name] = s.Index
@@ -267,7 +267,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also if the word is wrong: do not report a missing undo, too
+		s.NoUndo = true // also if the word is wrong: one error is enough, without a missing undo
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -321,7 +321,7 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads agent.NAME.ACTION.
+// action reads the attribute action of a step or of a compensate block: agent.NAME.ACTION.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

@@ -1,5 +1,5 @@
-// Package decl reads the declarations of a module: blocks become plain data with every reference
-// found.
+// Package decl reads the declarations of a module. It turns blocks into plain data, and finds
+// every reference in them.
 //
 //	in:   a file system, or the files of a stored definition
 //	out:  Module with its agents, variables, local values, workflows and steps
@@ -12,7 +12,8 @@
 //
 // Invariants:
 //   - Parsing continues after an error, so that one mistake does not hide others. A declaration
-//     whose name is already used is checked, too. The code calls it a twin.
-//   - The module holds what file() and env() returned. So a stored definition needs neither.
+//     whose name is already used is checked, too. The code calls such a declaration a twin.
+//   - The module holds what file() and env() returned. So a stored definition does not read the
+//     files and the environment again.
 //   - The same files give the same Module, in the same order.
 package decl

@@ -19,7 +19,7 @@ type graphDecoder struct {
 	refs referenceDecoder
 }
 
-// resolve compiles every expression of the module and builds the graphs.
+// resolve compiles every expression of the module and orders the steps of each workflow.
 func (d graphDecoder) resolve() {
 	fileNames := &names{variables: d.m.Variables, locals: d.m.locals}
 	for _, n := range sorted.Keys(d.m.locals) {
@@ -53,7 +53,7 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	}
 }
 
-// impliedAgents adds the agents that are used without a block.
+// impliedAgents adds the agents that an action names, but that have no agent block.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.Agents[name] == nil {
@@ -330,8 +330,8 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
-// pivotEdges makes the pivot wait for every step that does not wait for it,
-// so that no other step runs at the same time.
+// pivotEdges makes the pivot wait for every step that does not wait for the pivot. Then no other
+// step runs at the same time as the pivot.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {
@@ -351,7 +351,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: an edge to a step covers those before it
+	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: waiting for a step covers those before it
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
 			p.After[i] = p.Block.Attr("pivot").Range
@@ -414,7 +414,7 @@ func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 func (w *Workflow) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
 // resolveUndo compiles the compensate block of a step. The block may use the results of steps
-// that surely ran before. Its references do not become dependencies.
+// that surely ran before this step. Its references do not become dependencies.
 func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 	u := s.Undo
 	if u == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// open reports whether neither a type nor a default says what the variable
-// holds.
+// open reports whether the variable accepts any value, because neither a type nor a default
+// restricts it.
 func (v *Variable) open() bool {
 	return !v.typed && v.Type == cty.DynamicPseudoType && v.kind == kindOpen
 }
 
 // infer gives a variable without a type the type of its default. If the default is a list or an
-// object, other values only have to be a list or an object, too. They may be longer or have
-// other attributes. If all elements of the default list are strings, numbers or bools, those of
-// other values must have the same type.
+// object, it sets only the kind: then the variable accepts any list, or any object. If all
+// elements of a default list have one primitive type, the elements of every value must have this
+// type, too.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return
@@ -48,7 +48,8 @@ func commonPrimitive(elements []cty.Type) cty.Type {
 	return elements[0]
 }
 
-// convertKind checks a value against the kind of the default.
+// convertKind checks that a value has the kind of the default. If the type of the elements of a
+// list is known, it converts them.
 func (v *Variable) convertKind(x cty.Value) (cty.Value, error) {
 	ty := x.Type()
 	switch list := ty.IsTupleType() || ty.IsListType() || ty.IsSetType(); {

@@ -26,7 +26,7 @@ type Options struct {
 	// File is the one file that makes up the module; "" = every *.hcl and
 	// *.hcl.json file of the root directory.
 	File string
-	// Env looks an environment variable up for env(); nil = none is set.
+	// Env looks up an environment variable for env(); nil = no variable is set.
 	Env func(name string) (value string, ok bool)
 	// Dir is the name of the directory in messages; "" = "this directory".
 	Dir string
@@ -52,8 +52,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 }
 
 // ParseStored reads the files of a stored definition. answers holds what file() and env()
-// returned when the definition was loaded. If older is true, rules that did not exist when it
-// was stored are not checked.
+// returned when the definition was loaded. If older is true, the definition was stored before
+// some rules existed, and these are not checked.
 func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(file)
 	m.Older, m.Reads = older, answers
@@ -62,7 +62,7 @@ func ParseStored(file string, files map[string][]byte, answers functions.Reads, 
 	}
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
-		r.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		r.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
 	m.build(r, storedSource{&m.Reads}, "")
 	diags := r.Finish()
@@ -149,8 +149,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// build turns the files into declarations. It is the same for a directory and
-// for a stored definition.
+// build turns the files into declarations. It does the same for a directory and for a stored
+// definition.
 func (m *Module) build(r *report.Reporter, source readSource, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
@@ -174,14 +174,15 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // if a file is missing, names from it would be reported as unknown
+	if !broken { // names that a broken file declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 	} else {
 		m.Failed, m.Partial = true, true
 	}
 }
 
-// parseFile measures and parses one file. It adds the places of the blocks to m.Places.
+// parseFile checks the limits of one file and parses it. It adds the places of the blocks to
+// m.Places.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
 	if strings.HasSuffix(name, ".json") {

@@ -102,14 +102,14 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// ownDirectory reports whether a path leads into a directory .engine. It ignores upper and lower
-// case, because some file systems do, too.
+// ownDirectory reports whether a path leads into a directory .engine. It does not distinguish
+// upper and lower case, because some file systems do not, either.
 func ownDirectory(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
 }
 
-// resolveLinks follows symbolic links and refuses one that leads out of the module's directory.
-// The file system of a directory (os.DirFS) would follow it.
+// resolveLinks replaces the symbolic links in a path by their targets. It refuses a link that
+// leads out of the module's directory, because os.DirFS would follow it.
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {
@@ -146,7 +146,7 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 	return done, nil
 }
 
-// storedSource is the readSource of a stored definition, which already holds what was read.
+// storedSource is the readSource of a stored definition, which already has the files and variables.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string) error {

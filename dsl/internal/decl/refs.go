@@ -22,10 +22,10 @@ import (
 // references that are not allowed where they are.
 type referenceDecoder struct {
 	*decoder
-	visits map[*eval.Local]visit // how far the search through the locals has come
+	visits map[*eval.Local]visit // state of each local in the search for cycles
 }
 
-// A visit is how far a depth-first search has come with a local value.
+// A visit is the state of a local value in a depth-first search.
 type visit uint8
 
 const (
@@ -92,7 +92,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	for i := range c.Direct {
 		all[i] = true
 	}
-	for _, l := range c.Locals { // they are already compiled
+	for _, l := range c.Locals { // these locals are already compiled
 		if l.Expr.Bad {
 			e.Bad = true
 		}
@@ -129,7 +129,7 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	c.Constant = &v
 }
 
-// reference checks one traversal; false means it was refused.
+// reference checks one reference, t. If the reference is not allowed, it returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -216,7 +216,7 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	return false
 }
 
-// refLocal checks that the steps which a local uses are available where the local is used.
+// refLocal checks a reference to a local. The steps that the local uses must be available there.
 func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
@@ -232,7 +232,7 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	return true
 }
 
-// refStep checks step.NAME... and the attribute after it.
+// refStep checks a reference to step.NAME, its key and its attribute.
 func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowStep == 0 {
 		d.unavailable(at, "step")

@@ -6,10 +6,10 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// reservedEnv reports whether a definition must not read an environment variable, because it
-// belongs to the engine. A definition that was stored before this rule may name such a variable.
-// It holds the value that env() returned then, but its agents and secrets do not get the
-// variable.
+// reservedEnv reports whether a definition must not read an environment variable, because the
+// variable belongs to the engine. A definition that was stored before this rule existed may name
+// such a variable. It has the value that env() returned then, but its agents and secrets do not
+// get the variable.
 func (d literalDecoder) reservedEnv(name string) bool { return !d.m.Older && secret.ReservedEnv(name) }
 
 // reservedSecret is reservedEnv for the reference of a secret, such as env:NAME.

@@ -81,7 +81,7 @@ func (v *Variable) Convert(x cty.Value) (cty.Value, error) {
 	return value.Conform(x, v.Type)
 }
 
-// Value evaluates one assignment.
+// Value returns the value of an assignment, before its conversion to the type of the variable.
 func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 	if e, _ := noun.WrittenValue(a); e != nil {
 		x, diags := metered.EvaluateOnce(e, nil, nil)
@@ -97,7 +97,7 @@ func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	// The conversion of the text has the better error, such as "a number is required".
+	// Return the text: its conversion gives a better error, such as "a number is required".
 	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() {
 		return cty.StringVal(a.Text), nil
 	}

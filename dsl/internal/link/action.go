@@ -58,8 +58,8 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
-// ReplyConverted does the work of ReplyFunc for every reply. It is slower than the fast
-// evaluator, but its errors say what is wrong.
+// ReplyConverted returns a function with the same results as that of ReplyFunc. It does not use
+// the fast evaluator, so it is slower. But its errors say what is wrong.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {

@@ -83,7 +83,7 @@ func unknownVars(decls map[string]*decl.Variable) cty.Value {
 	for name, v := range decls {
 		x := value.UnknownOf(v.Type)
 		if v.Type.IsObjectType() && v.Nullable {
-			x = cty.UnknownVal(value.PlainType(v.Type)) // may be null as a whole
+			x = cty.UnknownVal(value.PlainType(v.Type)) // the whole object may be null
 		}
 		if v.Sensitive {
 			x = x.Mark(value.SensitiveMark{})

@@ -66,7 +66,7 @@ func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
 		return true
 	}
 	if b.known[a.Name] && a.Source != "--var" {
-		return false // for another workflow of the module
+		return false // the variable belongs to another workflow of the module
 	}
 	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
 		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
@@ -179,7 +179,8 @@ func (b *bind) message(w eval.World, c *decl.Condition) string {
 	return messageText(v)
 }
 
-// messageText returns an error message. It does not show a message with a sensitive value.
+// messageText converts the value of error_message to a text. It replaces a message that contains
+// a sensitive value.
 func messageText(v cty.Value) string {
 	if v.ContainsMarked() {
 		return "The condition is not met. The message is hidden, because it holds a sensitive value."

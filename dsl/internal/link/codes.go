@@ -40,7 +40,7 @@ func validCode(s string) bool {
 	return s != "" && len(s) <= 100
 }
 
-// engineCodes are the codes that do not come from agents' schemas.
+// engineCodes are the error codes that the schema of an agent does not have to declare.
 var engineCodes = []string{
 	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
 	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
@@ -50,7 +50,7 @@ var engineCodes = []string{
 // knownCodes holds the error codes with which a step or an undo can fail. If some of them are
 // known only in a run, open is true.
 type knownCodes struct {
-	others string // start of the message about another code: "Action X does not answer with"
+	others string // start of the message about an unknown code: "Action X does not answer with"
 	own    []string
 	open   bool
 }
@@ -91,8 +91,8 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Ar
 	}
 }
 
-// values adds the texts of a value. If a part of the value is unknown before the run, the
-// list of codes counts as incomplete.
+// values adds the texts of a value to the codes. If a part of the value is unknown before the
+// run, it sets open.
 func (k *knownCodes) values(v cty.Value) {
 	raw, _ := v.UnmarkDeep()
 	switch {
@@ -114,8 +114,7 @@ func (k *knownCodes) literals(e *eval.Expr) {
 	k.own = append(k.own, literals(e)...)
 }
 
-// codes warns about error codes that cannot occur, which are most likely
-// spelled wrong.
+// codes warns about error codes in a list that cannot occur. They are most likely spelled wrong.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -189,8 +188,8 @@ func (l codeLinker) workflowCodes() {
 	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
-// constant reports whether an expression holds nothing but literals, so that
-// literals finds every string in it.
+// constant reports whether an expression has neither references nor function calls. In such an
+// expression the function literals finds every string.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

@@ -95,8 +95,8 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	}
 }
 
-// arguments checks the written arguments against the schema, and compiles them. byKey says that
-// arguments which depend on self.output may be left out.
+// arguments checks the written arguments against the schema, and compiles them. byKey is true for
+// an undo by key: its call may leave out the arguments that depend on self.output.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
@@ -155,13 +155,13 @@ func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string
 func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
 	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
 	switch {
-	case len(a.Expr.Syntax.Variables()) == 0: // it may call secret()
+	case len(a.Expr.Syntax.Variables()) == 0: // no references; but it may call secret()
 		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
 		if err == nil {
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			out.Ready = argument.ReadyOf(a.Name, v) // on an error, each evaluation returns it
+			out.Ready = argument.ReadyOf(a.Name, v) // an error is returned by each evaluation in a run
 		}
 	case value.IsPlain(a.Name):
 		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))

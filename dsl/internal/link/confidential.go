@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// confidential reports whether a run of the workflow may hold sensitive values even if no
+// confidential reports whether a run of the workflow may contain sensitive values even if no
 // variable is sensitive. This is so in three cases: an expression calls secret() or sensitive();
 // an output of the workflow is sensitive; an action gets or returns a value that its schema calls
 // sensitive. Locals of the file count even if they are not used.

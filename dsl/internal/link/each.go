@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// eachValue links for_each. It returns the value of each.* that expressions get before a run.
+// eachValue links for_each. It returns the value of each.* for the checks before a run.
 func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	each := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"key": key, "value": v}) }
@@ -102,7 +102,7 @@ func commonElement(ty cty.Type) cty.Value {
 	return value.UnknownOf(common)
 }
 
-// eachOf converts a value to instances.
+// eachOf converts the value of for_each to instances.
 func eachOf(v cty.Value) (noun.Each, error) {
 	raw, marks := v.Unmark()
 	ty := raw.Type()

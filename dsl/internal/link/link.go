@@ -72,7 +72,7 @@ type linkedStep struct {
 	static, undoStatic *noun.Settings
 }
 
-// An argumentLinker links the arguments of blocks: their types, values and evaluation.
+// An argumentLinker checks the arguments of blocks and compiles them.
 type argumentLinker struct{ *workflowLinker }
 
 // A codeLinker checks the error codes that steps name against those that actions declare.
@@ -81,7 +81,7 @@ type codeLinker struct{ *workflowLinker }
 // A stepLinker links one step: its action, settings, conditions and for_each.
 type stepLinker struct{ *workflowLinker }
 
-// An undoLinker links the undo of steps, and checks that everything with an effect has one.
+// An undoLinker links the undo of steps, and checks that every step with an effect has one.
 type undoLinker struct{ *workflowLinker }
 
 // A nullChecker finds expressions that read a value which may be null.
@@ -111,8 +111,8 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator; nil if only the general evaluator can
-// evaluate it.
+// direct compiles an expression for the fast evaluator. It returns nil if only the general
+// evaluator can evaluate it.
 func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
@@ -120,7 +120,7 @@ func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr
 	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
 }
 
-// title names the action with its plugin, for messages.
+// title returns the name of the action with its plugin and version, for messages.
 func (a *linkedAction) title() string {
 	v := a.agent.bin.Version
 	if v != "" {
@@ -163,7 +163,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return a
 }
 
-// shapes finds the action of every step and what its result looks like.
+// shapes finds the action of every step, and the types of its arguments and of its output.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
 		a := l.action(s.Agent, s.Action, s.ActionAt)
@@ -223,7 +223,7 @@ func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, optional)
 }
 
-// unknownStep is step.NAME before a run.
+// unknownStep returns the value of step.NAME for the checks before a run.
 func (l *workflowLinker) unknownStep(shape eval.StepShape, a *linkedAction) cty.Value {
 	output := cty.DynamicVal
 	if a != nil {
@@ -263,13 +263,13 @@ func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 }
 
 // checkReferences checks the references of an expression that cannot be evaluated. It evaluates
-// each alone, so that one mistake does not hide the others. References inside of try() and can()
-// may fail.
+// each reference separately, so one mistake does not hide the others. References inside of try()
+// and can() may fail.
 func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(c, l.world)
 	if diags.HasErrors() {
-		return // the error of a local, which is reported there
+		return // a local has an error, which is reported at the local
 	}
 	bearing := eval.Calls(c.Syntax, "try", "can")
 	for _, t := range c.Refs {
@@ -316,7 +316,7 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput returns the action whose output does not have the attribute in d; nil if none.
+// actionWithOutput returns the action to whose output, of type ty, a diagnostic refers; or nil.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
 		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
@@ -342,8 +342,8 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 	return nil
 }
 
-// checkLoops evaluates the bodies of "for" expressions over collections that are not known yet,
-// because the library does not.
+// checkLoops checks the bodies of "for" expressions over collections that are not known yet. The
+// library does not evaluate these bodies.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return

@@ -18,7 +18,7 @@ func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Rep
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
-// GeneralWorkflows is Workflows without the fast evaluator, for tests that compare the two.
+// GeneralWorkflows is Workflows without the fast evaluator. Tests compare the results of both.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
@@ -39,10 +39,11 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	l.known = knownVariables(m)
 	if m.Older {
-		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		l.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
-	// Link these first. Then the agent that is used under the name replaces them in l.agents.
+	// Link agents with a name that is already used first. Below, the first agent with the name,
+	// which is the one that is used, replaces them in l.agents.
 	for _, a := range m.TwinAgents {
 		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)

@@ -14,7 +14,7 @@ import (
 )
 
 // nullReads warns about expressions that read an attribute of a step's output without a guard,
-// although the output may be null. Then the expression fails.
+// although the output may be null. If it is null, the expression fails.
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
@@ -41,16 +41,16 @@ func (l nullChecker) nullReads() {
 	}
 }
 
-// coveredByWhen reports whether an attribute of a step is evaluated only if the step's when is
-// true. A when that mentions each is evaluated after for_each and the settings, so it does not
-// cover them.
+// coveredByWhen reports whether an attribute of a step is evaluated only if the condition in when
+// is true. A condition that mentions each.* is evaluated after for_each and the settings, so it
+// does not cover them.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (!d.WhenEach() || attr == "idempotency_key")
 }
 
 // A nullReason is why the output of a step can be null.
 type nullReason struct {
-	skipped bool // the step's when may skip it
+	skipped bool // the step may be skipped, because it has when
 	text    string
 }
 
@@ -121,9 +121,9 @@ type nullVisitor struct {
 	loops  []stepLoop
 }
 
-// A guard is an expression inside which some steps are safe to read.
+// A guard is an expression inside of which some steps are safe to read.
 type guard struct {
-	node  hclsyntax.Node  // the expression; nil = the whole step, if its own when is the condition
+	node  hclsyntax.Node  // the expression; nil = the whole reading step, guarded by its when
 	all   bool            // every step is safe to read
 	steps map[string]bool // names of the steps that are safe to read
 	when  string          // text of the condition, without white space
@@ -150,7 +150,8 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
-			v.guards = append(v.guards, guard{node: n, all: true}) // it may test each instance
+			// The condition may test each instance.
+			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 		if step := wholeStep(n.CollExpr); step != "" {
 			v.loops = append(v.loops, stepLoop{n, n.ValVar, step})
@@ -173,8 +174,8 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard of a condition. Inside of it, the steps that the condition tests are
-// safe to read. It may test the status or the error of a step, or whether there is an output.
+// tested returns the guard of a condition. Inside of the guard, the steps that the condition tests
+// are safe to read. A test reads the status or the error of a step, or asks if there is an output.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -225,7 +226,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
+			// In a JSON source the text of the reference may have escapes.
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
 				r.text = "step." + r.step + "." + r.field
 			}
 			return r, true
@@ -234,7 +236,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the step whose instances a loop variable holds; "" if it holds no instances.
+// loopStep returns the name of the step over whose instances a loop variable runs; "" = none.
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -265,7 +267,7 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	i, ok := v.l.decl.Index[r.step]
-	if !ok || r.field != "output" || r.whole { // the output as a whole may be null
+	if !ok || r.field != "output" || r.whole { // to read the whole output is safe, even if it is null
 		return
 	}
 	d := v.l.steps[i].decl
@@ -292,8 +294,8 @@ func (r stepRead) status() string {
 	return before + ".status"
 }
 
-// sameWhen reports whether a condition is the when of the step d. If that when mentions each, the
-// reader must have the same for_each and read the instance with its own key.
+// sameWhen reports whether a condition is the same as in when of the step d. If it mentions each.*,
+// the reading step must have the same for_each, and read the instance with its own key.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// secretName recognises the names of arguments and of keys whose values are secrets:
-// password, db_password, X-API-Key. It does not recognise public_key, max_tokens or
+// An argument or a key contains a secret if its name matches secretName, but not noSecret.
+// Examples are password, db_password and X-API-Key. No examples are public_key, max_tokens and
 // next_page_token.
 var (
 	secretName = regexp.MustCompile(`(^|_)(passwords?|passwd|pwd|passphrase|secret|token|bearer|api_?key|private_key|access_key|secret_key|client_secret|credentials?|authorization|cookie)$`)
@@ -56,7 +56,7 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title s
 	})
 }
 
-// maxNamedSecrets is how many secrets of an argument a warning names.
+// maxNamedSecrets is the largest number of secrets of an argument that a warning names.
 const maxNamedSecrets = 10
 
 // holdsAddress reports whether an argument has the name of an address, such as a URL. In an
@@ -99,7 +99,8 @@ func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret boo
 	}
 }
 
-// text checks a text. If the text has parts that are computed, it checks only the others.
+// text checks whether a text is a secret or contains a password. If parts of the text are
+// computed, it checks only the fixed parts.
 func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)
@@ -116,7 +117,8 @@ func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret 
 	}
 }
 
-// constantText returns the text of an expression that is a literal text. It evaluates nothing.
+// constantText returns the text of an expression that is a literal text; false for any other
+// expression. It evaluates nothing.
 func constantText(e hclsyntax.Expression) (string, bool) {
 	switch e := e.(type) {
 	case *hclsyntax.LiteralValueExpr:

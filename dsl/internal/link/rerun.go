@@ -40,7 +40,7 @@ func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	case noun.Pivot:
 		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
 	case noun.Undo == nil || noun.NoUndo:
-		if d.Undo == nil { // otherwise its action is invalid, which is reported
+		if d.Undo == nil { // otherwise the action of the undo is invalid, which is reported
 			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.Name)
 		}
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:

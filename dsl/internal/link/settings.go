@@ -30,8 +30,8 @@ const (
 	maxAttemptsNumber = 1_000_000
 )
 
-// forwardDefaults returns the settings of a step that writes none. repeatable says that its
-// action is idempotent or read-only.
+// forwardDefaults returns the settings of a step for which none are written. repeatable is true
+// if the action of the step is idempotent or read-only.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
@@ -46,8 +46,8 @@ func forwardDefaults(repeatable bool) noun.Settings {
 	}
 }
 
-// undoDefaults returns the settings of an undo that writes none: it is repeated until its
-// deadline.
+// undoDefaults returns the settings of an undo for which none are written: it is repeated until
+// its deadline.
 func undoDefaults() noun.Settings {
 	return noun.Settings{
 		Timeout: defaultTimeout,
@@ -150,7 +150,7 @@ var retrySetters = map[string]setter{
 	},
 }
 
-// choose calls the function that words holds for the text v. Any other text is an error.
+// choose calls the function in words whose key is the text v. Any other text is an error.
 func choose(v cty.Value, words map[string]func()) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -188,7 +188,7 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is one written attribute of a step's or undo's limits.
+// A setting is one limit that is written in a step, in a retry block or in a compensate block.
 type setting struct {
 	name string
 	e    *eval.Expr
@@ -196,8 +196,8 @@ type setting struct {
 	d    *fasteval.Expr
 }
 
-// settingsOf makes the Settings function. The second result holds the settings if they do not
-// depend on the run; otherwise it is nil.
+// settingsOf returns the function Settings of a step or of an undo. The second result is the
+// settings themselves; nil if they depend on the run.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
@@ -270,9 +270,9 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings lists the limits of a step. An attribute that its retry block does not have comes
-// from the workflow's retry block. But a workflow's max_attempts does not apply to an action that
-// is neither idempotent nor read-only.
+// stepSettings lists the written limits of a step. If the step's retry block does not have an
+// attribute, it takes the attribute from the workflow's retry block. But the workflow's
+// max_attempts does not apply to an action that is neither idempotent nor read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {

@@ -84,8 +84,8 @@ func (l stepLinker) outputs() {
 	}
 }
 
-// mentionsSensitive reports whether an expression reads a sensitive output of instances of a
-// step. Before a run the instances are unknown and have no marks, so it compares names.
+// mentionsSensitive reports whether an expression reads a sensitive output of a for_each step.
+// Before a run the instances are unknown and have no marks, so it compares the names of outputs.
 func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
 		return false
@@ -162,7 +162,8 @@ func (l stepLinker) onlyWithEach(d *decl.Step) {
 // stepAction links the call of a step: its action, arguments, settings and error codes.
 func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
-	if a == nil { // it is reported; check the arguments anyway
+	if a == nil {
+		// The missing action was reported already. Check the arguments anyway.
 		for _, x := range d.Input {
 			l.check(x.Expr)
 		}
@@ -183,7 +184,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// selfValue returns the value of self.* that expressions get before a run.
+// selfValue returns the value of self.* for the checks before a run.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if a := l.steps[i].action; a != nil {

@@ -67,8 +67,8 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 
 func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
-// declaredUndo links the undo in compensated_by. Each of its arguments gets the output of the
-// step with the same name, or else the input. The second result is the settings of the undo.
+// declaredUndo links the undo in compensated_by. An argument gets the output with the same name
+// from the step, or else the input with the same name. The second result is the undo's settings.
 func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.Agent, fwd.schema.CompensatedBy, d.ActionAt)
@@ -140,7 +140,7 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before sets Before of each step, from After of the others.
+// before computes Before of each step from After of the other steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {
@@ -168,7 +168,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 }
 
 // promisedRetries warns if a step asks for retries, but its action allows them only after a
-// definite failure.
+// failure that surely had no effect.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	out, asked := l.out.Steps[i], s.decl.Block.One("retry").Attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||

@@ -10,9 +10,9 @@ import (
 type Assignment struct {
 	Name string
 	// Text is the value from a flag or from the environment. For a variable of type string it
-	// is the string itself; for any other type it is an expression. If the variable has
-	// neither a type nor a default, a text that is a list or an object is parsed. Every other
-	// text is a string then.
+	// is the string itself; for any other type it is an expression. For a variable with neither
+	// a type nor a default, it is an expression if it is a valid list or object. Otherwise it
+	// is the string itself.
 	Text   string
 	Source string     // where the value comes from: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
 	Where  diag.Range // place in a values file; zero for other sources

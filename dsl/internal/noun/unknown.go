@@ -46,7 +46,7 @@ func (w *Workflow) lastRung(s *Step) rung.Rung {
 	return rung.Park
 }
 
-// undoneBlindly reports whether the undo can be called without the output.
+// undoneBlindly reports whether the undo can be called without the output of the step.
 func (s *Step) undoneBlindly() bool {
 	return s.Undo != nil && (s.Undo.Do.ByKey || !s.Undo.UsesSelf)
 }
@@ -59,13 +59,13 @@ func (s *Step) caughtAlways() bool {
 	return err == nil && slices.Contains(codes, AllCodes)
 }
 
-// pivotOrLater reports whether the step is the pivot or runs after it. Then nothing is undone
-// once the step has begun. No other step runs at the same time as the pivot.
+// pivotOrLater reports whether the step is the pivot or runs after it. After an unknown outcome
+// of such a step nothing may be undone. All other steps end before the pivot begins.
 func (w *Workflow) pivotOrLater(s *Step) bool {
 	if w.Pivot < 0 {
 		return false
 	}
-	seen := make([]bool, len(w.Steps)) // each step once: the number of paths is exponential
+	seen := make([]bool, len(w.Steps)) // visit each step once: the number of paths may be exponential
 	for todo := []*Step{s}; len(todo) > 0; {
 		s, todo = todo[len(todo)-1], todo[:len(todo)-1]
 		if s.Pivot {

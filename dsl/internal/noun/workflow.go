@@ -8,14 +8,13 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Workflow is one workflow of a linked definition: immutable nouns with
-// every name resolved, so that running it needs neither hcl nor the agents'
-// schemas. Functions in it are pure and safe for concurrent use; a nil
-// function means that the attribute was not written.
+// A Workflow is one workflow of a linked definition. It is immutable, and all its names are
+// resolved. So a run needs neither the hcl library nor the schemas of agents. The functions in it
+// are pure and safe for concurrent use. A nil function means that the attribute was not written.
 type Workflow struct {
 	Name        string
 	Description string
-	Digest      string // hex SHA-256 of the definition that it belongs to
+	Digest      string // hex SHA-256 of the definition of the workflow
 
 	Steps []*Step // in order of declaration; Steps[i].Index == i
 	Order []int   // a topological order of Steps
@@ -25,11 +24,11 @@ type Workflow struct {
 	Agents    map[string]*Agent
 	Outputs   []Output
 
-	// Confidential is true if a run may hold sensitive values even if none of its variables is
-	// sensitive. Such a run needs an encryption key before it starts.
+	// Confidential is true if a run may contain sensitive values even if none of its variables
+	// is sensitive. Such a run needs an encryption key before it starts.
 	Confidential bool
 
-	Deadline             LimitFunc // deadline of the run, from its acceptance; nil = none
+	Deadline             LimitFunc // deadline of the run; a duration starts at acceptance; nil = none
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
@@ -74,12 +73,12 @@ type Variable struct {
 	Sensitive   bool
 	Nullable    bool
 	HasDefault  bool
-	Deployment  bool // declared at file level
+	Deployment  bool // declared outside of workflows, for the whole module
 }
 
 // An Agent is one agent block, resolved to a plugin version.
 type Agent struct {
-	Name           string // block label, used in traversals
+	Name           string // label of the block, used in references
 	Plugin         string // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Version        string // version the definition is pinned to; "" = any (development)
 	Checksum       string // hex sha256 of the binary; "" = not locked
@@ -87,8 +86,8 @@ type Agent struct {
 	MaxConcurrency int    // calls in flight per engine; 0 = no limit
 	Env            []string
 	Breaker        Breaker
-	// Config returns the value of the config block. It uses only deployment variables and
-	// locals of the file; nil = empty.
+	// Config returns the value of the config block. The block refers only to variables and
+	// locals outside of workflows. nil = the block is empty.
 	Config ValueFunc
 }
 
@@ -126,12 +125,12 @@ type Step struct {
 	Do        *Action
 	Retryable func(code string) bool // whether the action declares a code as retryable; never nil
 	Undo      *Undo                  // nil = the step has no undo
-	NoUndo    bool                   // compensation = "none": written, or implied for an only step
+	NoUndo    bool                   // compensation = "none" is written, or this is the only step
 	Pivot     bool
 	OnRerun   Rerun
 
-	// When is the condition of the step. It is evaluated once, before Settings and ForEach. If
-	// the condition mentions each, it is in WhenEach instead, and every instance evaluates it.
+	// When is the condition of the step. It is evaluated once, before Settings and ForEach. A
+	// condition that mentions each.* is in WhenEach instead, and is evaluated for every instance.
 	When           func(*eval.Scope) (bool, error)
 	WhenEach       func(*eval.Scope) (bool, error)
 	ForEach        func(*eval.Scope) (Each, error) // nil: a single instance with key ""
@@ -139,7 +138,7 @@ type Step struct {
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
 	Post           []Condition
-	Settings       func(*eval.Scope) (*Settings, error) // never nil; its expressions cannot use each
+	Settings       func(*eval.Scope) (*Settings, error) // never nil; its expressions cannot use each.*
 	Catch          *Catch
 }
 
@@ -176,7 +175,7 @@ type Action struct {
 	Typical     time.Duration // usual duration of a call; 0 = not known
 
 	// Output checks a reply against the schema (and output_type), converts it
-	// and marks its sensitive parts. An error means bad_reply. Never nil.
+	// and marks its sensitive parts. An error means bad_reply. Output is never nil.
 	Output func(json []byte) (value.Value, error)
 	// Skeleton returns a form for a person who states the result of a call: JSON with the
 	// names of the outputs, and their types instead of values. It may be nil.
@@ -192,7 +191,7 @@ type Undo struct {
 	UsesSelf  bool // Input mentions self.output
 	Retryable func(code string) bool
 	Settings  func(*eval.Scope) (*Settings, error) // it sets only Timeout, Deadline and Retry
-	Declared  bool                                 // from compensated_by, not from a compensate block
+	Declared  bool                                 // the undo comes from compensated_by of the action
 }
 
 // A Condition is a precondition or postcondition.
@@ -210,7 +209,7 @@ type Catch struct {
 	Output ValueFunc                           // output of the step after such a failure; nil = null
 }
 
-// Settings are the limits of one step, with every default in place.
+// Settings are the limits of one step. A limit that is not written has its default value.
 type Settings struct {
 	Timeout  time.Duration // longest duration of one attempt; default 30s
 	Deadline Limit         // deadline of all attempts together; zero = none
@@ -218,7 +217,7 @@ type Settings struct {
 	HeartbeatTimeout time.Duration
 	Retry            Retry
 	MaxParallel      int // instances that may run at the same time; 0 = no limit
-	// MaxFailures returns how many of n instances may fail; nil = none.
+	// MaxFailures returns how many of n instances may fail; nil = no instance may fail.
 	MaxFailures func(n int) int
 }
 
@@ -268,8 +267,8 @@ type Limit struct {
 	At    time.Time     // absolute time; zero = not given
 }
 
-// From returns the absolute time of the limit for something that started at
-// start, and whether there is a limit at all.
+// From returns the absolute time of the limit for a run or step that started at the time start.
+// It returns false if there is no limit.
 func (l Limit) From(start time.Time) (time.Time, bool) {
 	switch {
 	case !l.At.IsZero():

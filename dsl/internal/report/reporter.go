@@ -22,13 +22,14 @@ type Reporter struct {
 	errors  int // number of errors found so far
 	// whole is true while Bounded runs a check. Then the check ends after MaxErrors errors.
 	whole bool
-	// Effort limits the cost of all evaluations of a check together. If nil, Allowance sets it.
+	// Effort limits the cost of all evaluations of a check together. If it is nil, the method
+	// Allowance sets it.
 	Effort *metered.Allowance
 }
 
 // MaxErrors and MaxFindings limit how many errors and findings are reported for a module. They
-// bound time and memory: for many errors the check searches a similar name, and each finding
-// holds its source line.
+// limit time and memory, too: for many errors the check searches a similar name, and each finding
+// contains its source line.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -36,8 +37,8 @@ const (
 
 var errTooMany = errors.New("too many errors")
 
-// full reports whether a limit is reached, so that no further finding is stored. Inside of
-// Bounded it ends the check instead, if there are too many errors.
+// full reports whether a limit is reached. Then no further finding is stored. If there are too
+// many errors inside of Bounded, full ends the check instead.
 func (r *Reporter) full() bool {
 	if r.errors >= MaxErrors && r.whole {
 		panic(errTooMany) // Bounded recovers and reports it
@@ -80,8 +81,8 @@ func (r *Reporter) Bounded(check func()) (whole bool) {
 	return true
 }
 
-// checkCost is the largest cost of all expressions of a module together while it is checked.
-// The check evaluates each expression with the values that are known before a run.
+// checkCost limits the cost of a check of a module: the cost of all its expressions together. The
+// check evaluates each expression with the values that are known before a run.
 const checkCost = 4 * metered.MaxCost
 
 // Allowance returns the allowance that all evaluations of the check share.
@@ -189,7 +190,8 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	return s
 }
 
-// MaxLine is how many bytes of a line are shown before and after the start of a finding.
+// MaxLine is the largest number of bytes of a line that are shown before the start of a finding,
+// and also after it.
 const MaxLine = 500
 
 // window shortens a long line to the bytes around a position. It returns their start and end.

@@ -30,8 +30,8 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	return ""
 }
 
-// MissingAttribute returns the name of the attribute that a traversal did not find, and the
-// type of the object that does not have it.
+// MissingAttribute reads a diagnostic about an attribute that an object does not have. It returns
+// the name of the attribute and the type of the object; false for any other diagnostic.
 func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	if d.Summary != "Unsupported attribute" || d.Expression == nil || d.EvalContext == nil {
 		return "", cty.NilType, false

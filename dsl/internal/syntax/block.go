@@ -15,8 +15,8 @@ import (
 // A Reader reads files, blocks and expressions, and reports what is wrong with them.
 type Reader struct{ *report.Reporter }
 
-// A Block is one block of source, read according to its bodySpec. Missing parts are nil, so
-// that one error does not hide the others.
+// A Block is one block of source, read according to its bodySpec. A missing part is nil: reading
+// continues, so the other errors are reported, too.
 type Block struct {
 	Kind       string
 	Label      string
@@ -24,18 +24,20 @@ type Block struct {
 	DefRange   hcl.Range
 	Attrs      map[string]*eval.Expr
 	Blocks     []*Block
-	Args       []Arg // attributes of a free body, in the order of the source
-	Broken     bool  // a part of it was refused, so a missing part may be no error
+	Args       []Arg // attributes of a free body (bodySpec.free), in the order of the source
+	// Broken is true if a part of the block was refused. A part that seems to be missing may be
+	// the refused one, so it is not reported as missing.
+	Broken bool
 }
 
-// An Arg is one attribute of a free body.
+// An Arg is one attribute of a block that may have any attribute, such as input.
 type Arg struct {
 	Name  string
 	Where hcl.Range // place of the name
 	Expr  *eval.Expr
 }
 
-// Attr returns an argument; nil if it is not written, or the block is nil.
+// Attr returns the expression of an attribute; nil if it is not written, or the block is nil.
 func (b *Block) Attr(name string) *eval.Expr {
 	if b == nil {
 		return nil
@@ -43,7 +45,7 @@ func (b *Block) Attr(name string) *eval.Expr {
 	return b.Attrs[name]
 }
 
-// One returns the block's inner block of a kind, or nil.
+// One returns the first inner block of a kind; nil if there is none.
 func (b *Block) One(kind string) *Block {
 	if b == nil {
 		return nil
@@ -95,7 +97,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 		if first, dup := once[hb.Type]; dup && !bs.many {
 			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
 				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
-			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // only to report its other errors
+			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // only to report the errors inside of it
 			continue
 		}
 		once[hb.Type] = hb.DefRange
@@ -109,7 +111,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	return b
 }
 
-// ReadFree reads a body whose arguments may have any name.
+// ReadFree reads a body that may have any attribute, and adds the attributes to b.Args.
 func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
@@ -155,8 +157,8 @@ func ValidName(s string) bool {
 	return true
 }
 
-// expr converts an expression of the library. It checks the names of functions and the length
-// of numbers, which needs no values. It does not check a type constraint (typ).
+// expr converts an expression of the hcl library. If typ is true, the expression is a type
+// constraint. Otherwise expr checks the names of functions and the length of numbers.
 func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	out := &eval.Expr{Range: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
@@ -177,8 +179,8 @@ func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 }
 
 // fromJSON converts an expression of the JSON form. A string becomes a template; an object or
-// an array becomes a constructor. For a string it also returns the raw text. It reports an
-// error and then returns nil.
+// an array becomes a constructor. For a string it also returns the raw text. If it cannot
+// convert the expression, it reports an error and returns nil.
 func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
@@ -204,7 +206,7 @@ func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 		}
 		return out, nil
 	}
-	val, diags := e.Value(nil) // without a context, strings are not evaluated
+	val, diags := e.Value(nil) // without a context, the library does not evaluate templates in strings
 	if diags.HasErrors() {
 		r.HCL(diags)
 		return nil, nil

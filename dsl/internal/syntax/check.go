@@ -36,7 +36,7 @@ func (r Reader) checkSyntax(e *eval.Expr) {
 	})
 }
 
-// checkNumber makes a literal number exact, and reports one with too many digits.
+// checkNumber makes a literal number exact. It reports a number with too many digits.
 func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	if err := ExactNumber(n, r.Sources[n.SrcRange.Filename]); err != nil {
 		e.Bad = true
@@ -44,8 +44,8 @@ func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	}
 }
 
-// ExactNumber parses a long literal number again, because the library rounds numbers to 512
-// bits, about 150 digits. src is the text of the whole file or value.
+// ExactNumber replaces the value of a long literal number by the exact one. The library rounds
+// numbers to 512 bits, about 150 digits. src is the text of the whole file or value.
 func ExactNumber(n *hclsyntax.LiteralValueExpr, src []byte) error {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return nil

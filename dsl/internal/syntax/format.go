@@ -129,7 +129,7 @@ func sameMeaning(a, b []byte) bool {
 }
 
 func tokenText(src []byte) []byte {
-	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // an error shows in the tokens, too
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // invalid text becomes a token, too
 	var out []byte
 	for _, t := range tokens {
 		switch t.Type {

@@ -15,7 +15,7 @@ import (
 const (
 	MaxSource = 1 << 20 // bytes of one file or value
 	maxTokens = 300_000 // tokens of one file
-	maxDepth  = 200     // nested brackets, templates and directives
+	maxDepth  = 200     // levels of nested brackets, templates and directives
 	maxChain  = 1_000   // operators, indices and calls in one expression
 	MaxModule = 16 << 20
 	MaxFiles  = 1_000
@@ -50,8 +50,8 @@ func TooBig(file string) *hcl.Diagnostic {
 	}
 }
 
-// crowded reports whether a file has more brackets, operators, words and line ends than it may
-// have tokens. It runs before the lexer, because the lexer needs about 100 bytes of memory for
+// crowded reports whether a file surely has too many tokens. It counts brackets, operators, words
+// and line ends. It runs before the lexer, because the lexer needs about 100 bytes of memory for
 // each token.
 func crowded(src []byte) bool {
 	marks, word := 0, false
@@ -86,12 +86,12 @@ func tooDeep(at hcl.Range) *hcl.Diagnostic {
 	}
 }
 
-// scanTokens measures the nesting and the length of chains of operators. It has one frame for
-// each open bracket, which counts the chain inside of that bracket so far.
+// scanTokens measures how deep a text is nested, and how long its chains of operators are. It has
+// one frame for each open bracket. The frame counts the operators inside of that bracket so far.
 func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	type frame struct {
 		chain int
-		lines bool // a new line ends an expression here
+		lines bool // inside of this bracket, a new line ends an expression
 	}
 	frames := []frame{{lines: true}}
 	directives, unary := 0, 0

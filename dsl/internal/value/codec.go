@@ -34,7 +34,7 @@ func SecretValue(parts []SecretPart) cty.Value {
 	return cty.StringVal(Placeholder).WithMarks(cty.NewValueMarks(SecretMark{&parts}, SensitiveMark{}))
 }
 
-// DecodeJSON decodes a document. The types of the value follow from the JSON alone.
+// DecodeJSON decodes a JSON document without marks. The JSON alone decides the types of the value.
 func DecodeJSON(data []byte) (cty.Value, error) {
 	return decodeMarked(data, nil, nil)
 }

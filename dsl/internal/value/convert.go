@@ -92,8 +92,8 @@ func conformObject(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(out), nil
 }
 
-// ConvertTo converts a value to a type without any inside. It converts each element of a list
-// alone. The library would also compare the types of all elements, which takes long.
+// ConvertTo converts a value to a type that does not contain any. It converts each element of a
+// list separately. The library would also compare the types of all elements, which takes long.
 func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty.IsPrimitiveType() {
 		return ConvertScalar(v, ty)
@@ -109,12 +109,12 @@ func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 	}
-	return convert.Convert(v, ty) // its error says what is wrong
+	return convert.Convert(v, ty) // the error of the library says what is wrong
 }
 
-// maxComparisons limits the comparisons of elements to make one set. The library compares all
-// elements with the same hash. Numbers have the same hash if their first ten digits are the
-// same. A million comparisons take 0.25 s.
+// maxComparisons limits how many pairs of elements are compared to make one set. The library
+// compares all elements that have the same hash. Numbers have the same hash if their first ten
+// digits are the same. A million comparisons take 0.25 s.
 const maxComparisons = 4_000_000
 
 var errAlike = errors.New("the set has too many numbers whose first ten digits are the same: use a set of strings, or a list")
@@ -188,7 +188,7 @@ func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 			case ty.HasAttribute(name):
 				want = ty.AttributeType(name)
 			default:
-				continue // ty does not have it, so it is dropped
+				continue // ty does not have this attribute: leave it out
 			}
 			c, err := ConvertTo(raw.GetAttr(name), want)
 			if err != nil {

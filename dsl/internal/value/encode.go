@@ -21,7 +21,7 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 	return e.Finish(), nil
 }
 
-// An Encoder writes one JSON document, if needed from several values.
+// An Encoder writes one JSON document. The document may consist of several values.
 type Encoder struct {
 	Out          []byte
 	path         []byte // JSON pointer of the value being written
@@ -31,7 +31,7 @@ type Encoder struct {
 	AllowSecrets bool
 }
 
-// Finish returns everything that was written as a Value.
+// Finish returns the written document and its marks as a Value.
 func (e *Encoder) Finish() Value {
 	slices.Sort(e.Sensitive)
 	slices.SortFunc(e.Secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
@@ -86,7 +86,8 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes a value that has a SecretMark. done is false if the value has none.
+// secret writes a value that has a SecretMark. If the value has none, secret writes nothing, and
+// done is false.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
 	for m := range marks {

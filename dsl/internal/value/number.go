@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// MaxDigits is the number of decimal digits a number may have, before and
-// after the point together.
+// MaxDigits is the largest number of decimal digits of a number, before and after the point
+// together.
 const MaxDigits = 1000
 
 // ErrDigits is the error of a number that is too long.
@@ -116,9 +116,9 @@ func Numeral(s string) int64 {
 	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
 }
 
-// Exponent returns the binary exponent of a number, without its sign. It is about the number of
-// bits before the point, or of zero bits behind it. It is 0 for a value that is not a known
-// number.
+// Exponent returns the absolute value of a number's binary exponent. That is approximately the
+// number of bits before the binary point. For a number below 1, it is the number of zeros after
+// the point. It is 0 for a value that is not a known number.
 func Exponent(v cty.Value) int64 {
 	v, _ = v.Unmark()
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {

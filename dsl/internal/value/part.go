@@ -37,8 +37,8 @@ func below(ptr, outer string) bool {
 }
 
 // FarPart is the size in bytes from which a document is large. PartOf finds an attribute of a
-// large document with an index. It does not search an attribute that is large itself, because
-// it is cheaper to decode the document once for the whole run.
+// large document with an index. If this attribute is large, too, PartOf does not search inside of
+// it. Then it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
 // PartOf returns the part of a document at the path. ok is false if the document has no such
@@ -128,7 +128,7 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 // more attributes is usually data, not variables or outputs.
 const maxIndex = 200
 
-// Split makes a Value of each member of an object. The values share the bytes of its document.
+// Split makes a Value of each member of an object. The values share the bytes of the object.
 func Split(members []Member) (keys []string, values []Value) {
 	keys, values = make([]string, len(members)), make([]Value, len(members))
 	data := make([]valueData, len(members))

@@ -35,11 +35,11 @@ func UnescapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
-// MinSensitive is the smallest length of a sensitive text that is removed from other texts. A
-// shorter text would be found everywhere.
+// MinSensitive is the smallest length, in characters, of a sensitive text that is removed from
+// logs and messages. A shorter text would be found everywhere.
 const MinSensitive = 4
 
-// SensitiveStrings returns the texts that must be removed from logs and messages. They are all
+// SensitiveStrings returns the texts that must be removed from logs and messages. They are those
 // strings and numbers in the sensitive parts that have at least four characters. Each is
 // returned once, the longest first. Secrets are not among them, because a Value does not hold
 // their texts.
@@ -49,7 +49,7 @@ func (v Value) SensitiveStrings() []string {
 	}
 	doc, err := ParseDocument(v.JSON())
 	if err != nil {
-		return nil // it is no JSON, so no expression could read it
+		return nil // the value is no JSON, so no expression could read it
 	}
 	seen := map[string]bool{}
 	for _, ptr := range v.Sensitive() {

@@ -115,8 +115,8 @@ func TypeText(ty cty.Type) string {
 	return ty.FriendlyNameForConstraint()
 }
 
-// Assignable reports whether the first type may be convertible to the second. It is true, too,
-// if that depends on the value.
+// Assignable reports whether some value of the first type can be converted to the second. Not
+// every value needs to be convertible.
 func Assignable(from, to cty.Type) bool {
 	from, to = PlainType(from), to.WithoutOptionalAttributesDeep()
 	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
@@ -125,8 +125,9 @@ func Assignable(from, to cty.Type) bool {
 	return convert.GetConversionUnsafe(from, to) != nil
 }
 
-// PlainType returns the type of values that a type constraint allows: no attribute is optional.
-// If a constraint other than an object contains any, the result is cty.DynamicPseudoType.
+// PlainType returns the type of the values that a type constraint allows. It is the constraint
+// without optional attributes. But if the constraint contains any and is no object, the result is
+// cty.DynamicPseudoType.
 func PlainType(ty cty.Type) cty.Type {
 	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
 		return cty.DynamicPseudoType

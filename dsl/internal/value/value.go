@@ -12,15 +12,15 @@ import (
 // which parts are references to secrets. A secret is resolved only right before a call. The
 // zero Value is null.
 //
-// Numbers are exact decimals: an integer beyond 2^53 survives. Object keys are
+// Numbers are exact decimals: an integer beyond 2^53 keeps all its digits. Object keys are
 // sorted, so equal values have equal bytes.
 type Value struct{ d *valueData }
 
 type valueData struct {
 	json    []byte
 	marks   *marks                   // nil = none, as in most values
-	decoded atomic.Pointer[Decoded]  // a cache; see KeepDecoded
-	index   atomic.Pointer[[]Member] // a cache; see attribute
+	decoded atomic.Pointer[Decoded]  // decoded form that KeepDecoded stored; nil = none
+	index   atomic.Pointer[[]Member] // index that the method attribute made; nil = none
 }
 
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
@@ -60,7 +60,7 @@ func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 // change it.
 func (v Value) JSON() []byte {
 	if v.d == nil || len(v.d.json) == 0 {
-		return []byte("null") // not shared: the caller might change it
+		return []byte("null") // a new slice for each call: a caller might change it
 	}
 	return v.d.json
 }
@@ -99,7 +99,7 @@ func (v Value) Equal(w Value) bool {
 		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
-// A Load is the size of the stored values that an expression refers to. It counts in the cost of
+// A Load is the size of the stored values that an expression refers to. It is part of the cost of
 // an evaluation even if the values are decoded already. So an evaluation has the same cost on
 // every engine.
 type Load struct{ Bytes, Nodes int64 }
@@ -134,6 +134,6 @@ func KeepDecoded(v Value, d *Decoded) {
 	}
 }
 
-// A Member is one attribute of an object. Key is its key without quotes. Whole is the JSON of
-// key and value for Split, and of the value alone in an index of attributes.
+// A Member is one attribute of an object. Key is its key without quotes. In the arguments of
+// Split, Whole is the JSON of key and value. In valueData.index it is the JSON of the value alone.
 type Member struct{ Key, Whole []byte }
