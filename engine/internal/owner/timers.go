@@ -23,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // when the run is woken: at the time at which it is due, or earlier
+	at    time.Time // time at which the run is woken; never later than the time at which it is due
 	index int
 }
 
