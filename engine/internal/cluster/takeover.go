@@ -19,11 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// take takes runs over, and returns how many it got. Before it reads any of them, it
-// records in the store that this engine has them in hand (store.Hands). Runs with which no
-// engine died are taken together. Runs with which engines died are taken one by one, so
-// that the next death shows which run caused it. Runs with which too many engines died are
-// parked instead.
+// take takes runs over, and returns how many it got. Before it decodes any of them, it
+// records in the store that this engine has them in hand (store.Hands). Most runs are taken
+// over together. A run that an engine had in hand when it died is taken over alone. If
+// another engine dies then, it is clear which run was the cause. A run that too many engines
+// had in hand when they died is parked instead.
 func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -47,8 +47,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		switch {
 		case err != nil:
 			return taken, err
-		// Another engine has the run in hand. Either it takes the run over, or its death will
-		// count against the run.
+		// Another engine has the run in hand. Either that engine takes the run over, or it dies
+		// and its death counts against the run.
 		case x.Held && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
@@ -261,7 +261,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // the store forgets a dead engine once it owns no run
+	for _, engine := range dead { // fence again: the store forgets dead engines without runs
 		if !gone[engine] {
 			continue
 		}

@@ -23,7 +23,7 @@ import (
 // AlertAgentMissing is the code of an alert of kind overdue, see engine.AlertAgentMissing.
 const AlertAgentMissing = "agent_missing"
 
-// maxSeen is how many engines an alert names.
+// maxSeen is the largest number of engines that an alert names.
 const maxSeen = 8
 
 // A cause says why an unstaffed run is decided on.
