@@ -23,7 +23,7 @@ type progressSender struct {
 	c *Call // the call that sends the progress
 
 	mu     sync.Mutex // protects following fields
-	member Member     // membership to which a checkpoint is in flight; nil = none is in flight
+	member Member     // membership that received the checkpoint in flight; nil = no checkpoint is in flight
 	sent   *Answer    // checkpoint that is in flight, or whose commit is not known; nil = none
 	next   *Answer    // checkpoint that waits to be sent; nil = none
 	retry  *time.Timer
@@ -53,12 +53,14 @@ const postEvery = time.Second
 // for days and record checkpoints, but an agent in an endless loop does not fill the
 // database.
 const (
-	CheckpointPause    = 100 * time.Millisecond // shortest pause between two checkpoints of a call
-	CheckpointRate     = 256 << 10              // checkpoint bytes of a call, per second
-	CheckpointsPerPace = 16 << 20               // checkpoint bytes after which the rate is halved
+	CheckpointPause = 100 * time.Millisecond // shortest pause between two checkpoints of a call
+	CheckpointRate  = 256 << 10              // checkpoint bytes of a call, per second
+	// CheckpointsPerPace is a size in bytes: each time a call has sent this many checkpoint
+	// bytes, its rate is halved.
+	CheckpointsPerPace = 16 << 20
 )
 
-// paceLocked sets the earliest time for the next checkpoint, after d was sent. The pause
+// paceLocked sets the earliest time for the next checkpoint. d was just sent. The pause
 // grows with the size of d and with the total size of the checkpoints so far.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
@@ -74,8 +76,8 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// The delivery is not an answer. So it has no complete-by and no slot: it must not be
-	// decided as if it had arrived earlier, and the call needs its slot until it ends.
+	// A sign of life has no complete-by and no slot, unlike an answer to a call. It must not
+	// be decided as if it had arrived earlier, and the call needs its slot until it ends.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -165,7 +167,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint into the run's inbox after the run's shard refused it.
+// hand puts a checkpoint into the run's inbox, because another engine owns the run.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
@@ -228,7 +230,7 @@ func (p *progressSender) post(d *Answer) error {
 	return nil
 }
 
-// laterLocked tries to send again after a pause, which grows.
+// laterLocked tries to send again after a pause. The pause doubles each time, up to 5 s.
 func (p *progressSender) laterLocked() {
 	if p.closed {
 		return
@@ -263,8 +265,8 @@ func (p *progressSender) close() {
 }
 
 // flush sends the last checkpoint, so that it reaches the run before the answer. It sends
-// nothing if the checkpoint is committed, or in flight to the present membership. It
-// reports whether a checkpoint is still in flight.
+// nothing if the checkpoint is committed, or if it was already sent during the engine's
+// present membership. It reports whether a checkpoint is still in flight.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
