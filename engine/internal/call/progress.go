@@ -17,8 +17,8 @@ import (
 // call's answer. Checkpoints become records (S82). Only one checkpoint at a time is in
 // flight. A newer checkpoint replaces a waiting one, because a later attempt needs only the
 // newest. So an agent that is faster than the store is not slowed down and fills no memory.
-// If another engine owns the run, checkpoints go into the run's inbox, at most one in each
-// postEvery.
+// If another engine owns the run, checkpoints go into the run's inbox, at most one per
+// second (postEvery).
 type progressSender struct {
 	c *Call // the call that sends the progress
 
@@ -154,7 +154,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // flush or handOver sends the last checkpoint, just before the call's answer
+		return // the method flush or handOver sends the last checkpoint, just before the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -253,8 +253,8 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the sender, so that it ignores later signs of life. A checkpoint that waits
-// stays for flush, which sends it.
+// close ends the sender, so that it ignores later signs of life. If a checkpoint still
+// waits, the method flush sends it.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A scanner takes over runs of others: runs without an owner, runs of dead members, and
-// overdue runs of live members. It uses the findings of ticks, and runs on a separate
-// goroutine next to the Supervisor's loop. All its knowledge is in the store, so that the
-// scanner of any other engine can continue (S46, S49).
+// A scanner takes over runs that this engine does not own: runs without an owner, runs of
+// dead members, and overdue runs of live members. It uses the findings of ticks, and has a
+// separate goroutine. Everything that it needs to know is in the store, so that the scanner
+// of another engine can continue at any time (S46, S49).
 type scanner struct {
 	n  *Local
 	by *taker
@@ -201,8 +201,7 @@ func (p *scanner) next(work bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// An idle engine ticks once in each MaxScan. The scan becomes due a quarter of MaxScan
-	// before a tick, so that the tick at that time makes the scan and is not slightly too
-	// early.
+	// before the tick that should make it. So this tick never comes slightly too early.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 

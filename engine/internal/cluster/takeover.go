@@ -66,8 +66,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 // takeTogether takes runs over together, so that they share commits. It waits until each
 // takeover is committed or refused, and returns how many runs it got. If this engine cannot
 // work on a run, takeTogether adds the run to Quarantined and to the backoff set. If a run
-// waits for a person, takeTogether adds it to the backoff set. All runs have the same
-// number of deaths, which is the parameter deaths.
+// waits for a person, takeTogether adds it to the backoff set. deaths is how many engines
+// died with each of the runs in hand; the number is the same for all of them.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {

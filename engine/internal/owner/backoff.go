@@ -37,7 +37,7 @@ type backoff struct {
 	// be decided without them, but this engine skips the messages until ignoredUntil.
 	unstaffed    bool
 	ignoredUntil time.Time // store time; zero = messages are not skipped
-	reported     int       // number of journal rows that the run had at the last alert about it; 0 = no alert
+	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
 // Add puts a run into the backoff set. The first time it stays there for pause; each
@@ -58,9 +58,9 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed adds a run whose agents are missing here. The backoff is as long as with
-// Add. But if the time tell is earlier, it ends then, because an alert or a decision about
-// the run is due at tell. This engine still decides messages to the run. If vain is true,
-// it has just tried to decide them, and skips them for the duration pause.
+// Add, but it ends at the time tell if that is earlier: an alert or a decision about the
+// run is due then. This engine still decides messages to the run. If vain is true, it has
+// just tried to decide them, and skips them for the duration pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,9 +19,10 @@ type check struct {
 }
 
 // bound returns the next_check for the run's row. It is never later than the run's due
-// time, so that a scan never misses a run. While an attempt is in flight, it is never later
-// than the last record plus the workflow's shortest timeout. No later attempt can be due
-// before that, so later records rarely have to write an earlier next_check.
+// time, so that a scan never misses a run. While an attempt is in flight, it is also never
+// later than the time of the last record plus the workflow's shortest timeout. The next
+// attempt cannot be due before that. So the next records rarely have to write an earlier
+// next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:

@@ -46,7 +46,7 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of the alert about a decision that took long.
+// AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
 const AlertSlow = "slow_decision"
 
 // tellSlow adds an alert to t if the decision took long. At most one such alert is added
@@ -66,7 +66,7 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
 	spare  int           // how many more goroutines may replace those that hang
-	limit  time.Duration // after this time a decision counts as hanging
+	limit  time.Duration // a decision that takes longer than this counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 

@@ -55,8 +55,8 @@ func (d *delivery) finish(err error) {
 // answers reports whether the event is an agent's answer.
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
-// cameInTime reports whether two things are true: the event is an answer that arrived
-// before its complete-by, and complete-by has passed since then.
+// cameInTime reports whether the event is an answer that arrived before its complete-by,
+// and complete-by has passed since then, at the time now.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }

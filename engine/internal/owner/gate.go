@@ -128,8 +128,8 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// ready returns the pool's decision about an event, once. It returns nil if there is none,
-// or if the decision starts calls that may not start any more.
+// ready returns the pool's decision about an event, and forgets that decision. It returns
+// nil if there is none, or if the decision starts calls that may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil

@@ -182,8 +182,8 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told records that the store has a change and all earlier ones. It wakes the goroutines
-// that wait for one of them.
+// told is called after the store has recorded a change and all earlier ones. It wakes the
+// goroutines that wait for one of these changes.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

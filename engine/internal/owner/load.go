@@ -75,8 +75,8 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	return story, err
 }
 
-// aheadInMemory limits which runs at rest leave memory. A run that is due within this time
-// stays in memory, because it would soon be read again.
+// aheadInMemory is a limit for unload. A run at rest that is due within this time stays in
+// memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
 // unload takes a run at rest out of memory. This engine still owns it. The run is read
@@ -228,7 +228,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		letters, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.Messages(ctx, id, limit) // no event of the run is decided before this read succeeds
+			letters, err = sh.s.Messages(ctx, id, limit) // until this succeeds, the run's events wait
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {

@@ -262,8 +262,8 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 }
 
 // gotOn is called after each commit. If the transition ends a step, an undo or the run, the
-// run is no longer a suspect, and its deaths are removed from the store. The start of an
-// attempt is not enough, because the answer to that attempt may end an engine.
+// run is no longer a suspect: the store then forgets how many engines died with it in hand.
+// The start of an attempt is not enough, because its answer may end an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
@@ -278,7 +278,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// The run keeps its count of deaths in the store. That does no harm.
+			// The store still counts the deaths against the run. That does no harm.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()

@@ -35,7 +35,7 @@ type UnstaffedDecision struct {
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool // the row or an earlier row holds the alert about the missing agents
+	Told       bool // this row, or an earlier row of the run, holds the alert about the missing agents
 	Landed     chan commit.Landing
 
 	work *decision
