@@ -33,7 +33,7 @@ type Config struct {
 	MaxValue                              int           // largest size of a reply, in bytes
 }
 
-// A Member is a membership of the engine as calls see it. Through it they reach the runs
+// A Member is a membership of the engine. Calls pass their answers through it to the runs
 // that the membership owns.
 type Member interface {
 	// Conclude makes the goroutine that owns the call's run conclude the call. It does not
@@ -57,7 +57,7 @@ type Observer interface {
 // has passed (S17, S18).
 type Caller struct {
 	cfg      Config
-	async    invoke.AsyncInvoker // nil = each call needs its own goroutine
+	async    invoke.AsyncInvoker // makes calls without a goroutine for each; nil = each call needs its own
 	evidence *evidence
 	// ctx is the context of every call without its own goroutine. It ends when the node stops
 	// at once.

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// leastEcho is the shortest length, in bytes, of a sensitive string that is searched for. A
-// shorter string such as "a" would be found everywhere.
+// leastEcho is the shortest length, in bytes, of a secret for which markEchoes searches. A
+// shorter secret such as "a" would be found everywhere.
 const leastEcho = 4
 
 // markEchoes marks the parts of an output in which an agent repeats a secret. Every string
@@ -75,7 +75,7 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			if m.holds(k) { // a pointer into the object would contain the key, which is secret
+			if m.holds(k) { // a pointer into the object would contain k, and so the secret
 				m.marks = append(m.marks, at)
 				return
 			}

@@ -20,9 +20,9 @@ import (
 // Limits for late answers that wait to be stored. Above a limit, further answers are
 // dropped, and the number of dropped answers is logged.
 const (
-	maxLateWaiting = 1000     // answers that wait
-	maxLateBytes   = 16 << 20 // their size in bytes
-	lateTries      = 6        // how often one answer is tried
+	maxLateWaiting = 1000     // largest number of late answers that wait
+	maxLateBytes   = 16 << 20 // largest size of all late answers that wait, in bytes
+	lateTries      = 6        // how often the engine tries to store one late answer
 )
 
 // A lateAnswer is an answer that was too late to count and is not stored yet.

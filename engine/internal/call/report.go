@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// postFor is for how long after complete-by the engine keeps trying to deliver an answer
-// while the store does not answer. Later the answer is only kept as evidence. Whether an
-// answer counts depends on its time of arrival.
+// postFor limits how long the engine tries to deliver an answer while the store does not
+// answer: until this time after complete-by. Later the answer is only kept as evidence. A
+// delivery after complete-by is useful, because the time of arrival at the engine counts.
 const postFor = 10 * time.Minute
 
 // Report passes an answer to the call's run, after the signs of life that still wait. It

@@ -15,15 +15,15 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// slow reports whether preparing the call may block.
+// slow reports whether preparing the call may block, because secrets must be resolved.
 func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
 
-// begin prepares the call and sends it. If there is an answer it is passed to answered;
-// otherwise the call ends here.
+// begin prepares the call and sends it. The Invoker's answer goes to the method answered.
+// If the call cannot be sent, begin reports that to the run, and the call ends.
 func (c *Call) begin() {
-	var refused *Answer // the reason why the call was not sent
+	var refused *Answer // says that the call was not sent, and why; nil = it can be sent
 	err := guard.Do(func() error {
 		var request sdk.Request
 		if request, refused = c.prepare(); refused == nil && c.w.send(c) {

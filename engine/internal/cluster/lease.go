@@ -41,7 +41,7 @@ type Membership struct {
 	ticked time.Time  // time at which the last tick was sent
 	hinted bool       // work may be waiting, so the next tick comes early
 	lag    time.Duration
-	busy   bool // the last tick found work on runs of others
+	busy   bool // there was a hint, or the last tick found messages or runs of other engines to work on
 }
 
 // hintPause is the shortest pause between two ticks that follow hints.
@@ -118,8 +118,8 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 }
 
 // see distributes the findings of a tick. It notifies runs of their messages, and passes
-// runs of others to the scanner. It returns the own runs that may be due. It also returns
-// the largest delay of those that are not in memory.
+// runs of other engines to the scanner. It returns the runs of this engine that may be due,
+// and the largest delay among those of them that have no timer.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -152,7 +152,8 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	return runs, lag
 }
 
-// isBusy reports whether the last tick found work on runs of others.
+// isBusy reports whether there is other work than own runs that are due: there was a hint,
+// or the last tick found messages or runs of other engines.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -59,7 +59,7 @@ type Pass struct {
 	Took    time.Duration // duration of the scan and of its deliveries
 	Due     int           // number of own runs that got TimePassed
 	Lag     time.Duration // largest delay of these runs; 0 = no run was due
-	Foreign bool          // the scan also looked for runs of others
+	Foreign bool          // the scan also looked for runs that this engine does not own
 	Taken   int           // number of runs taken over or claimed
 }
 

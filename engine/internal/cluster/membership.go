@@ -85,7 +85,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	t.Runs.Start(work, last)
 	supervisor := NewSupervisor(t.due, t.Runs.TimePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // no Logger: due itself logs scans that fail
+		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // no Logger: t.due logs failed scans
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -112,7 +112,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership after one of its loops has ended on its own.
+// over ends the membership after one of its loops has returned err.
 func (t *Membership) over(err error) { t.end(err) }
 
 // drain ends the membership in order. It starts no call, waits for the calls in flight, and

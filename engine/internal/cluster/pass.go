@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Once makes one full scan of the runs of others.
+// Once makes one full scan of the runs that this engine does not own. It takes those over
+// that no engine works on and that are due.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}

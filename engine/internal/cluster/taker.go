@@ -27,7 +27,7 @@ type takeoverScope struct {
 	owned bool
 	// due is true if only runs are taken that are due or have a message.
 	due bool
-	// woken is what Woken of the backoff set returned before the runs were read.
+	// woken is the result of the backoff set's method Woken before the runs were read.
 	// takeTogether sets it.
 	woken uint64
 }
@@ -48,7 +48,7 @@ type taker struct {
 }
 
 // leaves reports whether this engine leaves a run to another engine that has it in hand. It
-// does so for the time of a lease and a scan. After that the other engine has taken the run
+// does so for at most Lease plus MaxScan. After that time the other engine has taken the run
 // over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
@@ -69,8 +69,8 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether a run was left to an engine that has it in hand, so that a
-// scan should follow soon.
+// looksAgain reports whether a run was left to another engine since the last call of
+// looksAgain. Then another scan should follow soon.
 func (t *taker) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,9 +129,9 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// roomy reports whether this engine has memory for more runs. An engine without memory
-// works on the runs that it has. It leaves other runs to other engines, or in the queue. It
-// logs once that memory is used up, and once that there is memory again.
+// roomy reports whether this engine has memory for more runs. If not, the engine works only
+// on the runs that it has, and leaves other runs to other engines. roomy logs once that
+// memory is used up, and once that there is memory again.
 func (t *taker) roomy() bool {
 	n, held := t.n, t.runs.Held()
 	full := held >= n.cfg.Options.MaxHeld

@@ -23,7 +23,7 @@ import (
 // AlertAgentMissing is the code of an alert of kind overdue, see engine.AlertAgentMissing.
 const AlertAgentMissing = "agent_missing"
 
-// maxSeen is how many engines an alert names.
+// maxSeen is the largest number of engines that an alert names.
 const maxSeen = 8
 
 // A cause says why an unstaffed run is decided on.
@@ -153,9 +153,9 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	return nil
 }
 
-// mayAlert reports whether an alert about the run is due. It is not due if there was an
-// alert since the run last changed. It is not due either if other engines continue runs of
-// the same workflow: then this run only has to wait for one of them.
+// mayAlert reports whether an alert about the run is due. No alert is due if there was one
+// since the run last changed. No alert is due either if other engines work on runs of the
+// same workflow, because one of them will probably take this run.
 func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {

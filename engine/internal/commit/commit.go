@@ -1,8 +1,8 @@
 // Package commit is the group commit of an engine.
 //
-// In: transitions. Out: their outcomes, to the receiver of each. The package knows neither
-// runs nor agents. It passes outcomes on in the order in which the store answers. If the
-// store does not answer, it sends the whole batch again (decision 18).
+// In: transitions. Out: the outcome of each transition, to its receiver. The package knows
+// neither runs nor agents. It passes outcomes on in the order in which the store answers. If
+// the store does not answer, it sends the whole batch again (decision 18).
 package commit
 
 import (
@@ -26,7 +26,7 @@ type Item struct {
 	For        any              // data of the receiver; the committer does not read it
 	Queued     time.Time        // when the item was queued, by this process's clock; zero = Commit sets it
 
-	Landing Landing // set before the receiver gets the item
+	Landing Landing // outcome of the commit; set before the receiver gets the item
 	unsure  bool    // an earlier try ended without an answer
 }
 
@@ -263,7 +263,7 @@ func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	return rest
 }
 
-// tell answers every item with the same error, and returns it.
+// tell answers every item with the same error, and returns that error.
 func (w *writer) tell(rows []*Item, err error) error {
 	for _, it := range rows {
 		it.Landing = Landing{Err: err, Unsure: true}

@@ -19,7 +19,7 @@ const Enabled = true
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // inject the fault when the place is passed for the at-th time
+	at         int // number of the passage, from 1, at which the fault is injected
 }
 
 // table returns the faults that the environment asks for. It reads the environment once.
@@ -101,8 +101,8 @@ func Hit(name string) {
 	}
 }
 
-// HitEvent is Hit for a place where an event is handled. Each type of event has a fault and
-// a counter of its own.
+// HitEvent is called at each place where an event is handled. It does the work of Hit, with
+// a separate fault and counter for each type of event.
 func HitEvent(name string, event any) {
 	Hit(name + "/" + reflect.TypeOf(event).Name())
 }
@@ -110,8 +110,8 @@ func HitEvent(name string, event any) {
 // purposes holds the names that HitPurpose uses. The index is the number of the sdk.Purpose.
 var purposes = [...]string{"invalid", "do", "undo", "lookup"}
 
-// HitPurpose is Hit for a place where a call is handled. Each purpose of a call has a fault
-// and a counter of its own.
+// HitPurpose is called at each place where a call is handled. It does the work of Hit, with
+// a separate fault and counter for each purpose of a call.
 func HitPurpose(name string, purpose uint8) {
 	Hit(name + "/" + purposes[min(int(purpose), len(purposes)-1)])
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Costs of the expressions of one decision. A normal decision costs some microseconds. A
-// decision that costs more than shardCost would block the other runs of its shard. So the
-// pool makes it, with the full allowance of a decision.
+// Limits for one decision. A normal decision takes some microseconds. If the expressions of
+// a decision cost more than shardCost, it would block the other runs of its shard. So the
+// decision pool makes it, and there the expressions may cost more.
 const (
 	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
 	// nanoseconds, as dsl.Allowance counts them.
 	shardCost = 5_000_000
 
-	// DecisionLimit is how long a decision may take in real time. The largest allowed cost
-	// takes about 10 s. A decision that takes longer hangs, or the machine has too little
-	// CPU.
+	// DecisionLimit is how long a decision may take in real time. A decision with the largest
+	// allowed cost takes approximately 10 s. So a decision that exceeds this limit hangs, or
+	// the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
 	// slowDecision is how long a decision may take without an alert. A slower decision
-	// delays other costly decisions and its own calls. At most one such alert is raised for
-	// a run.
+	// delays other costly decisions and the calls of its run. An engine raises at most one
+	// such alert for a run.
 	slowDecision = time.Second
 )
 
 // A slowDecisionError says that a decision took longer than DecisionLimit.
 type slowDecisionError struct{ limit time.Duration }
 
-// Error says how long the decision took.
+// Error says that the decision took longer than the limit, and names the limit.
 func (e *slowDecisionError) Error() string {
 	return fmt.Sprintf("the expressions of one decision were evaluated for longer than %s", e.limit)
 }
@@ -46,7 +46,7 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of the alert about a decision that took long.
+// AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
 const AlertSlow = "slow_decision"
 
 // tellSlow adds an alert to t if the decision took long. At most one such alert is added
@@ -66,7 +66,7 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
 	spare  int           // how many more goroutines may replace those that hang
-	limit  time.Duration // after this time a decision counts as hanging
+	limit  time.Duration // a decision that takes longer than this counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 
@@ -153,11 +153,11 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make makes a decision and posts the result to the shard: the record, or an error if the
-// limit has passed. The shard drops the result of a decision that ends after the limit.
+// make makes a decision and posts the record to the shard. If the decision takes longer
+// than p.limit, make first posts an error, at that time. The shard then drops the record.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
-	late := false // the limit has passed; protected by mu
+	late := false // the decision has taken longer than p.limit; protected by p.mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()
 		late, p.slowest = true, max(p.slowest, p.limit)

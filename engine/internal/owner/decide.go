@@ -42,18 +42,18 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides one event. It reserves a slot for every call that the decision starts, so
+// one decides the event d. It reserves a slot for every call that the decision starts, so
 // that each committed call can be sent. The run may reuse the slot of the call that the
 // event answers. If another run takes a slot meanwhile, the event is decided again. That is
-// safe, because Decide is pure. If the decision costs too much for a shard, one returns it,
-// and the pool makes it. The parameter made is the decision that the pool has already made
-// about this event; nil = there is none.
+// safe, because Decide is pure. If the decision costs too much for a shard, the second
+// result is a costlyDecision, which the pool must make. The parameter made is the decision
+// that the pool has already made about this event; nil = there is none.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(c.engine), Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
 	own := c.starts.own(d)
 	if own != nil {
-		defer own.Release() // gives the slot back if it was not used
+		defer own.Release() // gives the slot back if no call uses it
 	}
 	var full map[string]bool // agents that reported free slots and then refused them twice
 	if made != nil {
@@ -88,7 +88,8 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	}
 }
 
-// cost returns how much the expressions of one decision may cost here.
+// cost returns the largest cost of the expressions in one decision of this decider, in
+// nominal nanoseconds.
 func (c *decider) cost() int64 {
 	if c.ready == nil {
 		return machine.MaxDecisionCost
@@ -119,8 +120,8 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 // spares holds objects that a shard does not need any more and will use again, so that a
 // decision allocates little memory.
 type spares struct {
-	facts [][]story.Fact   // lists whose facts have been reported
-	flown []*pendingCommit // pending commits that are committed and whose calls were started
+	facts [][]story.Fact   // empty lists for facts, to be used again
+	flown []*pendingCommit // empty pendingCommits, to be used again
 }
 
 // blankFacts returns an empty list of facts. It reuses lists, because the facts of a
@@ -160,7 +161,7 @@ func (sp *spares) blankCommit() *pendingCommit {
 // doneWith keeps a pendingCommit for reuse after it was committed and its calls were
 // started. The committer does not use it any more once the shard has received it.
 func (sp *spares) doneWith(f *pendingCommit) {
-	const most = 256 // limits how many are kept
+	const most = 256 // largest number of pendingCommits that are kept
 	if len(sp.flown) == most {
 		return
 	}

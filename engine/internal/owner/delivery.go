@@ -21,7 +21,7 @@ type delivery struct {
 	decided func()          // called once the event was decided or dropped; nil = not called
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
-	data    []byte          // data of that message
+	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
 	quiet   bool            // the decision on this event may start no call
 }
@@ -56,13 +56,13 @@ func (d *delivery) finish(err error) {
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // cameInTime reports whether the event is an answer that arrived before its complete-by,
-// while complete-by has passed by now.
+// and complete-by has passed since then, at the time now.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the deliveries without messages and takeovers. Messages are read again,
-// and takeovers are requested again.
+// unread returns those deliveries that are neither messages nor takeovers. The engine reads
+// messages again, and requests takeovers again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -92,8 +92,8 @@ func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	return at
 }
 
-// answered returns the attempt that an event is about. The event may be an answer, a sign
-// of life, or the report that the call was not sent. For other events ok is false.
+// answered returns the attempt to which an event belongs. The event may be an answer, a
+// sign of life, or the report that the call was not sent. For other events ok is false.
 func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
@@ -134,7 +134,7 @@ func (e *OpenOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *OpenOutcome) Unwrap() error { return e.err }
 
-// InboxLimit is how many messages of a run one read returns at most.
+// InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
 // An inbox is what an engine knows of the inbox of a run that it works on. Messages are
@@ -155,7 +155,9 @@ type inbox struct {
 	// quiet is the store time until which scans skip the inbox, because it held only messages
 	// that cannot be decided here.
 	quiet time.Time
-	pause time.Duration // length of the last such pause; the next is twice as long, up to a limit
+	// pause is how long scans skipped the inbox the last time. The next pause is twice as long,
+	// up to a limit.
+	pause time.Duration
 }
 
 // hold records that a message was read.
@@ -166,7 +168,7 @@ func (b *inbox) hold(id store.MessageID) {
 	b.held[id] = true
 }
 
-// busy reports whether messages wait that are not decided yet, or may wait.
+// busy reports whether the inbox holds messages that are not decided yet, or may hold some.
 func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
 
 // reset forgets the messages that were read, so that they are read again.
@@ -174,7 +176,7 @@ func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// consumed records that messages were removed by a committed row.
+// consumed records that a committed row has removed messages from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)
@@ -191,7 +193,7 @@ func (b *inbox) consumed(ids []store.MessageID) {
 type Message struct {
 	store.Message
 	event machine.Event
-	Err   error // why the message cannot be decided here
+	Err   error // why this engine cannot decide the message; nil = it can
 }
 
 // delivery returns the delivery for a message.

@@ -18,9 +18,9 @@ type starter interface {
 	// own returns the slot of the call that an event answers, if the run may reuse the slot
 	// for its next call; nil = there is none. The caller releases it.
 	own(d *delivery) *call.Reservation
-	// slots returns, for each agent of the run, whether calls may start now. full names
-	// agents that reported free slots and then refused them. The map is valid until the
-	// next call of slots. nil = there is no limit.
+	// slots returns, for each agent of the run, whether calls may start now. The parameter
+	// full names the agents that reported free slots and then refused them. The returned
+	// map is valid until the next call of slots; it is nil if there is no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
 	// reserve reserves one slot for every call among the commands. It first uses the slot in
 	// own. If an agent has too few slots, it reserves none, and returns that agent and false.
@@ -128,8 +128,8 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// ready returns the pool's decision about an event, once. It returns nil if there is none,
-// or if the decision starts calls that may not start any more.
+// ready returns the pool's decision about an event, and forgets that decision. It returns
+// nil if there is none, or if the decision starts calls that may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil
@@ -143,7 +143,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait puts the run in line for the agents for which its steps are held.
+// wait puts the run in line for a slot of each agent for which one of its steps is held.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {

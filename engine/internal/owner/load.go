@@ -69,14 +69,14 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // not on the shard: the expressions may be costly, and the shard has other runs
+	if err == nil { // not on the shard, whose other runs would wait: the expressions may be costly
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
 }
 
-// aheadInMemory limits which runs at rest leave memory. A run that is due within this time
-// stays in memory, because it would soon be read again.
+// aheadInMemory is a limit for unload. A run at rest that is due within this time stays in
+// memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
 // unload takes a run at rest out of memory. This engine still owns it. The run is read
@@ -122,8 +122,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 }
 
 // forget drops the row that was in flight when the run was read. If mine is true, the
-// journal has this row, so its events are decided. Otherwise the row was not committed;
-// usually another engine's row has its number. Then the events are decided again.
+// journal has this row, so its events are decided. Otherwise the row was not committed,
+// usually because another engine's row has the same number. Then the events are decided
+// again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -227,7 +228,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		letters, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.Messages(ctx, id, limit) // the run decides nothing before this succeeds
+			letters, err = sh.s.Messages(ctx, id, limit) // until this succeeds, the run's events wait
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop does tasks until the channel last is closed, and then the tasks that are left. Such
-// a task may be a committed row: this process must still start its calls, or report that
-// they were not sent. After ctx has ended the shard decides nothing new.
+// loop does tasks until the channel last is closed, and then the remaining tasks. One of
+// these may be a committed row: this process must still start its calls, or report that
+// they were not sent. After ctx has ended, the shard decides no further event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -104,8 +104,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends when its commit lands.
-			// The next run in line must not wait for that.
+			// The run waited for a slot and has ended since, or ends with the commit in flight.
+			// So it needs no slot, and the next run in line is notified.
 			d.finish(nil)
 			return
 		}
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt makes this engine the owner of a run, if its owner is dead or late.
+// adopt makes this engine the owner of a run, if the present owner is dead or late.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {

@@ -25,7 +25,7 @@ const inARow = 64
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store
-	turn    *turn           // turn of the shard; flush ends it, so that waiting for the store does not count as stuck
+	turn    *turn           // turn of the shard; flush ends it, because waiting is not part of a task
 	items   []*commit.Item  // transitions for the committer
 	commits int             // number of commits and other writes that the store has not answered yet
 	idle    []chan struct{} // channels to close when all commits are answered and no task waits
@@ -55,8 +55,9 @@ func (o *outbox) flush(ctx context.Context) {
 	o.items = o.items[:0]
 }
 
-// commitRow commits at once a row that was not decided from events. The shard's goroutine
-// calls done. commitRow returns false if this membership is over; then done is not called.
+// commitRow passes a row to the committer at once, without flush. Later the shard's
+// goroutine calls done with the outcome. commitRow returns false if this membership is
+// over; then done is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {

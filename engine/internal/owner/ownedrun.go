@@ -43,11 +43,11 @@ type ownedRun struct {
 	seq   int32          // number of the run's next journal row
 	fence int32          // number of the journal row that made this engine the owner
 	bound time.Time      // next_check in the run's row
-	facts int            // number of facts reported to observers so far
+	facts int            // number of facts of the run so far, of all kinds
 	link  journal.Link   // link of the run's last journal row
 
 	stored int64 // size of the run's journal, in bytes
-	weight int64 // estimated memory of the run, in bytes, as counted by the shard
+	weight int64 // estimated memory of the run, in bytes; shard.held contains this value
 
 	pending []*delivery
 	commit  *pendingCommit  // transition that is being committed; nil = none
@@ -57,7 +57,7 @@ type ownedRun struct {
 	adopts  []Adoption
 	waiters []chan *machine.State
 	inbox   inbox
-	heard   *int32 // number of messages read before the takeover; nil = there may be more
+	heard   *int32 // number of messages that were read before the takeover; nil = not all were read
 	unheard bool   // there were messages at the takeover that are not read yet: no call may start
 
 	// suspect is true if the run's last owner died. Then the shard takes the run in hand
@@ -65,7 +65,7 @@ type ownedRun struct {
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, as the store knows it
 	inHand   bool // the store has recorded that this engine has the run in hand
-	grasping bool // this engine is asking the store to record that
+	grasping bool // this engine has asked the store to record that it has the run in hand
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -76,7 +76,7 @@ type pendingCommit struct {
 	deliveries []*delivery
 	link       journal.Link // link of the transition's row
 	facts      []story.Fact // facts of the kinds that an observer asked for
-	told       int          // number of facts of all kinds
+	told       int          // number of all facts of the transition, also of the other kinds
 	commands   []machine.Command
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start
@@ -145,7 +145,8 @@ func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
 
-// time sets the complete-by of a delivery, if its message answers an open attempt.
+// time copies the complete-by of the answered attempt into d. It does nothing if d is not a
+// message, or if no such call is in flight.
 func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
@@ -161,8 +162,8 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.S
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh estimates again how much memory the run needs, and corrects the shard's sum held.
-// present is false if the shard forgets the run.
+// weigh estimates again how much memory the run needs. It corrects held, the sum for all
+// runs of the shard. present is false if the shard no longer holds the run.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
@@ -208,7 +209,8 @@ type Story struct {
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 
-// Moves reports whether an engine that has the agents could continue a run in this state.
+// Moves reports whether an engine that has the agents could continue a run with this status
+// without a person.
 func Moves(s status.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxEvents is how many waiting events one row may hold.
+// maxEvents is the largest number of waiting events that are decided into one row.
 const maxEvents = 256
 
 // step decides the events that wait for the run. It does nothing while a commit of the run
@@ -76,8 +76,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// act does what must follow the commit of a transition. It starts the calls, logs the
-// alerts, and notifies those who wait.
+// act does the work that follows the commit of a transition. It starts the calls, logs the
+// alerts, and notifies the callers that wait for the commit.
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -170,12 +170,12 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	due, ok := r.state.NextDue()
 	sh.s.Timers.set(r.id, due, ok)
-	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
-	// would be woken for each free slot and leave the slot unused.
 	if sh.s.n.Draining.Load() {
 		sh.release(ctx, r)
 		return
 	}
+	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
+	// would be woken for each free slot and leave the slot unused.
 	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
 	}
@@ -188,7 +188,8 @@ func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a suspect run in hand, and then continues with its decisions.
+// grasp takes a run in hand that may have ended an engine. Then it decides the run's
+// waiting events.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
@@ -234,7 +235,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return
 	}
-	nobody, check := store.EngineID(0), at // any engine may continue it at once
+	nobody, check := store.EngineID(0), at // any engine may continue the run at once
 	if due, ok := r.state.NextDue(); ok && due.Before(at) {
 		check = due // next_check must never be later than the due time
 	}
@@ -244,8 +245,8 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	// If this membership ends meanwhile, its end releases all runs.
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
-			// Another engine wrote that row, or this membership is over. The journal shows
-			// which.
+			// Another engine wrote a row with this number, or this membership is over. The
+			// journal shows which.
 			sh.load(ctx, r)
 			return
 		}
@@ -284,7 +285,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // bytes left for answers: the takeover must fit into their row
+	// Bytes left for answers. The answers and the takeover share one row of the journal, so the
+	// answers must leave space for the takeover.
+	room := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)
 		switch {

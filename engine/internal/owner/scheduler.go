@@ -22,7 +22,7 @@ type Scheduler struct {
 	shards []*shard
 }
 
-// Membership is everything that a Scheduler needs of its membership.
+// Membership holds the parts of a membership that its Scheduler needs.
 type Membership struct {
 	Engine    store.EngineID
 	Context   context.Context // ends with the membership; only its Done and cause are used
@@ -300,7 +300,7 @@ func (s *Scheduler) Stop() {
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()
 			}
-			go func() { // ends when the task ends, at the latest with the process
+			go func() { // this goroutine ends with the shard's task, at the latest with the process
 				<-sh.ended
 				sh.close(nil)
 			}()

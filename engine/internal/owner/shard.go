@@ -35,7 +35,7 @@ type common struct {
 	Queue       *SlotQueue
 	Hands       *HandKeeper
 	Quarantined Claimset   // runs that this membership has quarantined
-	Undecidable backoffSet // own runs with waiting messages, none of which can be decided here
+	Undecidable backoffSet // runs of this engine with waiting messages, none of which it can decide
 
 	// handing is true if the engine is stopping and other engines are alive. Then runs
 	// without a call are released to them.
@@ -96,7 +96,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(call.ErrNotOwner) // the sender looks for the run's next owner
+			d.finish(call.ErrNotOwner) // an answer of a call now goes to the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq
@@ -261,9 +261,9 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// gotOn removes the suspicion from a run after a step, an undo or the run itself has ended.
-// The start of an attempt is not enough, because the answer to that attempt may be what
-// ends an engine.
+// gotOn is called after each commit. If the transition ends a step, an undo or the run, the
+// run is no longer a suspect: the store then forgets how many engines died with it in hand.
+// The start of an attempt is not enough, because its answer may end an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
@@ -278,7 +278,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// The run keeps its count of deaths in the store. That does no harm.
+			// The store still counts the deaths against the run. That does no harm.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()

@@ -54,8 +54,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// told records that the notified run has decided. It notifies the next run if a slot is
-// still free.
+// told is called after the notified run has decided. It notifies the next run in line if a
+// slot is still free.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]

@@ -15,9 +15,9 @@ import (
 // maxSpecs is how many sets of agents a SpecCache keeps.
 const maxSpecs = 1024
 
-// SpecCache keeps the agents of workflows. Most runs of a workflow have the same agents,
-// because the configuration of an agent depends on deployment variables only. It is safe
-// for concurrent use.
+// SpecCache caches the agents that Specs computes for runs. Most runs of a workflow have the
+// same agents, because the configuration of an agent depends on deployment variables only.
+// SpecCache is safe for concurrent use.
 type SpecCache struct {
 	mu   sync.Mutex // protects following field
 	sets map[specsID]map[string]invoke.AgentSpec

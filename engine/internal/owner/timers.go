@@ -23,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // when the run is woken: at the time at which it is due, or earlier
+	at    time.Time // time at which the run is woken; never later than the time at which it is due
 	index int
 }
 
@@ -31,9 +31,9 @@ func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set records when the run is due next, or that it is not due if due is false. A time later
-// than the recorded one is ignored, which saves work. The run is then woken too early at
-// worst, and it sets its time again.
+// set records the time at which the run is due next. If due is false, it removes the run's
+// time. It ignores a time that is later than the recorded one, which saves work: then the
+// run is woken too early, and its shard calls set again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]

@@ -73,7 +73,7 @@ func prepare() (*Cluster, error) {
 	return &Cluster{dir: dir, bin: bin, owner: owner, log: &tail{}}, nil
 }
 
-// Check reports whether it finds server binaries. The error says what to install.
+// Check returns an error if it finds no server binaries. The error says what to install.
 func Check() error {
 	_, err := findBin()
 	return err
@@ -293,7 +293,7 @@ func (t *tail) add(line string) {
 	}
 }
 
-// String returns the lines.
+// String returns the lines as one text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
