@@ -134,3 +134,50 @@ func TestCommandsAreListed(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaces: each name in the table "Where things happen" of CONTRIBUTING is in one of the
+// files of its row.
+func TestPlaces(t *testing.T) {
+	data, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(data), "## Where things happen\n")
+	if !ok {
+		t.Fatal("CONTRIBUTING has no such table")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	link, name := regexp.MustCompile(`\]\(([^)]+)\)`), regexp.MustCompile("`([^`]+)`")
+	rows := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 || !strings.Contains(cells[2], "](") {
+			continue
+		}
+		rows++
+		var text strings.Builder
+		for _, m := range link.FindAllStringSubmatch(cells[2], -1) {
+			files := []string{filepath.Join("..", m[1])}
+			if info, err := os.Stat(files[0]); err == nil && info.IsDir() {
+				if files, err = filepath.Glob(filepath.Join(files[0], "*.go")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range files {
+				data, err := os.ReadFile(file)
+				if err != nil {
+					t.Error(err)
+				}
+				text.Write(data)
+			}
+		}
+		for _, m := range name.FindAllStringSubmatch(cells[3], -1) {
+			if !regexp.MustCompile(`\b` + regexp.QuoteMeta(m[1]) + `\b`).MatchString(text.String()) {
+				t.Errorf("%s: no %s there", strings.TrimSpace(cells[2]), m[1])
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("%d rows were found, want the whole table", rows)
+	}
+}

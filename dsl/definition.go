@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Definition is a linked module: what a run pins. It is immutable and safe
-// for concurrent use.
+// A Definition is a linked module. A run keeps its Definition to its end. A
+// Definition is immutable and safe for concurrent use.
 type Definition struct {
 	// Warnings are the findings of Link that are not errors.
 	Warnings diag.Diagnostics
@@ -33,8 +33,8 @@ type Definition struct {
 // equal behaviour.
 func (d *Definition) Digest() string { return d.digest }
 
-// Encode returns the definition as it is stored; equal definitions have equal
-// bytes. The caller must not change them.
+// Encode returns the definition in the form in which it is stored. Equal
+// definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
 // Names returns the names of the workflows, in order of file and position.
@@ -43,17 +43,18 @@ func (d *Definition) Names() []string { return append([]string(nil), d.names...)
 // Workflow returns a workflow by name, or nil if there is none.
 func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] }
 
-// formatVersion is the version of the stored form.
+// formatVersion is the version of the form in which definitions are stored.
 const formatVersion = 1
 
-// manifest lists by digest everything a definition consists of.
+// manifest lists everything that a definition consists of. It names each content by its
+// sha256, which is also the key of the content in stored.Blobs.
 type manifest struct {
 	Format   int                      `json:"format"`
 	Language string                   `json:"language"`
-	File     string                   `json:"file,omitempty"` // the module is this one file
-	Files    map[string]string        `json:"files"`          // sha256 of each source file
+	File     string                   `json:"file,omitempty"` // name of the only file, if the module is a single file
+	Files    map[string]string        `json:"files"`          // sha256 of each source file, by name
 	Reads    map[string]string        `json:"reads,omitempty"`
-	Env      map[string]*string       `json:"env,omitempty"` // sha256; null = was not set
+	Env      map[string]*string       `json:"env,omitempty"` // sha256 of the value of each variable that env() read; null = it was not set
 	Agents   map[string]manifestAgent `json:"agents"`
 }
 
@@ -61,10 +62,11 @@ type manifestAgent struct {
 	Plugin   string `json:"plugin"`
 	Version  string `json:"version"`
 	Checksum string `json:"checksum,omitempty"`
-	Schema   string `json:"schema"` // sha256
+	Schema   string `json:"schema"` // sha256 of the schema as JSON
 }
 
-// stored is the stored form: the manifest and the blobs it names.
+// stored is the form in which a definition is stored: the manifest, and the contents that it
+// names by their sha256.
 type stored struct {
 	Manifest manifest          `json:"manifest"`
 	Blobs    map[string][]byte `json:"blobs"`
@@ -121,13 +123,13 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 	return nil
 }
 
-// ErrCorrupt is wrapped by the errors of Decode for data that is not a stored
-// definition, or no longer whole.
+// ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
+// The errors of Decode wrap it.
 var ErrCorrupt = errors.New("dsl: not a stored definition")
 
-// Decode reads a definition that Encode wrote, from nothing but data. It does
-// not fail for anything that Link accepted. Errors wrap ErrCorrupt, or are a
-// *DiagnosticsError.
+// Decode reads a definition from the bytes that Encode returned. It needs neither files nor
+// agents. It accepts every definition that Link has accepted, even if a newer rule refuses it.
+// Errors wrap ErrCorrupt or a *diag.DiagnosticsError.
 func Decode(data []byte) (*Definition, error) {
 	var s stored
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -157,9 +159,9 @@ func Decode(data []byte) (*Definition, error) {
 	return def, nil
 }
 
-// link makes the definition anew. A run finishes on what it began with, so a
-// definition that today's rules refuse is linked once more as an older one,
-// without the rules that came after it.
+// link parses and links the stored definition again. A run keeps its definition to its end, so
+// Decode must accept a definition that newer rules refuse. If older is true, link does not apply
+// these newer rules.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	files, answers, agents, err := s.parts()
 	if err != nil {
@@ -170,7 +172,8 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	return def, append(diags, more...), nil
 }
 
-// parts returns the stored files, answers and agents.
+// parts returns the stored source files, the recorded results of file() and
+// env(), and the agents.
 func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
 	files, agents = map[string][]byte{}, map[string]AgentBinary{}
 	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
@@ -219,5 +222,5 @@ func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agen
 }
 
 // Sources returns the source files of the definition by name, as they were when
-// it was linked. The caller must not change their bytes.
+// the definition was linked. The caller must not change their bytes.
 func (d *Definition) Sources() map[string][]byte { return maps.Clone(d.module.Files) }

@@ -1,5 +1,5 @@
 // Package dsl reads workflows written in HCL and turns them into immutable
-// nouns that the engine runs without knowing hcl.
+// values (nouns.go). The engine runs these values and needs no knowledge of HCL.
 //
 // There are three steps, and each reports all errors of all files at once:
 //
@@ -7,10 +7,10 @@
 //	Link(Module, agents)    + schemas    → Definition  arguments, types, undo
 //	Workflow.Bind(values)   + variables  → Value       the input of one run
 //
-// Everything after that is a function of a Workflow and a Scope: the arguments
+// Everything after that is computed from a Workflow and a Scope: the arguments
 // of a step, whether it runs, how often it is repeated, how it is undone. A
-// Scope shows the variables of a run and the results of its finished steps.
-// Functions are pure, so evaluating twice gives the same.
+// Scope holds the variables of a run and the results of its finished steps.
+// Functions are pure, so a second evaluation gives the same value.
 //
 // # The language on one page
 //
@@ -39,31 +39,32 @@
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
 // timed_out, each.key and each.value, self in postcondition and compensate,
 // failure in compensate, and run. A reference from one step to another is a
-// dependency; there is no other order but depends_on.
+// dependency. Apart from references, only depends_on orders steps.
 //
 // # Sensitive values and secrets
 //
-// A Value is JSON with pointers to its sensitive parts, which follow a value
-// through every expression. A secret("env:X") never becomes part of the JSON:
-// it travels as a reference next to it and is resolved by secret.Resolve, right
-// before the call. No text a user can supply becomes such a reference.
+// A Value is JSON with pointers to its sensitive parts. What an expression makes
+// from a sensitive part is sensitive, too. A secret("env:X") never becomes part
+// of the JSON: a Value holds a reference to it next to the JSON. secret.Resolve
+// replaces the reference by the secret, right before the call. A text that a
+// user supplies never becomes such a reference.
 //
 // # Stored definitions
 //
-// A Definition encodes to a manifest and the blobs it names: the source text,
-// the answers of file() and env(), the schemas and checksums of the agents.
-// Decode needs nothing else, so a run finishes on what it started with.
+// A Definition is stored as a manifest and the contents that it names: the
+// source text, the results of file() and env(), the schemas and checksums of the agents.
+// Decode needs nothing else, so a run can keep its definition to its end.
 //
-// # Rooms
+// # Packages
 //
 // This package holds the three steps, stored definitions, and the names of the
-// nouns (nouns.go). The work is done in packages below dsl/internal, of which
-// each may import only those before it:
+// types in nouns.go. Packages below dsl/internal do the work. Each of them may
+// import only the packages that stand before it:
 //
-//	value, metered, functions   values, what evaluation costs, functions
-//	report, eval, fasteval      findings, expressions in a scope, the same faster
-//	argument, noun              arguments of calls, the nouns
-//	syntax, decl, link          text to blocks, to declarations, to nouns
+//	value, metered, functions   values, limits of cost, functions
+//	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions
+//	argument, noun              arguments of calls, types of a linked definition
+//	syntax, decl, link          text to blocks, blocks to declarations, declarations to types of noun
 //
-// dsl/diag, dsl/lock, dsl/rung and dsl/secret are for others too.
+// Packages outside of dsl may import dsl/diag, dsl/lock, dsl/rung and dsl/secret, too.
 package dsl

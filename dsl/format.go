@@ -6,10 +6,11 @@ import (
 )
 
 // Format returns src in the canonical layout: two blanks of indentation,
-// aligned equal signs, values without needless "${...}", one line break at the
-// end, of the kind that ends the first line. It changes nothing that has a meaning, and formatting twice is the same
-// as once. Source that cannot be parsed is returned as it is, with the reason.
-// A filename that ends in .json is laid out as JSON.
+// aligned equal signs, and values without needless "${...}". The result ends
+// with one line break, of the same kind as the first line break of src. Format
+// does not change the meaning. Formatting twice gives the same as formatting
+// once. If src cannot be parsed, Format returns it unchanged, with the reason.
+// If filename ends in .json, src is formatted as JSON.
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	return syntax.Format(src, filename)
 }

@@ -12,16 +12,16 @@ import (
 // An AgentUse is an agent that a module uses: declared by a block, or implied
 // by an action that names it.
 type AgentUse struct {
-	Name       string     // of the block, as in agent.NAME.ACTION
-	Plugin     string     // of the binary engine-agent-PLUGIN
-	Constraint string     // on its version; "" = any
-	Where      diag.Range // the plugin argument, else the block, else the first use
-	// Similar is, of an agent that is only implied, the declared one whose name
-	// is most like it: perhaps that was meant. "" = none is.
+	Name       string     // name of the block, as in agent.NAME.ACTION
+	Plugin     string     // PLUGIN in engine-agent-PLUGIN, the name of the binary
+	Constraint string     // condition for the version; "" = any version
+	Where      diag.Range // place of the plugin argument, else of the block, else of the first use
+	// Similar is set only if the agent is implied. It is the declared agent whose
+	// name is most like Name: perhaps the author meant that agent. "" = there is none.
 	Similar string
 }
 
-// Agents returns the agents the module uses, by name.
+// Agents returns the agents that the module uses, sorted by name.
 func (mod *Module) Agents() []AgentUse {
 	m := mod.m
 	out := make([]AgentUse, 0, len(m.Agents))
@@ -42,9 +42,10 @@ func (mod *Module) Agents() []AgentUse {
 	return out
 }
 
-// Link checks a module against the schemas of its agents, by name of the
-// agent block, and makes a definition of it. The definition is nil if there
-// are errors, or were any in Parse; the diagnostics do not repeat those.
+// Link checks a module against the schemas of its agents and makes a definition
+// of it. The keys of agents are the names of the agent blocks. The definition is
+// nil if Link finds an error, or if Parse has found one. The diagnostics do not
+// repeat the errors of Parse.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
 	workflows, diags := link.Workflows(m.m, agents, r)

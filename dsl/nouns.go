@@ -8,11 +8,11 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The nouns of a linked definition.
+// The types of a linked definition.
 type (
 	// A Workflow is one workflow of a linked definition.
 	Workflow = noun.Workflow
-	// A Variable is one declared input of a workflow or of its module.
+	// A Variable is one declared variable of a workflow or of its module.
 	Variable = noun.Variable
 	// An Agent is one agent block, resolved to a plugin version.
 	Agent = noun.Agent
@@ -20,7 +20,7 @@ type (
 	Breaker = noun.Breaker
 	// An Output is one output of a workflow.
 	Output = noun.Output
-	// A Step is one unit of work.
+	// A Step is one step of a workflow. It calls one action of one agent.
 	Step = noun.Step
 	// An Action is a resolved action of an agent.
 	Action = noun.Action
@@ -34,19 +34,19 @@ type (
 	Refusal = noun.Refusal
 	// A Catch swallows failures.
 	Catch = noun.Catch
-	// Settings are the limits of one step, with every default in place.
+	// Settings are the limits of one step, with all defaults filled in.
 	Settings = noun.Settings
-	// Retry is the policy of repetition of a step or an undo.
+	// Retry says how often a step or an undo is tried again, and after which pauses.
 	Retry = noun.Retry
 	// A Limit is a deadline: relative to a start, or absolute.
 	Limit = noun.Limit
-	// An Each is the evaluated for_each of a step.
+	// An Each is the evaluated for_each of a step: keys and values of its instances.
 	Each = noun.Each
-	// A ValueFunc evaluates to a value.
+	// A ValueFunc evaluates an expression to a value.
 	ValueFunc = noun.ValueFunc
 	// An Assignment gives a value to a variable.
 	Assignment = noun.Assignment
-	// An AgentBinary is what is known of the binary chosen for an agent.
+	// An AgentBinary describes the binary that was chosen for an agent.
 	AgentBinary = noun.AgentBinary
 )
 
@@ -70,7 +70,7 @@ const (
 	RerunUndoFirst = noun.RerunUndoFirst
 )
 
-// Unbounded is Retry.MaxAttempts without a limit.
+// Unbounded is the Retry.MaxAttempts of a step without a limit of attempts.
 const Unbounded = noun.Unbounded
 
 // How the pause between attempts grows. The zero Strategy is invalid in linked settings.
@@ -80,10 +80,10 @@ const (
 	Constant    = noun.Constant
 )
 
-// Exhausted is what happens when the attempts of a step are used up (S41).
+// Exhausted says what happens after the last allowed attempt of a step has failed (S41).
 type Exhausted = noun.Exhausted
 
-// The choices. ExhaustedMode follows compensation.mode.
+// The kinds of Exhausted. ExhaustedMode means that compensation.mode decides.
 const (
 	ExhaustedMode       = noun.ExhaustedMode
 	ExhaustedCompensate = noun.ExhaustedCompensate
@@ -91,47 +91,47 @@ const (
 	ExhaustedCoolDown   = noun.ExhaustedCoolDown
 )
 
-// What expressions see.
+// The types of the values that an expression can refer to.
 type (
-	// A Scope is what an expression can see.
+	// A Scope holds everything that an expression can refer to.
 	Scope = eval.Scope
 	// A Memo caches decoded values between evaluations for one run.
 	Memo = eval.Memo
-	// RunInfo is run.* in expressions.
+	// RunInfo holds the values of run.* in expressions.
 	RunInfo = eval.RunInfo
-	// An EachItem is each.key and each.value.
+	// An EachItem holds the values of each.key and each.value.
 	EachItem = eval.EachItem
-	// A Self is self.* in postcondition and compensate.
+	// A Self holds the values of self.* in postcondition and compensate.
 	Self = eval.Self
-	// A Failure is failure.*: the first failure that turned the run.
+	// A Failure holds the values of failure.*: the failure because of which the run is undone.
 	Failure = eval.Failure
-	// A StepResult is what expressions see of one step.
+	// A StepResult holds the values of one step that expressions can refer to.
 	StepResult = eval.StepResult
 	// An InstanceResult is the result of one instance of a step.
 	InstanceResult = eval.InstanceResult
 )
 
-// A Value is an immutable JSON document together with what must be kept apart from it:
-// which parts are sensitive, and which are references to secrets. The zero Value is null.
+// A Value is an immutable JSON document. In addition, it says which parts are sensitive, and
+// which strings are made from secrets. The zero Value is null.
 type Value = value.Value
 
-// A Secret says which string of a Value is put together from text and references.
+// A Secret describes one string of a Value that is made from text and references to secrets.
 type Secret = value.Secret
 
 // A SecretPart is literal text or a reference such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
-// NewValue makes a Value from canonical JSON; it keeps data, which the caller must not
-// change afterwards. sensitive lists JSON pointers (RFC 6901).
+// NewValue makes a Value from canonical JSON. The Value keeps data, so the caller must not
+// change data afterwards. sensitive lists the JSON pointers (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }
 
-// An Allowance bounds what the expressions evaluated for one decision may cost together.
-// The nil Allowance bounds nothing.
+// An Allowance limits the cost of all expressions that are evaluated for one decision. The
+// nil Allowance sets no limit.
 type Allowance = metered.Allowance
 
-// NewAllowance returns an Allowance of a cost in nominal nanoseconds.
+// NewAllowance returns an Allowance with a limit of cost, in nominal nanoseconds.
 func NewAllowance(cost int64) *Allowance { return metered.NewAllowance(cost) }
 
 // ParseOptions choose what Parse reads.

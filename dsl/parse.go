@@ -11,19 +11,19 @@ import (
 // concurrent use.
 type Module struct{ m *decl.Module }
 
-// Parse reads a module and reports everything that can be found wrong without
-// knowing the agents. It never returns nil: a module with errors can still be
-// linked, to see what else is wrong, though not to a definition.
+// Parse reads a module and reports all errors that can be found without the
+// agents. It returns a module even if there are errors. Link accepts such a
+// module, to find more errors, but makes no definition of it.
 //
-// fsys is read at its root only, and by file(). Nothing is read afterwards.
+// Parse reads the files in the root directory of fsys, and the files that
+// file() names. After Parse nothing is read from fsys.
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m, diags := decl.ParseFiles(fsys, opts)
 	return &Module{m}, diags
 }
 
-// Sources returns every file that was read, by name; one that is too large is
-// there without its text. The caller must not
-// change it.
+// Sources returns every file that was read, by name. A file that is too large
+// is included without its text. The caller must not change the map.
 func (m *Module) Sources() map[string][]byte { return m.m.Sources }
 
 // Workflows returns the names of the workflows, in order of file and position.
@@ -37,8 +37,8 @@ func (m *Module) Workflows() []string {
 	return out
 }
 
-// AutoVars returns the values of the module's *.auto.vars.hcl files; later
-// files come later.
+// AutoVars returns the values of the module's *.auto.vars.hcl files, in the
+// order of the file names. If two files set one variable, the last one counts.
 func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.Auto...) }
 
 // ParseVars reads a values file: attributes at its top level, one for each

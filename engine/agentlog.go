@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits for the log lines of agents that are kept.
+// Limits for the log lines of agents that a LogKeeper stores.
 const (
 	// MaxLogMessage is the largest size of one line, in bytes.
 	MaxLogMessage = 4 << 10
@@ -31,7 +31,7 @@ const (
 type LogKeeper struct {
 	store  store.Evidence
 	logger *slog.Logger
-	full   chan struct{} // receives a hint when a batch is full
+	full   chan struct{} // receives a value when a hundred lines wait
 
 	mu      sync.Mutex // protects following fields
 	lines   []store.LogLine
@@ -68,8 +68,9 @@ func (k *LogKeeper) Keep(line store.LogLine) {
 	}
 }
 
-// Run stores lines until ctx ends: a batch when a hundred lines wait, and at least once a
-// second. Then it stores the remaining lines, within two seconds, and returns ctx's error.
+// Run stores lines until ctx ends. It stores a batch as soon as a hundred lines wait. Once a
+// second it stores all waiting lines, even if there are fewer. When ctx ends, it stores the
+// remaining lines within two seconds, and returns ctx's error.
 func (k *LogKeeper) Run(ctx context.Context) error {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()
@@ -79,7 +80,7 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		select {
 		case <-k.full:
 			if failing {
-				continue // after a failure, wait for the next second
+				continue // the last flush failed: wait for the next tick
 			}
 			least = logBatch
 		case <-ticker.C:
@@ -93,15 +94,15 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// The engine itself logs that the store does not answer.
+			// Debug is enough, because the engine itself logs that the store does not answer.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// flush stores batches while at least the given number of lines wait. Lines that could not
-// be stored keep waiting.
+// flush stores one batch after another, as long as at least the given number of lines wait.
+// If the store fails, the lines of the batch stay in k.lines.
 func (k *LogKeeper) flush(ctx context.Context, least int) error {
 	for {
 		k.mu.Lock()
@@ -120,12 +121,13 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // only flush removes lines
+		k.lines = lists.DropFirst(k.lines, n) // these are still the same n lines: only flush removes lines
 		k.mu.Unlock()
 	}
 }
 
-// oneLine returns text without control characters, at most limit bytes long.
+// oneLine replaces the control characters and the invalid UTF-8 of a text. It cuts the text
+// to at most limit bytes.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

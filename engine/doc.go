@@ -19,14 +19,14 @@
 //	├── result, failure, unknown, deferred ◀── Worker: Invoke the agent      │
 //	└── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
 //
-// The steps always follow each other in this order: a worker or the Supervisor makes an event,
-// Deliver passes it to the Scheduler, and the Scheduler commits the decision to the store. The
-// state of a run changes in no other way.
+// The order is always the same. A worker or the Supervisor makes an event. Deliver passes the
+// event to the Scheduler, and the Scheduler commits the decision to the store. The state of a
+// run changes in no other way.
 //
 // # Reading order
 //
 //  1. examples/order-saga/workflow.hcl: what people write
-//  2. dsl/internal/noun/workflow.go: the same as Go types that never change
+//  2. dsl/internal/noun/workflow.go: the same as immutable Go types
 //  3. engine/machine/event.go: what can happen to a run
 //  4. engine/machine/decide.go: the decision about an event, as a pure function
 //  5. engine/internal/owner/run.go: one run in its owner's memory: load, decide, commit, act
@@ -36,7 +36,7 @@
 //
 // # Guarantees
 //
-// An accepted run is never lost. An effect happens at least once. The recorded outcome happens
+// An accepted run is never lost. An effect happens at least once. Its outcome is recorded
 // exactly once. The effect happens exactly once if the remote service deduplicates calls by
 // the idempotency key.
 //
@@ -46,23 +46,26 @@
 // row of a dead engine is removed, so that none of its rows can be committed. Cached states,
 // leases and clocks affect only the speed, not the correctness.
 //
-// An engine may be frozen while others declare it dead. Then it can still do only three things.
-// A commit that has already reached the store is completed. Calls whose record was committed
-// may be sent until their complete-by, with a fencing token lower than the new owner's. Its
-// agents continue until then. After that its commits are refused, it notices that, stops all
-// its work, and joins again with a new membership.
+// An engine may be frozen while others declare it dead. Then only three things can still
+// happen. First, the store completes a commit that has already reached it. Second, the engine
+// may send a call whose record was committed, until the call's complete-by. Such a call has a
+// lower fencing token than calls of the new owner. Third, agents of the engine continue their
+// calls until complete-by. The store refuses all later commits of the engine. The engine
+// notices this, stops all its work, and joins again with a new membership.
 //
 // # Times
 //
-// Every time in a journal is store time: the time on the store's clock at the last tick, plus
-// the time that this process's monotonic clock has measured since. Within a run it never goes
-// backwards. No call is sent if no tick has succeeded for the time of a lease.
+// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for
+// one lease, the engine sends no more calls. Every time in a journal is store time: the time
+// of the last tick, plus the time that this process's monotonic clock has measured since.
+// Within a run, a time is never before an earlier one.
 //
 // # When a decision goes wrong
 //
-// A run is quarantined if a panic happens while it is decided or folded, if one of its rows
-// cannot be read, or if the store refuses one of its rows. Its journal stays as it is. An alert
-// is logged and written to the store. All callers who wait for the run get a
-// *journal.RunError, and Node.Quarantined lists the run. The engine continues with the other
-// runs. An engine that can read the run takes it over as soon as this one leaves.
+// An engine quarantines a run in three cases: a panic happens while the engine decides the run
+// or computes its state from the journal; one of its rows cannot be read; or the store refuses
+// one of its rows. Its journal stays as it is. An alert is logged and written to the store. All
+// callers that wait for the run get a *journal.RunError, and Node.Quarantined lists the run. The
+// engine continues with the other runs. An engine that can read the run takes it over as soon
+// as this one leaves.
 package engine

@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// whyUnowned is why no step of a run starts while the run has no owner.
+// whyUnowned is the text that says why no step of a run starts while it has no owner.
 const whyUnowned = "no engine has taken the run yet"
 
 // Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
@@ -40,9 +40,9 @@ func Enqueue(ctx context.Context, cfg Config, s Submission) (store.Submitted, er
 // An Enqueued is the result of one submission of EnqueueAll.
 type Enqueued struct {
 	store.Submitted
-	// Err is nil if the run is stored or existed before (Exists). Otherwise Run says what
-	// is known. 0 means that no run was stored. Any other value means that the run was sent
-	// but the store did not answer: the run may be stored under this id and Name.
+	// Err is nil if the run is stored or existed before (Exists). With an error, Run = 0
+	// means that no run was stored. Any other Run means that the run was sent but the store
+	// did not answer: the run may be stored under this id and Name.
 	Err error
 }
 
@@ -52,18 +52,17 @@ type Enqueued struct {
 // the store cannot be reached, each result says so. If a writer cannot be opened, the other
 // writers do its work.
 //
-// The error is the first error among the results. If all results are without error, it may
-// still say that the short membership could not be ended in order, which changes no result.
-// A failed submission with a name or a unique key can safely be submitted again. A
-// submission without either that may be stored (Err and Run are set) must be searched for
-// first, because submitting it again may store it twice.
+// The error is the first error among the results. If no result has an error, it may be an
+// error of leaving the store at the end, which changes no result. A failed submission with a
+// name or a unique key can safely be submitted again. If it has neither, but may be stored
+// (Err and Run are set), search for the run first: submitting again may store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 	why, left := e.enqueue(ctx)
 	var first error
 	for i := range e.out {
 		o := &e.out[i]
-		if o.Err == nil && o.Run == 0 { // it was not tried
+		if o.Err == nil && o.Run == 0 { // the submission was not tried
 			o.Err = fmt.Errorf("submit %q: %w", all[i].Workflow, why)
 		}
 		first = cmp.Or(first, o.Err)
@@ -74,7 +73,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 // An enqueuer is a short membership that only submits runs.
 type enqueuer struct {
 	cfg    Config
-	n      *Node // a partly filled Node: only the methods for submitting work
+	n      *Node // a partly filled Node: only its methods that submit can be used
 	engine store.EngineID
 	all    []Submission
 	out    []Enqueued // one result for each submission; each result is written by one writer only
@@ -82,7 +81,7 @@ type enqueuer struct {
 }
 
 // enqueue joins the store, submits everything and leaves. why is the reason for submissions
-// that were not tried. left is an error of leaving.
+// that were not tried. left is the error of leaving the store.
 func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	cfg := e.cfg
 	if cfg.Store == nil {
@@ -108,8 +107,8 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if why = e.tick(ctx); why == nil {
 		why = e.run(ctx, writers)
 	}
-	// This membership owns no run, so no run waits for its end. It leaves so that it does
-	// not look like a dead engine.
+	// This membership owns no run, so no run waits for its end. It leaves anyway: otherwise
+	// it would look like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, e.engine); err != nil && !owner.NotOwner(err) {
@@ -129,11 +128,11 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything with a number of writers. The error is the reason if some
+// run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// Rows that were sent are waited for, even if another writer has found that the work
-	// cannot continue.
+	// When one writer fails, stop ends. The others start no new batch, but each still waits
+	// for the answer to its last one.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -173,8 +172,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the membership until done is closed. If the membership is over, it ends the
-// work.
+// renew renews the membership until done is closed. If the membership is over, it cancels
+// the work of all writers.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -193,8 +192,9 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits one share after another until all are tried or stop ends. An error ends the
-// work of all writers: the store does not answer, or this membership is over.
+// work takes one share of the submissions after another and submits it, until no share is
+// left or stop ends. It returns an error if the store does not answer or this membership is
+// over. Then run ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -221,8 +221,8 @@ func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits the submissions with indexes from from to to-1 in batches. A submission
-// that is refused gets its result at once and is in no batch.
+// share submits, in batches, the submissions whose index is at least from and below to. A
+// submission that is refused gets its result at once and is in no batch.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
@@ -249,8 +249,8 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	return e.land(ctx, w, batch)
 }
 
-// entry returns what is sent for a submission; nil if the submission has its result
-// already. An error says that the store does not answer.
+// entry makes the entry for a submission. It returns nil if the submission already has its
+// result. It returns an error if the store does not answer.
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
@@ -278,9 +278,9 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 }
 
 // land sends a batch until every submission in it has its result. If the store does not
-// answer, land sends exactly the same rows again, a few times like Node.Submit. So no row
-// is stored twice. It returns an error if the store did not answer, or if this membership
-// is over.
+// answer, land sends the rows again, as often as Node.Submit does. They are exactly the same
+// rows, so no row is stored twice. It returns an error if the store did not answer, or if
+// this membership is over.
 func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) error {
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
 	unsure := false // an earlier try may have committed the rows
@@ -321,12 +321,12 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 	return nil
 }
 
-// fail gives each submission of a batch the error. If the submission may be stored, its
-// result names the run.
+// fail sets err as the result of each submission of a batch that has no result yet. If unsure
+// is true, the runs may be stored. Then each result also names its run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
-		if o.Run != 0 || o.Err != nil { // it has its result already
+		if o.Run != 0 || o.Err != nil { // the submission has its result already
 			continue
 		}
 		o.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, err)
@@ -336,9 +336,9 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// settle handles the store's outcomes. It returns the entries that are sent again with
-// other ids. An error means that the meaning of an outcome could not be read from the
-// store.
+// settle makes results from the store's outcomes. It gives entries whose id was in use
+// another id, and returns them to be sent again. It returns an error if it cannot read from
+// the store whether an earlier try has committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]

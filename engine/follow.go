@@ -11,8 +11,8 @@ import (
 
 // Wait waits until a run has ended or needs a person, and returns its state. Any engine may
 // own the run. If the store does not answer, Wait asks again until ctx ends. It returns
-// ErrNotFound, a *RunError if the run cannot be read here, and any other error of the store
-// that would not go away: see Follow.
+// ErrNotFound if there is no such run, and a *RunError if this engine cannot read the run. It
+// returns another error only if a later try would fail in the same way: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -20,7 +20,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // the run was lost while waiting: find out which engine has it
+			if here { // this engine lost the run during the wait: look again which engine has it
 				continue
 			}
 		}
@@ -28,15 +28,15 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 	}
 }
 
-// Follow calls fn with a run's facts in order, beginning with the fact number from (1 = the
-// first), as they are committed. When the run has ended or needs a person, Follow returns
-// its state. Any engine may own the run. fn may be nil. opts.Hint is not used, because the
-// node has hints of its own.
+// Follow calls fn with a run's facts, in order, as soon as they are committed. The argument
+// from is the number of the first fact that fn gets; 1 = the first fact of the run. When the
+// run has ended or needs a person, Follow returns its state. Any engine may own the run. fn
+// may be nil. opts.Hint is not used, because the node has hints of its own.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. It
-// returns an error of reading only if the error would not go away. These are ErrNotFound, a
-// *SchemaError, a *LossError, and ErrDamaged, a *RunError or another error which says that
-// the stored run cannot be read here.
+// returns an error of reading only if a later try would fail in the same way. Such errors
+// are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A *RunError, or
+// another error of package journal, says that this engine cannot read the stored run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

@@ -95,3 +95,46 @@ func TestCheckpointsHaveAPace(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// Runs that wait for a person take no memory: an engine with many of them takes up new runs,
+// and a verb or a passed deadline finds them again.
+func TestRunsAtRestTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "risky" {
+  deadline     = "2h"
+  compensation { mode = "manual" }
+  variable "name" { type = string }
+  step "bad" {
+    action = agent.shop.charge
+    input { name = var.name }
+  }
+}`+orderFlow)
+		w.opts.MaxHeld = 4000 // a few runs
+		w.shop.on("bad", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
+		n := w.start()
+		var parked []status.RunID
+		for range 40 {
+			run := w.submit(n, "risky", map[string]string{"name": "bad"})
+			w.wait(n, run, status.RunParked)
+			parked = append(parked, run)
+		}
+		synctest.Wait()
+		if s := n.Status(); s.Runs != 0 || s.Held != 0 {
+			t.Errorf("%d runs with %d bytes are in memory, want none: all wait for a person", s.Runs, s.Held)
+		}
+		w.wait(n, w.queued(), status.RunSucceeded)
+
+		op := w.operator()
+		id, err := op.Ask(t.Context(), parked[7], machine.CancelRequested{By: "ann"}, "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, time.Minute, "answer", func(ctx context.Context) error { return op.Answer(ctx, parked[7], id) })
+		synctest.Wait()
+		if s := n.Status(); s.Runs != 0 {
+			t.Errorf("%d runs are in memory after the verb, want none", s.Runs)
+		}
+		n.drain(t)
+	})
+}

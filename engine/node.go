@@ -75,8 +75,8 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 func (n *Node) Done() <-chan struct{} { return n.ended }
 
 // StopNow makes Run return at once, whether or not its context has ended. Calls in flight
-// are cut off, and the lease is not given back. No run is lost, but other engines must wait
-// until the lease has expired.
+// are cut off, and the node does not leave the store. No run is lost, but other engines must
+// wait until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
 // Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls
@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // first of all: no further call is sent
+		n.shared.Calls.StopAll() // before cancel, so that no call is sent in between
 		cancel()
 	})()
 
@@ -139,10 +139,10 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss):
 			return err
 		case err != nil && len(runs) > 0:
-			// Other engines take its runs over when they notice that it is gone.
+			// Other engines take over the runs of this node when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
-			return nil // it was asked to stop while it owned nothing: there is nothing to release
+			return nil // the node was asked to stop while it owned no run, so it has none to release
 		}
 		t.InheritFrom(former, runs)
 	}
@@ -158,8 +158,8 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	return nil
 }
 
-// joinTries is how many times the first joining is tried if the lease expires before the
-// engine has begun. A short lease may do so on a busy machine.
+// joinTries is how many times joinFirst tries to join. It tries again only if the lease
+// expires before the engine has begun. That may happen to a short lease on a busy machine.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
@@ -192,7 +192,7 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// enter makes t the present membership.
+// enter makes t the present membership; nil means that there is none now.
 func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -239,7 +239,7 @@ func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // not a nil *Membership in an interface, which would not equal nil
+	return nil // a plain nil, because an interface that holds a nil pointer does not equal nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.
@@ -271,7 +271,7 @@ func (n *Node) passed(p cluster.Pass) {
 	n.cfg.Observer.Pass(PassStats(p))
 }
 
-// retained reports to the observer what retention removed.
+// retained reports the numbers of removed runs and partitions to the observer.
 func (n *Node) retained(s store.RetainStats) {
 	if o, ok := n.cfg.Observer.(RetentionObserver); ok {
 		o.Retained(s)
@@ -306,7 +306,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 // automatically from time to time, unless Options.Alone is set. TakeOver does it now, for
 // all such runs.
 //
-// Runs that only wait for a person are not taken over; Adopt takes over a single run. Dead
+// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two
 // engines try to take the same run, one of them gets it. A run whose definition cannot be
 // read here, or whose agents are missing, is not taken over and shows in Quarantined.

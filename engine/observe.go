@@ -11,8 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Observer receives what happens after it is committed. Its methods are called from the
-// engine's goroutines, in order for each run. They must not block.
+// An Observer is notified of each fact of a run, but only after the commit of that fact. It
+// is also notified of events of the engine. The engine's goroutines call its methods, in
+// order for each run. The methods must not block.
 type Observer interface {
 	// Facts reports the new facts of a run that were committed together. first is the
 	// number of the first of them among all facts of the run, counted from 1. The count
@@ -23,8 +24,8 @@ type Observer interface {
 	LateReply(run status.RunID, attempt machine.AttemptID)
 	// Pass reports a scan of the Supervisor (S47).
 	Pass(p PassStats)
-	// Fenced reports that this engine lost its lease or was declared dead. It then joins
-	// again under another number.
+	// Fenced reports that this engine lost its lease or was declared dead. The engine then
+	// joins again with a new membership.
 	Fenced()
 }
 
@@ -48,9 +49,9 @@ func factsFor(o Observer) story.FactKinds {
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
 	Took    time.Duration // duration of the scan and of its deliveries
-	Due     int           // number of own runs that got TimePassed
-	Lag     time.Duration // how late the latest of them was; 0 = no run was due
-	Foreign bool          // the scan also covered runs of others
+	Due     int           // number of this engine's runs to which the scan delivered TimePassed
+	Lag     time.Duration // longest time by which one of these runs was late; 0 = no run was due
+	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }
 
@@ -71,10 +72,10 @@ func (NoObserver) Fenced() {}
 
 var _ Observer = NoObserver{}
 
-// A RetentionObserver is an Observer that also receives what retention removed.
+// A RetentionObserver is an Observer that is also notified when retention has removed runs.
 type RetentionObserver interface {
-	// Retained reports what one scan removed. It is called from one of the engine's
-	// goroutines and must not block.
+	// Retained reports how many runs and partitions one scan removed. A goroutine of the
+	// engine calls Retained, which must not block.
 	Retained(s store.RetainStats)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// whySupervising is why no call starts during a single scan.
+// whySupervising is the text that says why no call starts during a single scan.
 const whySupervising = "only a supervisor has the run: an engine goes on with it"
 
 // noInvoker is the Invoker of an engine that starts no call.
@@ -24,7 +24,7 @@ func (noInvoker) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 // takes runs that have no owner, whose owner is gone, or whose owner is late, and decides
 // everything about them that is due. Then it releases them. It calls no agent: steps that
 // could start wait for an engine (S46, S68). It does not use cfg.Invoker. It scans even if
-// another engine is scanning; of several engines one gets each run.
+// another engine is scanning. If several engines try to take a run, one of them gets it.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
 	n, err := NewNode(cfg)

@@ -23,16 +23,17 @@ type Config struct {
 	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
 	// sensitive values is refused.
 	Sealer crypt.Sealer
-	// Secrets resolves a reference such as "env:X" right before a call. An error holds the
-	// step, and people see it as the reason. nil = no reference can be resolved.
+	// Secrets resolves a reference such as "env:X" right before a call. If it returns an
+	// error, the step is held, and people see the error as the reason. nil = no reference
+	// can be resolved.
 	Secrets  func(ref string) (string, error)
 	Observer Observer     // nil = NoObserver
 	Logger   *slog.Logger // nil = the node does not log
 	Options  Options
 }
 
-// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. It is about the memory that
-// an engine has left on a machine with 512 MiB.
+// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
+// MiB has approximately this much memory for runs.
 const DefaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
@@ -52,19 +53,19 @@ type Options struct {
 	// once (S75). Default 256.
 	ClaimBatch int
 	// ClaimInterval is the shortest pause between two searches for runs of owners that have
-	// died, for all engines together (S74). Runs without an owner are claimed in every
-	// scan, so MinScan limits that. Default MinScan.
+	// died, for all engines together (S74). It does not limit searches for runs without an
+	// owner: each scan makes one. Default MinScan.
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. Afterwards everything
 	// about them is removed, including names and unique keys, if the store is a Retainer.
-	// Default 0: they are kept for ever. All engines of a store should have the same value.
+	// Default 0: runs are kept for ever. All engines of a store should have the same value.
 	Retention time.Duration
-	// Alone makes the engine ignore runs of others, even if their owners die. It works only
-	// on runs that were submitted to it or given to Adopt.
+	// Alone makes the engine ignore runs of others, even if their owners die. The engine
+	// works only on runs that were submitted to it or given to Adopt.
 	Alone bool
 
-	// Writers is the number of connections that commit. Default 2; use 1 for an embedded
-	// store.
+	// Writers is the number of connections over which this engine commits. Default 2; use 1
+	// for an embedded store.
 	Writers int
 	// Shards is the number of goroutines that decide. Default: one for each CPU.
 	Shards int
@@ -81,12 +82,12 @@ type Options struct {
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is roughly how many bytes the runs in this engine's memory may take. Above it
-	// the engine takes no more runs. Default DefaultMaxHeld.
+	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
+	// Above the limit the engine takes no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
-	// Grace is how long after its complete-by a call is waited for when the node stops.
-	// Default 2 s.
+	// Grace is how long a node that stops still waits for a call after the call's
+	// complete-by. Default 2 s.
 	Grace time.Duration
 	// RetryHeld is the pause before the engine tries again a call that could not be
 	// prepared, for example because a secret was missing. Default 10 s.

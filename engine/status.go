@@ -8,11 +8,11 @@ import (
 
 // NodeStatus describes a node at one moment, for people.
 type NodeStatus struct {
-	Engine  store.EngineID // 0 = it has no membership now
+	Engine  store.EngineID // number of the present membership; 0 = there is none now
 	Address string
 	Runs    int   // number of runs in memory, including runs at rest
 	Held    int64 // estimated memory of these runs, in bytes
-	Waiting int   // number of places that these runs have in the lines for agents
+	Waiting int   // number of entries of these runs in the queues for slots of agents
 	Calls   int   // number of calls in flight
 	// Number of transitions that wait for an earlier commit; limited by
 	// Options.MaxBatchRows.

@@ -22,9 +22,9 @@ import (
 type Submission struct {
 	Definition *dsl.Definition
 	Workflow   string    // name of one of the definition's workflows
-	Vars       dsl.Value // the result of dsl.Workflow.Bind
+	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
-	By         string    // person or program that submits the run, for people
+	By         string    // person or program that submits the run; only for display
 }
 
 // submitIDs is how many internal ids are tried for one submission.
@@ -62,8 +62,8 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	return store.Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
 }
 
-// again handles a submission whose name is a run id that an engine has given: the run must
-// exist.
+// again handles a submission whose name has the form of a run id. Engines assign such names,
+// so the run must exist.
 func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error) {
 	run, err := store.Complete(n.cfg.Store).Find(ctx, s.Name)
 	switch {
@@ -101,7 +101,8 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
 }
 
-// unanswered marks an error that the store caused, not the submission.
+// An unanswered is an error of the store. It says nothing about the submission, which may be
+// valid.
 type unanswered struct{ error }
 
 // Unwrap returns the cause.

@@ -29,7 +29,8 @@ type lookup struct {
 	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
 }
 
-// plan makes the plan of an input or output struct, and records the mistakes in the struct.
+// plan makes the plan of an input or output struct. If the struct has mistakes, plan adds
+// them to act.errs and returns nil.
 func (act *action) plan(t reflect.Type, u typed.Usage) *typed.Plan {
 	p, err := typed.New(t, u)
 	if err != nil {
@@ -54,7 +55,7 @@ func (act *action) declare(retryable bool, codes []string) {
 	}
 }
 
-// declares reports whether the action may answer with code.
+// declares reports whether the action may answer with this code.
 func (act *action) declares(code string) bool {
 	return act.lists(code) || act.lists(schema.AnyCode)
 }

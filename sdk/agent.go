@@ -17,8 +17,8 @@ import (
 )
 
 // An Agent is a set of actions with a name. Make it with New, add actions with Action, and
-// then pass it to plugin.Serve. Adding actions is not safe for concurrent use. Schema,
-// Configure and Invoke are, once all actions have been added.
+// then pass it to plugin.Serve. Adding actions is not safe for concurrent use. Once all
+// actions have been added, Schema, Configure and Invoke are safe for concurrent use.
 type Agent struct {
 	name    string
 	version string
@@ -34,8 +34,8 @@ type Agent struct {
 }
 
 // New returns an agent without actions. The name is the NAME in the file name
-// engine-agent-NAME. version is a semantic version such as "1.2.0". Schema reports mistakes
-// in them, and in everything that is added later.
+// engine-agent-NAME. version is a semantic version such as "1.2.0". Schema reports
+// mistakes in the name, in the version, and in everything that is added later.
 func New(name, version string) *Agent {
 	a := &Agent{name: name, version: version, actions: map[string]*action{}}
 	if !agentName.MatchString(name) {
@@ -105,9 +105,9 @@ func (a *Agent) add(name string, act *action) {
 	a.actions[name] = act
 }
 
-// Schema describes what the agent can do. It returns all mistakes in the agent, joined:
-// wrong tags, an action that was added twice, a compensated_by that names no action. An
-// agent with mistakes is not served.
+// Schema describes what the agent can do. The error contains all mistakes in the agent,
+// such as wrong tags, an action that was added twice, or a compensated_by that names no
+// action. plugin.Serve does not serve an agent with mistakes.
 func (a *Agent) Schema() (schema.Schema, error) {
 	errs := append([]error(nil), a.errs...)
 	s := schema.Schema{Name: a.name, Version: a.version, Doc: a.doc, Actions: make(map[string]schema.Action, len(a.actions))}
@@ -130,8 +130,8 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness checks what depends on other actions, so that it can run only after all were
-// added.
+// soundness checks that the properties of an action fit together and fit the other
+// actions. It must be called after all actions were added.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

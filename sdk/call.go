@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// maxNote is the largest size of a heartbeat's note, and maxMessage of an error text, in
-// bytes.
+// maxNote is the largest size of a heartbeat's note, in bytes. maxMessage is the largest
+// size of an error text, in bytes.
 const (
 	maxNote    = 1 << 10
 	maxMessage = 4 << 10
@@ -24,14 +24,14 @@ const (
 type Call struct {
 	IdempotencyKey string       // the same for all attempts of a step: pass it to the remote service
 	ForwardKey     string       // only for an undo: the IdempotencyKey of the call to undo
-	CompleteBy     time.Time    // deadline of the context as well; nothing is sent after it
+	CompleteBy     time.Time    // time at which the context ends; no answer is sent after that time
 	Purpose        Purpose      // do, undo or lookup
 	Run            string       // public id of the run
 	Workflow       string       // name of the workflow
 	Step           string       // name of the step
-	Attempt        int          // number of the attempt, from 1
-	Fence          int64        // rises each time the run gets another owner
-	Logger         *slog.Logger // tagged with run, step and attempt
+	Attempt        int          // number of the attempt; the first attempt has 1
+	Fence          int64        // fencing token; rises each time the run gets another owner
+	Logger         *slog.Logger // logger for the action; it adds run, step and attempt to each line
 
 	last   *Checkpoint
 	emit   *emitter
@@ -39,9 +39,10 @@ type Call struct {
 	config json.RawMessage // configuration of the agent, for Excerpt
 }
 
-// Heartbeat reports that the work continues and which part of it is done, from 0 to 1.
-// Other values are limited to that range. note says what is being done; it may be empty.
-// Heartbeat does nothing if the action does not declare Heartbeats.
+// Heartbeat reports that the work continues. progress is the part of the work that is
+// done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. note says what
+// is being done; it may be empty. Heartbeat does nothing if the action does not declare
+// Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {
 	if c.emit == nil || !c.emit.schema.Heartbeats {
 		return
@@ -55,8 +56,9 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is returned by Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint sends the engine progress that must survive this attempt. Everything up to
-// step n is done, and blob is the data that the next attempt needs to continue after it.
+// Checkpoint sends progress to the engine, so that the next attempt can continue there.
+// The author of the agent numbers the parts of the work. n means that part n and all parts
+// before it are done. blob is the data with which the next attempt continues after part n.
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
 // stores checkpoints in order and before the call's answer, while the work continues. If
@@ -99,7 +101,8 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 // must use Excerpt or ExcerptEnd.
 func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// ExcerptEnd returns the end of text in the same way.
+// ExcerptEnd returns the end of text, at most n bytes. If the cut would divide a value, the
+// result begins after that value. See Excerpt.
 func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }

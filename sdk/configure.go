@@ -18,9 +18,10 @@ type config struct {
 }
 
 // Configure declares the agent's configuration. T is a struct with the same tags as an
-// input. It is filled from the config {} block. fn is called once for each process, before
-// the first call of any action. If fn returns an error, the process is not used, and the
-// operator sees the error. So the error should say what to correct.
+// input. Its values come from config {} in the agent block of the workflow files. fn is
+// called once for each process, before the first call of any action. If fn returns an
+// error, the process is not used, and the operator sees the error. So the error should say
+// what to correct.
 func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	if a.config != nil {
 		a.errs = append(a.errs, errors.New("configuration: declared twice"))
@@ -40,7 +41,7 @@ func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	}}
 }
 
-// ErrConfigured is returned by Configure when the agent has its configuration.
+// ErrConfigured is returned by Configure when the agent already has a configuration.
 var ErrConfigured = errors.New("sdk: the agent is already configured")
 
 // Configure gives the agent its configuration, a JSON object; nil means {}. Only the first

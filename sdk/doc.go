@@ -18,14 +18,15 @@
 //		Hold time.Duration `agent:"hold,optional" default:"15m"`
 //	}
 //
-// Supported types are structs, maps with string keys, slices, pointers (which may be null),
-// time.Duration, and every type that implements encoding.TextMarshaler and TextUnmarshaler.
-// json.Number, json.RawMessage and any keep numbers exact.
+// Supported types are structs, maps with string keys, slices, pointers (which may be
+// null), time.Duration, and every type that implements encoding.TextMarshaler and
+// TextUnmarshaler. Fields of type json.Number, json.RawMessage or `any` keep numbers
+// exact.
 //
-// # What a call may end with
+// # How a call ends
 //
-// A call ends in exactly one of three ways. Everything that is not clearly one of the first
-// two is the third.
+// A call ends in exactly one of three ways. An end that is not clearly one of the first
+// two counts as the third.
 //
 //   - A result: the function returned no error.
 //   - A definite failure: the function returned a *Failure, often made by Code. The author
@@ -39,9 +40,9 @@
 //
 // Call.IdempotencyKey is the same for every attempt of a step, on every engine and after
 // every restart. Pass it to the remote service, so that a repeated call has one effect. After
-// Call.CompleteBy another instance may already be working on the same step. Then the context
-// is cancelled, and the result of the function is not sent any more.
+// Call.CompleteBy another attempt of the same step may already be running. So the context
+// ends at that time, and the result of the function is not sent any more.
 //
-// Package sdktest checks that an agent keeps these rules. Package plugin makes a process of
-// it. This package imports the standard library only.
+// Package sdktest checks that an agent keeps these rules. Package plugin runs the agent as a
+// process. This package imports the standard library only.
 package sdk

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// minKnown is the shortest part of a value, in bytes, that is recognized; shorter texts
-// would be found everywhere. maxKnown is the longest part that is searched for. Longer
-// values are data and not secrets, and a program that repeats its input must not lose all
-// of its output.
+// Limits, in bytes, for the part of a value that is removed next to a cut. A part shorter
+// than minKnown is kept, because so short a text occurs everywhere. At most maxKnown bytes
+// are removed. A longer value is data and not a secret. If a program repeats its input,
+// its output must not be removed completely.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
 )
 
-// Excerpt does the work of Call.Excerpt for hosts. Values of the given documents are not
-// cut.
+// Excerpt returns the beginning of text, at most n bytes, like Call.Excerpt. It does not
+// divide a value of the given documents. Hosts use it.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -30,7 +30,7 @@ func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[:to], "")
 }
 
-// excerptEnd returns the end of text in the same way.
+// excerptEnd does the work of Call.ExcerptEnd.
 func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -43,9 +43,9 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many bytes of a value remain next to a cut that divides the value; 0
-// if there are fewer than minKnown. part(l) returns the l bytes that remain, together with
-// the byte on the other side of the cut.
+// longest returns how many kept bytes next to a cut belong to a value that the cut
+// divides; 0 if fewer than minKnown. most is the number of all kept bytes. part(l) returns
+// the l kept bytes next to the cut, together with the first byte on the other side of it.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

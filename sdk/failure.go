@@ -13,8 +13,8 @@ import (
 type Failure struct {
 	Code       string        // error code for the workflow; snake_case, declared with Errors or RetryableErrors
 	Message    string        // text for people; "" = the text of Err
-	Permanent  bool          // it must not be repeated, even if the workflow's retry allows it
-	RetryAfter time.Duration // it must not be repeated before this time has passed; 0 = no minimum
+	Permanent  bool          // the call must not be repeated, even if the workflow's retry allows it
+	RetryAfter time.Duration // shortest pause before the call is repeated; 0 = no minimum
 	Err        error         // the cause, or nil
 	// Data is what the workflow reads as step.NAME.error.data, such as the body of a
 	// refused request. It is encoded as JSON. nil = no data. Data of more than MaxData bytes
@@ -57,8 +57,9 @@ func (f *Failure) document(c *Call) json.RawMessage {
 }
 
 // Code returns a definite failure with the given code if err is target, in the sense of
-// errors.Is. Otherwise it returns err unchanged. Calls may be nested: an error that already
-// is a *Failure is not changed. Use Code only for errors which say that nothing was done.
+// errors.Is. Otherwise it returns err unchanged. Calls of Code may be nested: an error that
+// already is a *Failure is not changed. Use Code only for errors which say that nothing was
+// done.
 func Code(err, target error, code string) error {
 	if err == nil || !errors.Is(err, target) {
 		return err
@@ -80,7 +81,7 @@ func Unknown(err error, code string) error {
 	return &unknownError{err: err, code: code}
 }
 
-// unknownError is the error of an unknown outcome, with a code.
+// unknownError is the error that Unknown returns.
 type unknownError struct {
 	err  error
 	code string
@@ -88,7 +89,7 @@ type unknownError struct {
 
 func (u *unknownError) Error() string { return u.err.Error() }
 
-// retryAfter returns RetryAfter of the *Failure inside, if there is one.
+// retryAfter returns the RetryAfter of the *Failure that u contains; 0 if there is none.
 func (u *unknownError) retryAfter() time.Duration {
 	var f *Failure
 	if errors.As(u.err, &f) {
@@ -104,7 +105,7 @@ func (u *unknownError) Unwrap() error { return u.err }
 // only a failure guarantees that nothing was done. For a plain error both results are nil.
 func classify(err error) (*Failure, *unknownError) {
 	for err != nil {
-		switch e := err.(type) { //nolint:errorlint // walks the chain itself
+		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself
 		case *Failure:
 			return e, nil
 		case *unknownError:

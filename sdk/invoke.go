@@ -19,19 +19,20 @@ import (
 type InvokeOptions struct {
 	Logger  *slog.Logger // logger for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, never after Invoke has returned
-	// Called when the action's function has returned, which may be after Invoke has
-	// returned.
+	// Ended is called when the action's function has returned, which may be after Invoke has
+	// returned. It is also called if the function is never called.
 	Ended func()
 }
 
 // Invoke calls an action in this process. ok is false if the time of the call is over. Then
 // the host must send nothing to the engine, not even an error (S28), because another
-// instance may already be working on the step.
+// attempt of the step may already be running.
 //
-// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or it
-// was not called because the request is invalid (CodeInvalid). A failure with an undeclared
-// code stays definite, because the author guarantees that nothing was done; it is logged. A
-// failure with an invalid code, or with a code that means unknown, is unknown.
+// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
+// it was not called because the request is invalid (CodeInvalid). A failure with an
+// undeclared code stays definite, because the author guarantees that nothing was done; it
+// is logged. If the code of a *Failure is invalid, or is one that only the SDK and the
+// engine use, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits.
@@ -86,7 +87,8 @@ func (o InvokeOptions) logger(req Request) *slog.Logger {
 	return slog.New(&callLog{base: l.Handler(), run: req.Run, step: req.Step, try: req.Attempt})
 }
 
-// prepare does all checks that may refuse a call before the action is called.
+// prepare checks the request, configures the agent if necessary, and decodes the input. An
+// error means that the call is refused before the action is called.
 func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Value, error) {
 	act, ok := a.actions[req.Action]
 	if !ok {
@@ -114,14 +116,15 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function, and makes exactly one reply from its result, its error
-// or its panic.
+// call runs the author's function. It makes one reply from the function's result, error or
+// panic, and calls answer with it.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
 	defer func() {
 		if !returned {
-			// It is a panic or runtime.Goexit. For the latter recover returns nil.
+			// The function has ended with a panic or runtime.Goexit. After Goexit, recover
+			// returns nil.
 			p := recover()
 			c.Logger.Error("action panicked", "panic", fmt.Sprint(p))
 			c.Logger.Debug("stack of the panic", "stack", string(debug.Stack()))
@@ -187,9 +190,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether a call that began at start may not be answered any more. It also
-// reads the wall clock: while a machine sleeps, complete-by may pass although no timer of
-// this process fires.
+// over reports whether the time for an answer has passed. The call began at start and had
+// the duration left. over also compares the wall clock with complete-by: while a machine
+// sleeps, the timers of this process do not run.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

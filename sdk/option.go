@@ -26,15 +26,16 @@ func CompensatedBy(name string) Option {
 	return func(a *action) { a.schema.CompensatedBy = name }
 }
 
-// ByKey declares that an undo needs only Call.ForwardKey: it can undo a call whose result
-// is unknown. All its inputs must be optional. It must succeed if there is nothing to undo.
+// ByKey declares that the action is an undo that needs only Call.ForwardKey. So it can
+// undo a call whose output is not known. All its inputs must be optional. If there is
+// nothing to undo, it must succeed.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
 // Lookup declares that the outcome of a call can be looked up. fn finds out the outcome of
 // the call with Call.IdempotencyKey and must not change anything. It returns done = true
 // and the output if the call had its effect. It returns done = false if the call never had
-// an effect and never will. It returns an error if it cannot find out. The types are those
-// of the action.
+// an effect and never will. It returns an error if it cannot find out. In and Out must be
+// the types of the action's input and output.
 func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool, err error)) Option {
 	return func(a *action) {
 		if fn == nil {
@@ -53,20 +54,21 @@ func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool
 	}
 }
 
-// Errors declares codes of definite failures that a repetition does not help.
+// Errors declares codes of definite failures. Repeating the call does not help after them.
 func Errors(codes ...string) Option {
 	return func(a *action) { a.declare(false, codes) }
 }
 
-// RetryableErrors declares codes of definite failures that should be repeated.
+// RetryableErrors declares codes of definite failures after which the engine should repeat
+// the call.
 func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyErrors declares that the action may answer with codes that its input names, such as a
-// map from status to code. Give that input the word codes in its agent tag, so that the
-// codes of a workflow can be checked against the input. Declare codes that are always the
-// same in addition, with Errors or RetryableErrors.
+// AnyErrors declares that an input contains the codes with which the action may answer. An
+// example is a map from HTTP status to code. Add the word `codes` to the agent tag of that
+// input. Then the check of a workflow knows which codes the action can answer with. Also
+// declare the codes that do not depend on the input, with Errors or RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(schema.AnyCode) {
@@ -96,7 +98,7 @@ func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true
 // read-only actions are always interrupted.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
-// Typical declares how long a call usually takes. It is used for estimates only.
+// Typical declares how long a call usually takes. Only estimates use it.
 func Typical(d time.Duration) Option {
 	return func(a *action) {
 		if d < 0 {

@@ -12,17 +12,17 @@ import (
 type Request struct {
 	Action  string
 	Purpose Purpose
-	// Object of the action's inputs with resolved secrets; it must not be changed, because
-	// other code may use it.
+	// JSON object with the inputs of the action; sensitive values are in plain text. It
+	// must not be changed, because other code may use it.
 	Input          json.RawMessage
 	IdempotencyKey string        // the same for all attempts of a step, on all engines and after restarts (S26)
 	ForwardKey     string        // for an undo: the key of the call to undo; otherwise ""
 	CompleteBy     time.Time     // after this time the agent must do nothing and send nothing (S28); never zero
-	Remaining      time.Duration // time left when the request was sent, for hosts whose clocks differ
+	Remaining      time.Duration // time left when the call is sent; needed if the clocks differ; 0 = not given
 	Run            string        // public id of the run
 	Workflow       string
 	Step           string      // name of the step, with ["key"] for an instance
-	Attempt        int         // number of the attempt, from 1
+	Attempt        int         // number of the attempt; the first attempt has 1
 	Fence          int64       // fencing token of the engine that calls; rises with every change of owner (S29)
 	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
@@ -45,44 +45,46 @@ const (
 	PurposeInvalid Purpose = iota
 	PurposeDo              // the step's own work
 	PurposeUndo            // the undo of an earlier call
-	PurposeLookup          // find out the outcome of the key, and change nothing
+	PurposeLookup          // find out the outcome of the call with the same key, and change nothing
 )
 
 // A Reply is the answer of an agent: a result, a definite failure, or an unknown outcome.
 // The zero Reply is invalid.
 type Reply struct {
 	Outcome   Outcome
-	Output    json.RawMessage // for OutcomeResult: object of the action's outputs
+	Output    json.RawMessage // for OutcomeResult: JSON object with the outputs
 	Code      string          // for OutcomeFailed or OutcomeUnknown: error code
 	Message   string          // text for people; no decision depends on it
-	Permanent bool            // for OutcomeFailed: it must not be repeated
+	Permanent bool            // for OutcomeFailed: the call must not be repeated
 	// For OutcomeFailed or OutcomeUnknown: shortest pause before a repetition; 0 = no
 	// minimum.
 	RetryAfter time.Duration
 }
 
-// Outcome is the three-valued result of a call.
+// Outcome says how a call ended.
 type Outcome uint8
 
-// The outcomes. Everything an agent does not report is OutcomeUnknown.
+// The outcomes. If the agent does not report how a call ended, the outcome is
+// OutcomeUnknown.
 const (
 	OutcomeInvalid Outcome = iota
 	OutcomeResult          // done; Output contains the result
 	OutcomeFailed          // definitely not done: the agent guarantees it
 	OutcomeUnknown         // it may have been done or not
-	OutcomeNotDone         // only for PurposeLookup: the key never had an effect
+	OutcomeNotDone         // only for PurposeLookup: the call with the same key never had an effect
 )
 
-// Codes of the SDK and the engine. Agents may answer with the transient and permanent codes
-// of this list, and with the codes that they declare.
+// Error codes of the SDK and the engine. Agents may answer with the transient and permanent
+// codes of this list, and with the codes that they declare. If a definite failure has a
+// transient code, the engine repeats the call by default.
 const (
-	CodeTimeout     = names.Timeout   // unknown: no reply by complete-by
+	CodeTimeout     = names.Timeout   // unknown: the agent did not reply before complete-by
 	CodeAgentLost   = names.AgentLost // unknown: the agent process died
-	CodeInternal    = names.Internal  // unknown: panic or plain error
-	CodeBadReply    = names.BadReply  // unknown: reply too large or against the schema
-	CodeUnavailable = "unavailable"   // transient
-	CodeRateLimited = "rate_limited"  // transient
-	CodeAborted     = "aborted"       // transient
+	CodeInternal    = names.Internal  // unknown: the action panicked or returned a plain error
+	CodeBadReply    = names.BadReply  // unknown: the reply was too large or did not fit the schema
+	CodeUnavailable = "unavailable"   // transient: the service cannot be used now
+	CodeRateLimited = "rate_limited"  // transient: the service accepts no more calls for now
+	CodeAborted     = "aborted"       // transient: the work was stopped, for example by a cancel
 	CodeInvalid     = "invalid"       // permanent: the agent refuses the input
-	CodeDenied      = "denied"        // permanent: not allowed
+	CodeDenied      = "denied"        // permanent: the call is not allowed
 )

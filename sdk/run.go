@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Run is Invoke for a host that uses a goroutine for each call anyway: the action's
-// function runs in the goroutine of the caller. ctx must end at the latest when the time of
-// Request.TimeLeft is over.
+// Run calls an action like Invoke, but the action's function runs in the goroutine of the
+// caller. It is for a host that uses a goroutine for each call anyway. ctx must end when
+// the time of Request.TimeLeft is over, or earlier.
 //
 // answer is called once with the reply, in this goroutine, unless the time is over (S28).
 // Run returns when the function has returned, even if that is late. If the function ends
-// its goroutine, Run does not return, but answer and InvokeOptions.Ended are still called.
+// its goroutine with runtime.Goexit, Run does not return. Then answer and
+// InvokeOptions.Ended are still called.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

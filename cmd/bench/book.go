@@ -26,7 +26,7 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns one number of a row for each round.
+// values returns the values of one number of a row, by round.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {

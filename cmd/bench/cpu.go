@@ -16,13 +16,13 @@ import (
 // Go runs.
 const jiffy = 10 * time.Millisecond
 
-// A usage is the amount that was used since the start of the processes.
+// A usage holds what the processes have used since their start: CPU time, log and commits.
 type usage struct {
-	// CPU time of each; engine includes the benchmark's own code, which shares its process.
+	// CPU time of each process; engine includes the benchmark, which is in the same process.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
-	// Transactions that wrote something, ticks included; without a server only the commits
-	// of transitions.
+	// Transactions that wrote something, including the ticks of the engine. Without a server,
+	// only the commits of transitions.
 	commits float64
 }
 
@@ -33,7 +33,7 @@ func (u usage) minus(v usage) usage {
 	}
 }
 
-// usage returns the amount that the engine, its agent and its server have used.
+// usage returns what the engine, its agent and its server have used so far.
 func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
 		return u, err
@@ -60,7 +60,7 @@ func (d *database) postmaster(ctx context.Context) (int, error) {
 	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // the user is not a superuser
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // for example because the user is not a superuser
 	}
 	first, _, _ := strings.Cut(file, "\n")
 	pid, err := strconv.Atoi(first)
@@ -126,8 +126,8 @@ func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 	return own + server, err == nil
 }
 
-// processCPU returns the CPU time of a process and the process id of its parent. With
-// children, the time includes the child processes that the process has waited for.
+// processCPU returns the CPU time of a process and the process id of its parent. If children is
+// true, the time includes the child processes that the process has waited for.
 func processCPU(pid int, children bool) (used time.Duration, parent int, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

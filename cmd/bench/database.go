@@ -21,13 +21,13 @@ import (
 type database struct {
 	dsn   *url.URL
 	store *postgres.Store
-	db    *sql.DB // for statements that do not belong to an engine
-	admin *sql.DB
+	db    *sql.DB // connections for statements that do not belong to an engine
+	admin *sql.DB // connections for making and dropping the database
 	name  string
 	pid   int // process id of the server; 0 = not known yet
 }
 
-// makeDatabase makes a database. close drops it.
+// makeDatabase makes a database. The method close drops it.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -98,8 +98,8 @@ func (d *database) arguments() (address string, env []string) {
 	return u.String(), append(os.Environ(), "PGPASSWORD="+password)
 }
 
-// newPool makes a pool of processes of the mock agent. With unary, each call has a stream
-// of its own. Without it, the calls of a process go in batches over one stream.
+// newPool makes a pool of processes of the mock agent. If unary is true, each call has its own
+// stream. Otherwise the calls of a process go in batches over one stream.
 func newPool(w *work, unary bool, procs *processes) *agents.Pool {
 	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})
 }

@@ -18,7 +18,8 @@ import (
 // done is the number of finished steps of a run in flight. The next step has been started.
 const done = 3
 
-// firstID is larger than the ids of all finished rows, because newer runs have larger ids.
+// firstID is the smallest id of the open runs. It is larger than the ids of all finished
+// runs, because newer runs have larger ids.
 const firstID = status.RunID(1) << 50
 
 // A flock makes runs in flight. Their journals have the same rows that an engine's
@@ -33,8 +34,8 @@ type flock struct {
 	output dsl.Value
 }
 
-// flocked makes n runs in flight with three of five steps done. It returns the number of
-// the engine that owns them. This engine has already left.
+// flocked makes n runs in flight with three of five steps done. It returns the id of the engine
+// that owns them. This engine has already left.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
@@ -78,7 +79,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]store.Transition, done+1) // indexed by sequence number
+		rows := make([][]store.Transition, done+1) // rows[seq] holds the transitions with this sequence number
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {
@@ -97,7 +98,7 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	return nil
 }
 
-// landed returns the first error of a batch.
+// landed returns the error of a commit, or else the error of the first row that was not stored.
 func landed(outcomes []store.Outcome, err error) error {
 	for _, o := range outcomes {
 		if err == nil && !o.Landed {

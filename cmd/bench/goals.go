@@ -11,12 +11,12 @@ type goal struct {
 	got          func(*book) (float64, bool)
 }
 
-// between returns a function that returns the ratio of a number of two rows.
+// between returns a function that divides a number of one row by a number of another row.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
 
-// of returns a function that returns a number of a row.
+// of returns a function that reads a number of a row from the book.
 func of(row, name string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.median(row, name) }
 }
@@ -48,8 +48,8 @@ func goals() []goal {
 	}
 }
 
-// holds reports whether a figure reaches its goal: "aim", "yes" or "NO". It compares the
-// figure as it is printed, so that a rounding error cannot make it miss the goal.
+// holds says whether a figure reaches its goal: "aim", "yes" or "NO". It compares the figure as
+// it is printed, so a rounding error cannot make it miss the goal.
 func (g goal) holds(v float64) string {
 	var rounded float64
 	if _, err := fmt.Sscanf(g.print(v), "%g", &rounded); err != nil {

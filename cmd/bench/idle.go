@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// settling is the time after its start during which an engine still does the work of its
-// start. Only later is it idle.
+// settling is the time that an engine needs for the work of its start. After that it is idle.
 const settling = 15 * time.Second
 
-// An idling is an engine without runs, together with a proxy that counts the statements to
-// its database. It is the real binary with default options. It runs during the other parts,
-// so that the proxy can count for a long time. It needs so little that it does not slow
-// them down.
+// An idling is an engine without runs, and a proxy that counts the statements to its database.
+// The engine is the real binary with default options. It runs during the other parts of the
+// benchmark, so the proxy counts for a long time. It needs so little CPU time that it does not
+// slow the other parts down.
 type idling struct {
 	closing closers
 	p       *proxy
@@ -78,7 +77,7 @@ func (l processLab) idle(ctx context.Context) error {
 	return nil
 }
 
-// serve starts the real binary. stop ends it.
+// serve starts `engine serve` with the real binary. The function stop ends it.
 func (l processLab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

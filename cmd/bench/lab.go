@@ -18,7 +18,7 @@ type lab struct {
 	dsn      string // address of the server
 	bin      string // directory of the binaries
 	p        plan
-	rows     *regexp.Regexp // rows to measure, for measurements in turn
+	rows     *regexp.Regexp // pattern of the rows to measure, in parts that measure rows in turn
 	tuned    bool           // the server belongs to the benchmark and may be configured
 	work     *work
 	book     *book

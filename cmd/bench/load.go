@@ -28,8 +28,8 @@ type load struct {
 type result struct {
 	took      time.Duration
 	runs      []int           // number of runs that ended in each window
-	marks     []mark          // usage at the beginning, and at the end of each window
-	latencies []time.Duration // of all counted runs, sorted
+	marks     []mark          // usage at the beginning of the first window, and at the end of each window
+	latencies []time.Duration // how long each counted run took, sorted
 
 	ended       int   // all ended runs, also those outside the windows
 	sends, rows int64 // commits of transitions and their rows, for all ended runs
@@ -116,12 +116,12 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 // make millions of finishes. With pointers, the garbage collector would have to scan them
 // all, in the process of the engine that is measured.
 type finish struct {
-	at   time.Duration // since the load began
-	took time.Duration
+	at   time.Duration // time of the end, since the load began
+	took time.Duration // from the submission to the end
 }
 
-// watch waits for the end of the windows. It returns the usage in them and the time when
-// they began.
+// watch waits until the last window ends. It returns the usage in the windows and the time at
+// which the first one began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -155,8 +155,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures under a row of the book. It divides the costs by the calls of a
-// run.
+// put records the figures under a row of the book. calls is the number of calls of each run: put
+// divides the costs by the number of all calls.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())

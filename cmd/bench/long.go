@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A historyLab has the measurements that grow with time: long runs, long queues, recovery,
-// many calls.
+// A historyLab has the measurements of things that grow with time: a long load, a long queue,
+// many stored runs, many calls.
 type historyLab struct{ *lab }
 
 // minutes is the length of the long measurement, in minutes.

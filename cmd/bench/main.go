@@ -1,5 +1,5 @@
-// Command bench measures the engine. In the same minutes it measures pgbench and other
-// yardsticks on the same machine, to compare the engine with them. The figures are:
+// Command bench measures the engine. In the same minutes it measures pgbench, psql and a naive
+// store on the same machine, to compare the engine with them. The figures are:
 //   - end-to-end steps per second and latencies on each store, with the mock agent in a
 //     process of its own;
 //   - the costs of each step in commits, bytes of log and CPU time;
@@ -133,9 +133,9 @@ type plan struct {
 	each   time.Duration // length of each measurement
 
 	scale  int           // size of pgbench's table, in units of 100,000 rows
-	minute time.Duration // length of a minute of the long measurement, which has five
+	minute time.Duration // length of each of the five minutes of the long measurement; shorter with -short
 
-	large int // calls of a run that is large in one way
+	large int // number of calls of a large run in the part shapes
 
 	queued     int           // runs that are submitted and have no owner
 	queueLimit time.Duration // time after which no more runs are submitted

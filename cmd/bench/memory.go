@@ -76,11 +76,12 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 	return nil
 }
 
-// envKeep is the environment variable that gives the database to such a process.
+// envKeep is the environment variable with the address of the database, for the process
+// that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept runs in such a process. It measures the memory of n runs that are kept for one
-// reason, and writes the figures to out.
+// kept runs in the process that keptApart starts. It measures the memory of n runs that are
+// kept for one reason, and writes the figures to out.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {

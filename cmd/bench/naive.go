@@ -19,14 +19,14 @@ import (
 const naiveConnections = 64
 
 // A naive store shows the usual design of workflow engines: rows of runs and steps that are
-// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run
-// is created with all its steps pending. Then each start and each finish of a step, and the
-// end of the run, is one commit: twelve commits for five steps. An index on complete-by
-// finds late steps. The naive store writes the same bytes of values as the engine's own
-// store, once, and nothing happens before it is committed.
+// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run is
+// created with all its steps pending. Then each start and each finish of a step, and the end of
+// the run, is one commit: twelve commits for five steps. An index on complete-by finds late
+// steps. The naive store writes the same values as the engine's own store, each of them once.
+// The engine starts the work of a change only after its commit.
 //
-// The engine that uses it is the same. It reads from memory, which makes this mode faster
-// than it would be.
+// The engine is the same as with the other stores. It reads from memory, so this mode is
+// faster than a real naive engine.
 type naive struct {
 	store.Full
 	conns chan *naiveConn
@@ -76,8 +76,8 @@ func addQuery(query, more string) string {
 	return query + "&" + more
 }
 
-// naiveOptions returns the options of an engine that commits each transition alone and at
-// once. It has as many writers as there are connections, so that no transition waits for
+// naiveOptions returns the options of an engine that commits each transition alone and
+// immediately. It has as many writers as there are connections, so that no transition waits for
 // the batch of another one.
 func naiveOptions() engine.Options {
 	return engine.Options{Writers: naiveConnections, MaxBatchRows: 1}

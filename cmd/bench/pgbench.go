@@ -17,12 +17,12 @@ import (
 // in its own commit.
 type yardstick interface {
 	// rate returns commits per second. With a duration of 0 each client makes only one
-	// commit: this shows how much the connecting costs.
+	// commit. The CPU time of such a call is the cost of connecting.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }
 
-// newYardstick makes a new table. It returns pgbench if that is installed, and clients
+// newYardstick makes a yardstick and its table: pgbench if it is installed, and clients
 // otherwise.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")

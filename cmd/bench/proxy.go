@@ -79,7 +79,7 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Unlock()
 	p.wg.Go(func() {
 		defer client.Close()
-		_, _ = io.Copy(client, server) // the connection ends when the copying ends
+		_, _ = io.Copy(client, server) // an error only means that the connection has ended
 	})
 	p.forward(server, client)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// queue measures a queue of a million runs without an owner. It measures how fast the queue
-// grows, and whether its length makes that slower. Then it measures how fast an engine
-// claims runs: first with agents that never answer, then with one that works.
+// queue measures a queue of a million runs without an owner. It measures how fast runs are
+// submitted, and whether a long queue makes this slower. Then it measures how fast an engine
+// claims runs: first with the mock agent, then with an agent that never answers.
 func (l historyLab) queue(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

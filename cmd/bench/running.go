@@ -138,7 +138,7 @@ func (r *running) quiet(ctx context.Context) error {
 }
 
 // busy waits until the limit has passed or nothing has been committed for a second. It
-// returns when it saw the last commit.
+// returns the time at which it saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -173,7 +173,7 @@ type processes struct {
 	pids map[int]bool
 }
 
-// ProcessStarted records a process.
+// ProcessStarted adds the process to the list of running processes.
 func (p *processes) ProcessStarted(info agents.ProcessInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +183,7 @@ func (p *processes) ProcessStarted(info agents.ProcessInfo) {
 	p.pids[info.Pid] = true
 }
 
-// ProcessEnded removes the process from the record.
+// ProcessEnded removes the process from the list of running processes.
 func (p *processes) ProcessEnded(info agents.ProcessInfo, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 
 // Numbers of open runs, and of the runs among them that a scan must find.
 const (
-	openRuns   = 1000 // of three engines: this one, another live one, and a dead one
+	openRuns   = 1000 // runs of three engines: this one, another live one, and a dead one
 	dueRuns    = 10   // runs of this engine that are due
 	lateRuns   = 10   // runs of the other live engine that are long overdue
 	orphanRuns = 100  // runs of the dead engine
 	grace      = time.Minute
 )
 
-// A scan holds the median time of each part of a Supervisor's pass.
+// A scan holds the time of each part of one scan of a Supervisor, or the medians of many scans.
 type scan struct {
 	tick, overdue, orphans time.Duration
 }
@@ -40,7 +40,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]store.EngineID // this engine, the other one, the dead one
+	var members [3]store.EngineID // ids of this engine, of the other live one, and of the dead one
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)
@@ -65,7 +65,7 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 	return s, nil
 }
 
-// once makes one pass, and returns how long each part took.
+// once makes one scan, and returns how long each part took.
 func (s *scene) once(ctx context.Context) (scan, error) {
 	var out scan
 	began := time.Now()
@@ -92,8 +92,8 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	return out, nil
 }
 
-// scans makes passes in turn in a database without finished runs and in one with many. It
-// returns the medians for both.
+// scans makes many scans, alternating between a database without finished runs and one with
+// many. It returns the medians for both.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {
@@ -102,7 +102,7 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 			if err != nil {
 				return out, err
 			}
-			if i >= passes/10 { // the earlier passes are the warm-up
+			if i >= passes/10 { // the earlier scans are the warm-up
 				all[k] = append(all[k], one)
 			}
 		}
@@ -117,7 +117,7 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 	return out, nil
 }
 
-// median returns the median of the durations that the function returns for the elements.
+// median returns the median of the durations that the function what returns for the elements.
 func median[T any](of []T, what func(T) time.Duration) time.Duration {
 	all := make([]time.Duration, len(of))
 	for i, v := range of {

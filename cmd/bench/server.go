@@ -13,8 +13,8 @@ import (
 // A serverLab configures the PostgreSQL server and cleans its databases.
 type serverLab struct{ *lab }
 
-// tune prevents checkpoints during measurements of a few seconds. With the default
-// settings, a checkpoint would begin about every minute, in some of the measurements.
+// tune prevents checkpoints during measurements of a few seconds. With the default settings, a
+// checkpoint would begin approximately once a minute, in some of the measurements.
 func (l serverLab) tune(ctx context.Context) error {
 	err := l.configure(ctx, `ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`)
 	if err != nil {
@@ -35,9 +35,9 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still turns autovacuum off on the benchmark's own server, so that autovacuum does not
-// slow down a later measurement. settle vacuums between measurements. wake turns autovacuum
-// on again.
+// still turns autovacuum off on the benchmark's own server, so autovacuum does not slow down a
+// later measurement. The method settle vacuums between measurements. The function wake turns
+// autovacuum on again.
 func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil

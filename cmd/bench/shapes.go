@@ -17,7 +17,7 @@ import (
 // make the same calls.
 type shape struct {
 	row      string
-	what     string // kind of its calls, for the table
+	what     string // what its calls are, for the table: instances, steps or attempts
 	calls    int    // calls of a small run
 	end      status.RunState
 	together bool // the large run makes all its calls at once, and the small runs run at once
@@ -80,7 +80,8 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped measures several runs of a workflow whose name is the name of the row.
+// shaped returns the subject that measures several runs of a workflow. The row has the name of
+// the workflow.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {

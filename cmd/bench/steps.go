@@ -62,8 +62,8 @@ func (l runLab) steps(ctx context.Context) (err error) {
 }
 
 // inTurn measures all subjects, round after round. Before each measurement it vacuums and
-// makes a checkpoint. So no subject pays for the cleaning up after another one. And each
-// pays the same for the full-page writes after a checkpoint.
+// makes a checkpoint. So cleaning up after one subject does not slow down another one. And
+// the full-page writes after a checkpoint cost each subject the same.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	return nil
 }
 
-// yardstick makes a database and the table of the single-row updates.
+// yardstick makes a database and a yardstick in it, and warms both up.
 func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {
@@ -167,7 +167,7 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		// Otherwise the connecting took nearly all of the CPU time.
+		// If used is not positive, the connecting took nearly all of the CPU time.
 		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}

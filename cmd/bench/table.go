@@ -20,7 +20,7 @@ func (t *table) say(format string, args ...any) {
 	}
 }
 
-// scans prints the times of a Supervisor's pass, without finished runs and with many.
+// scans prints the times of a Supervisor's scan, without finished runs and with many.
 func (t *table) scans(found [2]scan, finished int) {
 	const columns = "%-22s %10s %10s %10s %10s %9s"
 	t.say("")
@@ -38,7 +38,7 @@ func (t *table) scans(found [2]scan, finished int) {
 	t.say("The finished runs are rows of the table of runs, vacuumed, without journals: no scan reads those.")
 }
 
-// takeovers prints the rounds, the best one first.
+// takeovers prints the rounds. The caller has sorted them, the best one first.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
 	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")
@@ -60,7 +60,7 @@ func (t *table) takeovers(rounds []takeover, n, finished int) {
 // ratio returns a divided by b.
 func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
 
-// count writes a number with commas between the thousands.
+// count returns a number as text, with commas between the thousands.
 func count(n int) string {
 	s := fmt.Sprint(n)
 	for at := len(s) - 3; at > 0; at -= 3 {

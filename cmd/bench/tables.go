@@ -15,7 +15,8 @@ func cell(b *book, row, name, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// ratioCell returns the ratio of a number of two rows, in the form that the tables print.
+// ratioCell returns a number of one row divided by a number of another row, in the form that the
+// tables print.
 func ratioCell(b *book, row, to, name, toName string) string {
 	v, ok := b.ratio(row, to, name, toName)
 	if !ok {
@@ -105,7 +106,7 @@ func (t *table) shapes(b *book, p plan) {
 	t.say("Instances are called at once, steps and attempts one after the other; an attempt fails and is followed by a pause of 1 ms.")
 }
 
-// long prints the figures of the five minutes.
+// long prints the figures of the long measurement.
 func (t *table) long(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %8s %10s %8s %9s %9s %9s %9s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %", "engine µs", "agent µs", "server µs", "log B")

@@ -54,9 +54,9 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 	return out, nil
 }
 
-// takeOver starts an engine and measures how long it takes until the engine owns every run
-// and has made its next decision. At that point each call would be sent if its agent had a
-// free slot. takeOver returns the number of the engine, which is dead by then.
+// takeOver starts an engine. It measures how long it takes until the engine owns every run and
+// has made its next decision. At that point each call would be sent if its agent had a free
+// slot. takeOver returns the id of the engine, which is dead by then.
 func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))
@@ -81,7 +81,7 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	if err := <-ended; !errors.Is(err, engine.ErrStopping) {
 		return 0, 0, fmt.Errorf("takeover: stop the engine: %w", err)
 	}
-	// So that the next engine does not wait for the end of its lease.
+	// The engine leaves, so that the next engine does not wait for the end of its lease.
 	if err := d.store.Leave(ctx, owner); err != nil {
 		return 0, 0, fmt.Errorf("takeover: %w", err)
 	}
@@ -95,7 +95,8 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	return owner, took, nil
 }
 
-// passes waits until an engine has reported the takeover of a number of runs.
+// A passes is an Observer. It closes the channel all when the engine has reported the takeover
+// of all runs. left is the number of runs whose takeover was not reported yet.
 type passes struct {
 	engine.NoObserver
 	left atomic.Int64
@@ -134,10 +135,10 @@ func (occupied) Release(invoke.AgentSpec, int) {}
 // OnFree never calls the function, because no slot ever becomes free.
 func (occupied) OnFree(func(key string)) {}
 
-// recovery measures the scan and the takeover in databases of their own. The runs for the
-// takeover are in the database with the finished runs.
+// recovery creates two databases, one without and one with finished runs. It measures the
+// scan in both, and the takeover in the second.
 func (l historyLab) recovery(ctx context.Context) (err error) {
-	var closing closers // both databases are closed at the end, because passes alternate between them
+	var closing closers // closes both databases at the end, because the scans alternate between them
 	defer func() { err = errors.Join(err, closing.close()) }()
 	var scenes [2]*scene
 	for i, finished := range []int{0, l.p.finished} {

@@ -57,7 +57,8 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 	return nil
 }
 
-// greedy keeps runs of workflows in flight. stop waits until the last of them has ended.
+// greedy keeps runs of workflows in flight. The function stop submits no more runs and waits
+// until the last one has ended.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
@@ -86,9 +87,10 @@ func (r loader) greedy(ctx context.Context, workflows []string) (stop func() err
 	}
 }
 
-// tenantsSource returns the workflows. A quiet run has as many steps as the other runs of
-// the benchmark. Each step of a greedy run evaluates an expression whose cost is near the
-// limit. A step of a hog is a program that computes in four processes for a second.
+// tenantsSource returns three kinds of workflow: quiet, greedy and hog. A quiet run has as many
+// steps as the other runs of the benchmark. Each step of a greedy run evaluates an expression
+// whose cost is near the limit. Each step of a hog run starts four processes that use the CPU
+// for one second.
 func tenantsSource() fs.FS {
 	var b strings.Builder
 	b.WriteString(`agent "mock" {

@@ -14,8 +14,8 @@ type ticks struct{ all, idle, stolen float64 }
 // Indexes of the fields after "cpu" in /proc/stat.
 const (
 	statIdle   = 3
-	statWait   = 4 // waiting for a disk, which is idle time, too
-	statStolen = 7 // taken by the host for its other guests
+	statWait   = 4 // time of waiting for a disk, which counts as idle, too
+	statStolen = 7 // time that the host took for its other guests
 	statGuest  = 8 // this field and the later ones are already included in earlier ones
 )
 
@@ -50,8 +50,8 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since returns the percentages of the CPU time since `before` that were idle and that the
-// host has taken.
+// since compares m with an earlier measurement. It returns the percentage of the CPU time that
+// was idle, and the percentage that the host gave to its other guests.
 func (m ticks) since(before ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {

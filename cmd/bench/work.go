@@ -21,7 +21,7 @@ const steps = 5
 // payload is the size of the value that each step passes on, in bytes.
 const payload = 100
 
-// A work holds the workflows of the benchmark and the place of their agent.
+// A work holds the workflows of the benchmark, and the catalog in which their agent is found.
 type work struct {
 	def     *dsl.Definition
 	vars    dsl.Value // variables for the runs of all its workflows
@@ -41,7 +41,8 @@ func link(ctx context.Context, dir string) (*work, error) {
 	return w, nil
 }
 
-// linkSource prepares workflows. All take the same variables as the workflow named by one.
+// linkSource prepares workflows. The parameter one is the name of a workflow. All the other
+// workflows take the same variables as this one.
 func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
 	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
@@ -57,7 +58,7 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind links workflows with the agents that find returns.
+// bind links workflows with the agents that the function find returns.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

@@ -27,6 +27,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"launch":  launch,
 	"signal":  signalJob,
 	"freeze":  freeze,
+	"inbox":   inbox,
 	"ended":   ended,
 	"sql":     runSQL,
 	"sqlfile": runSQLFile,
@@ -73,6 +74,30 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("%v never printed %q; it prints:\n%s", args[1:], args[0], out)
+		}
+	}
+}
+
+// inbox N waits until the runs of the state have N messages together. It asks the state
+// itself, because `engine show` can take seconds on a busy machine, and a verb waits only
+// 10 s for its answer.
+func inbox(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: inbox N")
+	}
+	driver, dsn, query := "postgres", ts.Getenv("ENGINE_DSN"), "SELECT count(*) FROM engine.inbox"
+	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		driver, dsn, query = "sqlite", file, "SELECT count(*) FROM inbox"
+	}
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(patience); ; <-ticker.C {
+		n, err := count(context.Background(), driver, dsn, query)
+		if err == nil && strconv.Itoa(n) == args[0] {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("there are %d messages (%v), want %s", n, err, args[0])
 		}
 	}
 }

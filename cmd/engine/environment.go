@@ -6,23 +6,23 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// An environment is what the command takes from its process. Variables that
-// open the state are held here and no longer in the process.
+// An environment gives the command its environment variables. The field held has those
+// variables that open the state. They are no longer in the process's environment.
 type environment struct{ held map[string]string }
 
-// credentials are the variables that open the state and that only this command
-// reads. What PostgreSQL's client library reads (PG*) stays in the process, where
-// it is looked up for each connection.
+// credentials are the variables that open the state and that only this command reads. The
+// variables of PostgreSQL's client library (PG*) stay in the process, because the library
+// looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
-// takeEnvironment moves the credentials out of the process's environment, so that
-// no program that is started by mistake with all of it gets them.
+// takeEnvironment moves the credentials out of the process's environment. So a program that is
+// started by mistake with the whole environment does not get them.
 func takeEnvironment() environment {
 	e := environment{held: map[string]string{}}
 	for _, name := range credentials {
 		if v, ok := os.LookupEnv(name); ok {
 			e.held[name] = v
-			_ = os.Unsetenv(name) // fails for impossible names only
+			_ = os.Unsetenv(name) // cannot fail: the names are valid
 		}
 	}
 	return e

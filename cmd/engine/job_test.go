@@ -113,14 +113,20 @@ func idleState(ctx context.Context, dsn string) (idle bool, err error) {
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return execSQL(ctx, "sqlite", file, "BEGIN IMMEDIATE; ROLLBACK") == nil, nil
 	}
-	db, err := sql.Open("postgres", dsn)
+	open, err := count(ctx, "postgres", dsn, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`)
+	return open == 0, err
+}
+
+// count returns the number that a query gives.
+func count(ctx context.Context, driver, dsn, query string) (n int, err error) {
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)`).Scan(&idle)
-	return idle, err
+	err = db.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
 }
 
 // ended NAME CODE waits for a launched process and checks its exit code;

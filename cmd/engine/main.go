@@ -1,8 +1,8 @@
 // Command engine runs durable workflows written in HCL.
 //
-// main.go makes the process ready, and root.go lists the commands. Each command is a
-// file below internal/commands. The other directories of internal are the rooms that
-// commands share: see docs/decisions/0031-rooms-of-the-command-line.md.
+// main.go makes the process ready, and root.go lists the commands. Each command is a file
+// below internal/commands. The other directories of internal are packages that the commands
+// share: see docs/decisions/0031-rooms-of-the-command-line.md.
 package main
 
 import (
@@ -40,8 +40,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
 }
 
-// runIn executes one command line and returns its exit code. Beyond its arguments it
-// uses the signals of the process, for the commands that wait.
+// runIn executes one command line and returns its exit code. In addition to its arguments it
+// uses the signals of the process, because some commands wait for them.
 func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,
@@ -70,9 +70,9 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// worksOnRuns reports whether a command works on runs. It then may have a lot of
-// garbage before it is collected. One that only reads may not, so that a file made
-// to harm takes little memory.
+// worksOnRuns reports whether a command works on runs. Such a command may use much memory
+// before Go collects the garbage. A command that only reads must use little memory, even if it
+// reads a file that an attacker wrote.
 func worksOnRuns(args []string) bool {
 	return slices.Contains(args, "serve") || slices.Contains(args, "apply")
 }

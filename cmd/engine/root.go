@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/commands/runs"
 )
 
-// root builds the command tree. A new command is one file in a family of commands, and
-// a line here.
+// root builds the command tree. A new command needs one file below internal/commands, and one
+// line here.
 func root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "engine",

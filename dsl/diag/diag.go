@@ -11,9 +11,9 @@ import (
 // Severity says how bad a finding is.
 type Severity uint8
 
-// The severities. Only SeverityError keeps a definition from being used;
-// SeverityInfo is for what is right but perhaps not what was wanted, and does
-// not fail even a strict check.
+// The severities. Only SeverityError prevents the use of a definition.
+// SeverityInfo is for text that is correct but perhaps not what the author
+// wanted. Not even a strict check fails because of it.
 const (
 	SeverityInvalid Severity = iota
 	SeverityError
@@ -34,15 +34,16 @@ func (s Severity) String() string {
 	return "invalid"
 }
 
-// A Pos is a place in a file. Line and Column count from 1, Byte from 0;
-// Column counts grapheme clusters.
+// A Pos is a place in a file. Line and Column count from 1, Byte from 0. Column counts visible
+// characters (grapheme clusters).
 type Pos struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
 	Byte   int `json:"byte"`
 }
 
-// A Range is a part of a file; End is exclusive. The zero Range is no place.
+// A Range is a part of a file; End is exclusive. The zero Range means that there
+// is no place.
 type Range struct {
 	File  string `json:"filename"`
 	Start Pos    `json:"start"`
@@ -62,11 +63,11 @@ type Diagnostic struct {
 	Severity Severity
 	Summary  string   // one line, no full stop
 	Detail   string   // sentences; may be ""
-	Range    Range    // where; zero = nowhere in particular
+	Range    Range    // place of the finding; zero = no particular place
 	Context  string   // enclosing blocks, such as `in workflow "order", step "book"`; may be ""
 	Snippet  *Snippet // source text at Range; nil = not available
 
-	HideSource bool // the source after Range is not shown
+	HideSource bool // the snippet does not show the rest of the line after Range
 }
 
 // A Snippet is the source text a diagnostic is about.
@@ -79,10 +80,11 @@ type Snippet struct {
 	Values         []SnippetValue
 }
 
-// A SnippetValue is the value of one reference of the expression at fault.
+// A SnippetValue describes the value of one reference in the expression that the diagnostic is
+// about.
 type SnippetValue struct {
-	Traversal string `json:"traversal"` // as written, such as var.plan
-	Statement string `json:"statement"` // such as `is "gold"`
+	Traversal string `json:"traversal"` // the reference as it is written, such as var.plan
+	Statement string `json:"statement"` // a statement about its value, such as `is "gold"`
 }
 
 // Error returns the diagnostic as one line: place, summary and detail.
@@ -98,8 +100,7 @@ func (d Diagnostic) Error() string {
 	return b.String()
 }
 
-// MarshalJSON writes the diagnostic in the shape of Terraform's validate
-// command.
+// MarshalJSON encodes the diagnostic in the same form as Terraform's validate command.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	type snippet struct {
 		Context   *string        `json:"context"`
@@ -153,8 +154,8 @@ func (ds Diagnostics) Errors() Diagnostics { return ds.only(SeverityError) }
 // Warnings returns the findings that are warnings.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.only(SeverityWarning) }
 
-// Sorted returns the findings in order of file and position, each once. It is
-// for lists put together from several.
+// Sorted returns the findings sorted by file and position, without duplicates. Use it for a list
+// that was made from several lists.
 func (ds Diagnostics) Sorted() Diagnostics {
 	all := slices.Clone(ds)
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
@@ -196,7 +197,7 @@ func (ds Diagnostics) Err() error {
 
 // A DiagnosticsError is an error made of diagnostics of SeverityError.
 type DiagnosticsError struct {
-	Diagnostics Diagnostics // at least one
+	Diagnostics Diagnostics // the errors, at least one
 }
 
 // Error returns one line for each diagnostic.

@@ -1,6 +1,8 @@
 // Package diag holds findings about workflows and other files that people write, and
 // shows them.
 //
-// In come findings of package dsl, with the place and the line that each is about. Out go
-// text for a terminal and JSON for programs. It reads no file and parses nothing.
+//	in:   findings of package dsl, each with its place and its source line
+//	out:  text for a terminal, JSON for programs
+//
+// It reads no file and parses nothing.
 package diag

@@ -8,12 +8,12 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Nearest returns the candidate most like name, or "" if none is close. A
-// candidate that equals name is no suggestion.
+// Nearest returns the candidate that is most like name, or "" if none is close.
+// It never returns a candidate that equals name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // a short name is like nearly everything
+		bestDist = n // otherwise a short name would be close to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
@@ -23,7 +23,7 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	if best == "" {
-		for _, c := range sorted { // a part of the right word is a near miss too
+		for _, c := range sorted { // name may be the first or the last part of a candidate
 			if c != name && len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
 				return c
 			}

@@ -11,8 +11,9 @@ import (
 
 // RenderOptions choose how diagnostics are shown.
 type RenderOptions struct {
-	Color bool // ANSI colours and underlined source, instead of a line of marks
-	Width int  // columns to wrap details at; 0 = do not wrap
+	// Use ANSI colours and underline the wrong text; false = put a line of ^ marks below it.
+	Color bool
+	Width int // width in columns at which details are wrapped; 0 = do not wrap
 }
 
 // Render writes diagnostics for people, with source lines, separated by blank
@@ -25,7 +26,7 @@ func Render(w io.Writer, diags Diagnostics, o RenderOptions) error {
 		}
 		o.diagnostic(out, d)
 	}
-	return out.Flush() // bufio keeps the first error of all writes
+	return out.Flush() // returns the first error of all writes
 }
 
 func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
@@ -65,8 +66,8 @@ func (o RenderOptions) diagnostic(out *bufio.Writer, d Diagnostic) {
 	}
 }
 
-// blanks is white space as wide as s. Tabs stay, as their width is the
-// terminal's affair.
+// blanks returns white space that is as wide as s. It keeps tabs, because only
+// the terminal knows their width.
 func blanks(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -79,7 +80,7 @@ func blanks(s string) string {
 	return b.String()
 }
 
-// columns is the width of s in a terminal.
+// columns returns the width of s in a terminal, in columns.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -88,7 +89,7 @@ func columns(s string) int {
 	return n
 }
 
-// runeColumns is the width of a rune in most terminals.
+// runeColumns returns the width of a rune in most terminals, in columns.
 func runeColumns(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -100,7 +101,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// maxCode is the most of a source line that is shown.
+// maxCode is the size in bytes of the longest source line that is shown whole.
 const maxCode = 200
 
 // crop shortens a very long source line around its marked part.
@@ -127,8 +128,9 @@ func (o RenderOptions) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// printable replaces what could steer a terminal or turn text around: names
-// and source lines may come from strangers.
+// printable replaces control characters, and characters that change the
+// direction of text. Names and source lines may come from strangers, who could
+// use such characters to control the terminal of the reader.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -143,8 +145,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// wrap breaks a line at blanks so that no part is wider than width, where
-// words allow it.
+// wrap breaks a line at blanks. A part is wider than width only if it is a
+// single long word.
 func wrap(line string, width int) []string {
 	if width <= 0 || utf8.RuneCountInString(line) <= width {
 		return []string{line}

@@ -21,20 +21,20 @@ import (
 // File is the name of the lock file in a module's directory.
 const File = ".engine.lock.hcl"
 
-// A Lock records which agents' binaries a module uses.
+// A Lock says which binaries of agents a module uses.
 type Lock struct {
-	Agents []Agent // by name, each name once
+	Agents []Agent // sorted by name, each name once
 }
 
 // An Agent is one agent in a lock.
 type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
-	Version    string            // the one version in use
-	Constraint string            // what it was chosen by; "" = any version
+	Version    string            // version that every engine uses
+	Constraint string            // condition by which the version was chosen; "" = any version
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 
-// Agent returns the entry of an agent; ok is false if it has none.
+// Agent returns the entry of the agent with this name; ok is false if the lock has none.
 func (l Lock) Agent(name string) (a Agent, ok bool) {
 	for _, a := range l.Agents {
 		if a.Name == name {
@@ -48,8 +48,9 @@ const lockHeader = `# Written by "engine init". Keep it with the module: it hold
 # same agents. "engine init --upgrade" chooses anew.
 `
 
-// Format writes a lock file: agents by name, each hash on its own line, so
-// that two changes rarely meet. ReadLock reads it back.
+// Format returns the text of a lock file, with the agents sorted by name. Each
+// hash has its own line, so that the changes of two people rarely conflict. Read
+// parses this text.
 func Format(l Lock) []byte {
 	agents := append([]Agent(nil), l.Agents...)
 	sort.Slice(agents, func(i, j int) bool { return agents[i].Name < agents[j].Name })
@@ -98,8 +99,8 @@ type lockBlock struct {
 	Range      hcl.Range `hcl:",def_range"`
 }
 
-// Read reads a lock file; filename is for messages. Anything that it does
-// not understand is an error: a lock that is half read protects nothing.
+// Read parses a lock file; filename is for messages. Anything that Read does not
+// know is an error: a lock file that is only partly read would protect nothing.
 func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)
@@ -137,7 +138,7 @@ func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	return l, diags
 }
 
-// parseHash reads "linux_amd64:sha256:…".
+// parseHash parses a hash such as "linux_amd64:sha256:…".
 func parseHash(text string) (forPlatform, sum string, err error) {
 	parts := strings.SplitN(text, ":", 2)
 	if len(parts) == 2 && platform.MatchString(parts[0]) {
@@ -152,8 +153,8 @@ func parseHash(text string) (forPlatform, sum string, err error) {
 
 // A UserConfig is a user's own configuration file.
 type UserConfig struct {
-	// DevOverrides names, for an agent, the binary to use instead of an
-	// installed one, or the directory that holds it.
+	// DevOverrides holds, by name of an agent, the path of the binary to use instead of the
+	// installed one. The path may also be the binary's directory.
 	DevOverrides map[string]string
 }
 
@@ -192,8 +193,8 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 	return conf, diags
 }
 
-// readPlain decodes a small file without expressions into out, after the same
-// scan that sources of workflows get.
+// readPlain decodes a small file without expressions into out. Before that, it
+// scans the file in the same way as the source files of workflows.
 func readPlain(src []byte, filename string, out any) *report.Reporter {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Places: report.Places{}}
 	if d := syntax.Prescan(src, filename); d != nil {
@@ -212,8 +213,8 @@ func readPlain(src []byte, filename string, out any) *report.Reporter {
 	return r
 }
 
-// plain reports whether a body holds only literal values, and reports each that is not.
-// The library would evaluate other expressions without a limit of time and memory.
+// plain reports whether a body holds only literal values. It reports other expressions as
+// errors, because the library would evaluate them without a limit of time and memory.
 func plain(r *report.Reporter, body *hclsyntax.Body) bool {
 	ok := true
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors

@@ -1,3 +1,4 @@
-// Package rung names what may follow an attempt whose outcome is unknown, in the order in which
-// it is tried. Workflow.AfterUnknown of package dsl says which of them a step has.
+// Package rung names the reactions of the engine to an attempt whose outcome is unknown. The
+// engine tries them one after the other until one helps. Workflow.AfterUnknown of package dsl
+// returns the reactions of a step.
 package rung

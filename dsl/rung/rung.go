@@ -1,17 +1,17 @@
 package rung
 
-// A Rung is one thing that follows an attempt whose outcome is unknown.
+// A Rung is one reaction of the engine to an attempt whose outcome is unknown.
 type Rung string
 
-// The rungs, in the order in which they are tried.
+// The rungs, in the order in which the engine tries them. A step has only some of them.
 const (
-	Ask       Rung = "ask"             // the action is asked what became of the call
-	Repeat    Rung = "repeat"          // the call is repeated under its key
-	UndoFirst Rung = "undo_and_repeat" // what may have been done is undone, then the step starts anew
-	Catch     Rung = "catch"           // the step is caught, its effect stays in doubt
-	Fail      Rung = "fail"            // an ordinary failure: the step is never undone
-	UndoByKey Rung = "undo_by_key"     // the undo is called with the key of the call
-	Undo      Rung = "undo"            // the undo is called, which needs no output
-	Learn     Rung = "learn_and_undo"  // the call is repeated once for its output, then undone
-	Park      Rung = "park"            // a person has to find out
+	Ask       Rung = "ask"             // the engine asks the agent whether the call had its effect
+	Repeat    Rung = "repeat"          // the engine repeats the call with the same idempotency key
+	UndoFirst Rung = "undo_and_repeat" // the engine undoes the possible effect, then starts the step again
+	Catch     Rung = "catch"           // the step counts as caught; whether it had an effect stays unknown
+	Fail      Rung = "fail"            // the step counts as failed; its possible effect stays, because it has no undo
+	UndoByKey Rung = "undo_by_key"     // the engine calls the undo with the idempotency key of the call
+	Undo      Rung = "undo"            // the engine calls the undo, which does not need the output of the call
+	Learn     Rung = "learn_and_undo"  // the engine repeats the call once to get its output, then undoes it
+	Park      Rung = "park"            // the run parks: a person has to find out how the call ended
 )

@@ -1,9 +1,10 @@
-// Package secret handles what must not be shown and what must not be read: it puts secrets into
-// a value right before a call, takes sensitive texts out of messages, and says which environment
-// variables belong to the engine.
+// Package secret protects secrets and sensitive texts. It puts secrets into a value right before
+// a call, and removes sensitive texts from messages. It also says which environment variables
+// workflows must not read, because they belong to the engine.
 //
 //	in:   values, texts, names of variables
 //	out:  a document with its secrets, texts without them
 //
-// It touches nothing: the caller looks secrets up. The caller must not store what Resolve returns.
+// It touches nothing: the caller passes a function that looks secrets up. The caller must not
+// store the document that Resolve returns.
 package secret

@@ -2,15 +2,16 @@ package secret
 
 import "strings"
 
-// ReservedEnv reports whether an environment variable belongs to the engine:
-// ENGINE_* configures it and opens its state (ENGINE_DSN, the key), and PG* is
-// what PostgreSQL's client library reads (PGPASSWORD, PGPASSFILE, PGSERVICEFILE,
-// …). A workflow is often written by another person than the one who runs the
-// engine, so it gets none of them: not by env(), not by secret("env:…"), not by
-// the env list of an agent. The programs of --on-alert get none of them either.
+// ReservedEnv reports whether an environment variable belongs to the engine.
+// ENGINE_* variables configure the engine and open its state (ENGINE_DSN, the
+// key). PG* variables are for PostgreSQL's client library (PGPASSWORD,
+// PGPASSFILE, PGSERVICEFILE, …). The author of a workflow is often not the
+// person who runs the engine. So a workflow gets none of these variables: not by
+// env(), not by secret("env:…"), not by the env list of an agent. The programs
+// of --on-alert get none of them either.
 //
-// This is the only list. Case does not count, because some systems do not tell
-// cases apart.
+// There is no other list of such variables. Upper and lower case do not matter,
+// because some systems do not distinguish them.
 func ReservedEnv(name string) bool {
 	name = strings.ToUpper(name)
 	return strings.HasPrefix(name, "ENGINE_") || strings.HasPrefix(name, "PG")

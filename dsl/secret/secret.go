@@ -13,10 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Resolve returns the document with every secret in its place. lookup
-// gets references such as "env:X" or "file:X"; its first error is returned,
-// with the reference in front of it. The caller must not change the result, nor
-// store it.
+// Resolve puts the secrets into the JSON of v and returns the result. It calls lookup with
+// references such as "env:X" or "file:X". If lookup fails, Resolve returns this error with the
+// reference in front of it. The caller must neither change nor store the result.
 func Resolve(v value.Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return v.JSON(), nil
@@ -87,14 +86,14 @@ func setPointer(doc any, ptr, text string) (any, error) {
 	return doc, nil
 }
 
-// redacted stands where a sensitive text stood.
+// redacted replaces a sensitive text.
 const redacted = "(sensitive)"
 
-// Redactor returns a function that replaces sensitive texts by "(sensitive)": as they
-// are, as JSON writes them and as Go prints them. The longest come first: a text may
-// contain another, and what would be left of it is as sensitive. Texts of fewer than
-// four bytes would be found everywhere and are left. Of a text that was cut the
-// beginning is replaced too, from four bytes on: at the end, and before a "…", which marks a cut.
+// Redactor returns a function that replaces sensitive texts by "(sensitive)". It finds them
+// as they are, in the form of JSON, and as Go prints them. It replaces longer texts first,
+// because a text may contain a shorter one. It does not replace texts under four bytes,
+// because they occur everywhere. A sensitive text may have been cut, at the end of the input
+// or before a "…". Then its remaining beginning is replaced, if it has at least four bytes.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -118,20 +117,21 @@ func Redactor(sensitive []string) func(string) string {
 		return func(text string) string { return text }
 	}
 	replace := strings.NewReplacer(pairs...).Replace
-	if len(found) == 1 { // for one pair a Replacer takes quadratic time with a text such as "aaa…"
+	if len(found) == 1 { // with one pair, a Replacer takes quadratic time for a text such as "aaa…"
 		replace = func(text string) string { return strings.ReplaceAll(text, found[0], redacted) }
 	}
 	return func(text string) string { return redactCut(replace(text), found) }
 }
 
-// cutMark is written where a text was cut.
+// cutMark marks the place where a text was cut.
 const cutMark = "…"
 
-// redactCut replaces what is left of sensitive texts where a text was cut.
+// redactCut replaces the beginnings of sensitive texts at the end of text and before each
+// cutMark: the rest of such a sensitive text may have been cut off.
 func redactCut(text string, sensitive []string) string {
 	pieces := strings.Split(text, cutMark)
 	for i, piece := range pieces {
-		whole := strings.TrimRight(piece, "\ufffd\"") // half a character, or the end of a quoted text
+		whole := strings.TrimRight(piece, "\ufffd\"") // without half a character, or the quote after a quoted text
 		most := 0
 		for _, s := range sensitive {
 			most = max(most, overlap(whole, s))
@@ -143,14 +143,16 @@ func redactCut(text string, sensitive []string) string {
 	return strings.Join(pieces, cutMark)
 }
 
-// overlap returns how long the longest end of text is with which s begins. It takes
-// time in proportion to the length of s.
+// overlap returns the length of the longest end of text that is also a beginning of s. Its
+// time is proportional to the length of s.
 func overlap(text, s string) int {
 	text = text[max(0, len(text)-len(s)):]
 	if len(s) < value.MinSensitive || !strings.Contains(text, s[:value.MinSensitive]) {
 		return 0
 	}
-	borders := make([]int, len(s)) // of s[:i+1]: the longest end of it with which it begins
+	// borders is the prefix function of Knuth, Morris and Pratt. borders[i] is the length of the
+	// longest beginning of s[:i+1] that is also its end, but is not all of it.
+	borders := make([]int, len(s))
 	step := func(n int, b byte) int {
 		for n > 0 && (n == len(s) || s[n] != b) {
 			n = borders[n-1]

@@ -13,7 +13,8 @@ import (
 
 var _ invoke.Started = (*activeCall)(nil)
 
-// start makes the call, or defers it.
+// start begins the call. It defers the call if no slot of the agent is free or the circuit is
+// open.
 func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
@@ -29,7 +30,7 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	a.watchLocked(f) // if ctx ends, the breaker's verdict is already set
+	a.watchLocked(f) // only now: when ctx ends, cut calls f.verdict, which allow has set
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
 		f.cut(ctx.Err()) // ctx may have ended before this call was added to the watched calls
@@ -65,7 +66,7 @@ func (f *activeCall) route() {
 
 // await waits for a process.
 func (f *activeCall) await(left time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), left) // cut ends it
+	ctx, cancel := context.WithTimeout(context.Background(), left) // the method cut calls cancel
 	defer cancel()
 	f.mu.Lock()
 	f.search = cancel
@@ -110,7 +111,7 @@ func (f *activeCall) send() {
 	// The call ends by its complete-by, by Stop or by cut, so it needs no ctx.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
-	if f.sendings == mine { // otherwise it has already been answered and sent again
+	if f.sendings == mine { // otherwise the call was answered and sent again meanwhile
 		f.ongoing = ongoing
 	}
 	unwanted := f.stopped
@@ -120,8 +121,8 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut ends the call for its caller. The agent is asked to stop. The process still counts
-// the call until the agent answers or complete-by passes.
+// cut ends the call for its caller. cut also asks the agent to stop. The call still counts
+// for its process until the agent answers or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -137,8 +138,8 @@ func (f *activeCall) cut(why error) {
 	}
 }
 
-// expired is called when complete-by passes without an answer. It returns for how long a
-// late answer is waited for.
+// expired is called when complete-by passes without an answer. It returns how long the
+// process waits for a late reply.
 func (f *activeCall) expired() time.Duration {
 	listen := f.life.expires(f)
 	f.finish(sdk.Reply{}, fmt.Errorf("agent %s did not answer: %w", f.agent.spec.Name, context.DeadlineExceeded))
@@ -156,7 +157,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// With these errors the process has ended.
+	// With each of these errors the process has ended: every later line may belong to the
+	// call.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -190,7 +192,7 @@ func (f *activeCall) again() bool {
 	return true
 }
 
-// land ends a call that no process has any more.
+// land ends a call that no process works on.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
@@ -224,7 +226,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.done(reply, err)
 }
 
-// fail reports an error for a call that was not counted yet.
+// fail ends a call that does not count in agent.calls yet, with an error.
 func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true
@@ -232,7 +234,7 @@ func (f *activeCall) fail(err error) {
 	f.done(sdk.Reply{}, err)
 }
 
-// leave ends the counting of the call at its process.
+// leave removes the call from the counts of its process.
 func (f *activeCall) leave() {
 	f.agent.mu.Lock()
 	defer f.agent.mu.Unlock()
@@ -251,7 +253,7 @@ func (f *activeCall) leaveLocked(now time.Time) {
 	}
 }
 
-// progress passes on a sign of life while the call runs.
+// progress passes a heartbeat or a checkpoint of the running call to OnProgress.
 func (f *activeCall) progress(ev sdk.Event) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -272,8 +274,8 @@ func (f *activeCall) progress(ev sdk.Event) {
 
 // expires records that the process did not answer a call in time. It drains the process if
 // that happened many times in a row while another process of the agent answered: then the
-// remote service is not the reason (S69). It returns for how long a late answer is waited
-// for.
+// remote service is not the reason (S69). It returns how long the process waits for a late
+// reply.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()

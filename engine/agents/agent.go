@@ -46,8 +46,8 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how many times a process that ends before it is ready is started again,
-// before check reports that the agent cannot be called here.
+// startTries is how many processes check starts if each of them ends before it is ready. Then
+// check reports that the agent cannot be called here.
 const startTries = 5
 
 // check starts a process if none is ready, even after failed starts. If a process ends
@@ -79,9 +79,9 @@ func diedAtStart(err error) bool {
 	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
-// readyLocked returns the ready process with the fewest calls, and counts one more call of
-// it. It returns nil if none is ready. It starts processes that are not running. atOnce
-// means that it ignores the pause after earlier failures.
+// readyLocked returns the ready process with the fewest calls, and adds one to its number of
+// calls. It returns nil if none is ready. It starts processes that are not running. If atOnce
+// is true, it ignores the pause after earlier failures.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -151,7 +151,7 @@ func (a *agent) unwatchLocked(f *activeCall) {
 	f.ctx, f.prev, f.next = nil, nil, nil
 }
 
-// watchedBy returns the calls with a ctx, which is identified by its Done channel.
+// watchedBy returns the calls that are cut off when this Done channel of their ctx is closed.
 func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // defaultCooldown is the cooldown if a definition states none.
 const defaultCooldown = 30 * time.Second
 
-// windowBuckets is the number of parts of a window; the counts of a part are forgotten
-// together.
+// windowBuckets is the number of equal parts into which the breaker divides its window. It
+// forgets all counts of one part at the same time.
 const windowBuckets = 10
 
 // A breaker stops calls to an agent that does not work (S34). A call that it stops was not
@@ -34,7 +34,7 @@ type breaker struct {
 
 	mu       sync.Mutex // protects following fields
 	until    time.Time  // time of the next probe, while the breaker is open
-	failures int        // number of failures that opened it
+	failures int        // number of failures that opened the breaker
 	pending  []transition
 	telling  bool
 	timer    *time.Timer // fires at the end of the cooldown, while the breaker is open
@@ -47,7 +47,7 @@ type transition struct {
 	until    time.Time
 }
 
-// Verdicts of a call about its agent, for gobreaker.
+// Verdicts on a call, as errors for gobreaker.
 var (
 	errBroken   = errors.New("the agent does not work")
 	errExcluded = errors.New("says nothing about the agent")
@@ -107,7 +107,8 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		b.timer = nil
 	}
 	if to == CircuitOpen {
-		// gobreaker read the clock a moment ago, so this time is never too early.
+		// gobreaker started its cooldown slightly earlier. So at b.until its cooldown is
+		// certainly over.
 		b.until = time.Now().Add(b.cooldown)
 		b.failures = failures
 		t.until, t.failures = b.until, failures
@@ -128,7 +129,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // the goroutine that reports now reports these as well
+		return // another goroutine is reporting; it also reports the changes that were added since
 	}
 	b.telling = true
 	for len(b.pending) > 0 {
@@ -143,9 +144,9 @@ func (b *breaker) tell() {
 	b.telling = false
 }
 
-// state returns the present state. If the cooldown of an open breaker has passed, the
-// breaker becomes half-open. Another goroutine reports that change, because this caller may
-// be the receiver of such reports.
+// state returns the present state. If the cooldown of an open breaker has passed, the breaker
+// becomes half-open. Another goroutine reports that change, because the caller of state may
+// itself be the function that receives such reports.
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
 	if b.news.Load() {
@@ -155,10 +156,10 @@ func (b *breaker) state() Circuit {
 }
 
 // room returns how many calls the breaker admits now. limited is false if it admits all
-// calls. until is the next probe of an open breaker.
+// calls. until is the time of the next probe if the breaker is open.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // only the end of a call can change that
+		return 0, time.Time{}, false // a closed breaker can change only when a call ends
 	}
 	switch b.state() {
 	case CircuitOpen:
@@ -185,8 +186,8 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// allow asks whether a call may be made. It returns a function to which the verdict of the
-// call must be given, or a *Deferred.
+// allow asks the breaker whether a call may be made. If so, it returns a function, which the
+// caller must call with the verdict on the call. Otherwise it returns a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.tell()
@@ -201,8 +202,9 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict returns what a call says about its agent. Error codes of the business do not show
-// whether the agent works.
+// verdict returns what a call shows about its agent: nil = the agent works; errBroken = it
+// does not work; errExcluded = the call does not show it. For example, an error code that
+// only this agent uses does not show it.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {
@@ -211,7 +213,7 @@ func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	case err != nil && !time.Now().Before(completeBy):
 		return errBroken // no answer in time
 	case err != nil:
-		return errExcluded // given up by the engine
+		return errExcluded // the engine has given up the call
 	}
 	switch reply.Outcome {
 	case sdk.OutcomeResult, sdk.OutcomeNotDone:

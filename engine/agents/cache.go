@@ -19,14 +19,15 @@ const cacheVersion = 1
 // maxCached is the largest size of a description, in bytes.
 const maxCached = 4 << 20
 
-// A cache keeps descriptions of binaries by checksum, so that each binary is asked only
-// once. It only saves time: if the cache cannot be used, the binary is asked again.
+// A cache stores the description of each binary in a file; the key is the checksum of the
+// binary. So the engine runs each binary only once to get its description. If the cache
+// cannot be used, the engine runs the binary again.
 type cache struct {
-	dir    string // "" = descriptions are not kept
+	dir    string // directory of the cache; "" = descriptions are not kept
 	logger *slog.Logger
 }
 
-// cached is a file of the cache.
+// cached is the content of one file of the cache.
 type cached struct {
 	Version     int                `json:"version"`
 	Checksum    string             `json:"checksum"`
@@ -94,7 +95,7 @@ func (c cache) put(sum string, d plugin.Description) {
 	}
 }
 
-// write replaces the file atomically, so that no reader sees half of it.
+// write replaces the file atomically: a reader sees the old file or the whole new file.
 func (c cache) write(sum string, d plugin.Description) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A callTag is the tag that the SDK adds to what an agent logs during a call.
+// A callTag is the tag that the SDK adds to a line that an agent logs during a call.
 type callTag struct {
-	run, step string // public names
+	run, step string // public id of the run, and name of the step
 	attempt   int
 }
 
@@ -20,15 +20,16 @@ type knownCall struct {
 	scrub   func(string) string
 	secrets []string // secrets that scrub removes
 	process int64    // number of the process that had the call
-	// Lines that were printed before this time count as printed during the call; zero =
-	// always.
+	// A printed line that arrives by this time may belong to the call; zero = every later
+	// line may belong to it.
 	last time.Time
 }
 
-// A bookedCall is a call under way, in the book of its agent. The book's mu protects it.
+// A bookedCall is a call in progress, in the callBook of its agent. The mutex of the callBook
+// protects it.
 type bookedCall struct {
 	knownCall
-	before, after *bookedCall // on its page
+	before, after *bookedCall // neighbours in the list callBook.pages[tag.page()]
 }
 
 // maxEnded is how many calls are remembered after their end, because the last log lines of
@@ -43,25 +44,26 @@ const (
 	// and answers use different channels, so a line that was printed during a call may
 	// arrive after the answer.
 	printDelay = 500 * time.Millisecond
-	// maxPrinted is for how many runs a printed line is kept. Otherwise a panic with a
-	// hundred lines during a thousand calls would push all other lines out of the queue.
+	// maxPrinted is the largest number of runs that get one printed line into their logs.
+	// Without a limit, a panic with a hundred lines during a thousand calls would push all
+	// other lines out of the queue.
 	maxPrinted = 32
 )
 
-// A callBook finds the calls of an agent by their tags. An agent can write only into the
-// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
-// calls begin and end, and few are ever searched for. So calls in progress are kept in
-// linked lists, which need no allocation and little time.
+// A callBook finds the calls of an agent by their tags. An agent can write only into the logs
+// of runs whose calls it has. The zero callBook is ready to use. A callBook gets tens of
+// thousands of calls, but few of them are ever searched for. So it keeps the calls in
+// progress in linked lists, which need no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
-	pages  [bookPages]*bookedCall // under way, linked by before and after
-	ended  [maxEnded]knownCall    // a ring
-	oldest int                    // of ended; those before it wrap around
-	hush   hush                   // sensitive strings of calls that have ended
+	pages  [bookPages]*bookedCall // lists of the calls in progress
+	ended  [maxEnded]knownCall    // ring buffer of the last calls that have ended
+	oldest int                    // index of the oldest call in ended
+	hush   hush                   // secrets of calls that have ended
 }
 
-// page returns the list for a call with this tag. It hashes the ends of the names, because
-// the names of runs and of instances differ mostly at the end.
+// page returns the index in callBook.pages for a call with this tag. It hashes only the last
+// 6 bytes of the run and step names, because names differ mostly there.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -72,7 +74,7 @@ func (t *callTag) page() int {
 	return int(h % bookPages)
 }
 
-// begin notes that the call is under way.
+// begin adds a call that is in progress.
 func (b *callBook) begin(f *bookedCall) {
 	page := &b.pages[f.tag.page()]
 	b.mu.Lock()
@@ -83,8 +85,9 @@ func (b *callBook) begin(f *bookedCall) {
 	}
 }
 
-// end records that the call has ended. Until the time last the agent's process may still
-// print something about it; zero = for ever, because the process has ended.
+// end records that the call has ended. A printed line that arrives until the time last may
+// still belong to the call. Zero means that every later line may, because the process has
+// ended.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,10 +139,10 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// printedDuring returns the calls during which this process may have printed a line, calls
-// in progress first. It returns one call for each run for which the line is kept. A run
-// with several such calls is named without a step. scrub removes the given secrets, and the
-// sensitive values of these calls and of calls that ended within a minute.
+// printedDuring returns the calls during which this process may have printed a line, calls in
+// progress first. It returns one call for each run for which the line is kept. If a run has
+// several such calls, the returned call names no step. scrub removes the given secrets, and
+// the sensitive values of these calls and of calls that ended in the last minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {

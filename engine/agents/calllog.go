@@ -18,7 +18,7 @@ type tagged struct {
 	book    *callBook
 	process int64               // number of the process that logs; 0 = the engine logs
 	secrets []string            // secrets of the agent's configuration
-	redact  func(string) string // removes these secrets
+	redact  func(string) string // removes the texts in secrets from a line
 	sink    func(store.LogLine) // nil = there is no sink
 }
 
@@ -28,7 +28,8 @@ func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle passes a record to the logger and to the sink.
+// Handle removes the secrets from a line and passes it to the logger. If the call of the line
+// is known, Handle also passes the line to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -71,12 +72,12 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed returns the record without sensitive values.
+// scrubbed returns a copy of a log line without sensitive values.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "run", "step", "attempt": // attributes of the engine, not of the agent
+		case "run", "step", "attempt": // the tag of the call, which has no secrets
 		default:
 			a = redactAttr(a, scrub)
 		}
@@ -86,21 +87,23 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs passes attributes on. They are the engine's own, and the sink knows them.
+// WithAttrs passes attributes to the logger only. They come from the engine, and the lines of
+// the sink do not need them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup passes the group on.
+// WithGroup passes the group to the logger only.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
 	return &out
 }
 
-// number reads a number from JSON.
+// number returns the number in an attribute. A number from JSON is a float. If the attribute
+// is no number, number returns 0.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -111,7 +114,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf returns a record as one line of text: the message and the attributes.
+// lineOf returns a log line as one text: its message and its attributes.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)
@@ -140,9 +143,9 @@ func levelName(l slog.Level) string {
 	return "error"
 }
 
-// handlePrinted handles a printed line that does not name its call. It keeps the line for
-// every run that it may belong to, and passes it on. A panic is such a line, and a person
-// looks for its reason in the log of the run.
+// handlePrinted handles a printed line that does not name its call, such as the text of a
+// panic. It passes the line to the logger. It also passes it to the sink for every run that
+// the line may belong to, because people look for such lines in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

@@ -22,11 +22,11 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A Listed is a binary as lists show it.
+// A Listed is one entry of Catalog.List: the binary that is used for an agent.
 type Listed struct {
 	Binary
-	// Further binaries of this name, which are not used because of this one; without
-	// Unlocked.
+	// Other binaries of this name, which are not used because this one is used. The files
+	// in Unlocked are not listed again.
 	Shadows []Found
 	Err     error // why the binary cannot be used; nil = it can be used
 }
@@ -34,17 +34,17 @@ type Listed struct {
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *lock.Lock   // of the module whose own place is searched; nil = it has none
-	CacheDir string       // for descriptions; "" = not cached
-	TempDir  string       // for the private copies of binaries that are asked; "" = os.TempDir
-	Logger   *slog.Logger // nil = nowhere
+	Lock     *lock.Lock   // lock of the module whose own directory is searched; nil = it has none
+	CacheDir string       // directory that keeps descriptions of binaries; "" = they are not kept
+	TempDir  string       // directory for private copies of binaries that are asked; "" = os.TempDir
+	Logger   *slog.Logger // logger for warnings about agents; nil = the Catalog does not log
 }
 
 // A Catalog chooses the binaries of agents. It searches the directories at the first use
 // and after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
-	lock    *lock.Lock // nil = none
+	lock    *lock.Lock // CatalogOptions.Lock; nil = there is none
 	cache   cache
 	tempDir string
 	logger  *slog.Logger
@@ -53,25 +53,25 @@ type Catalog struct {
 	searched  bool
 	warned    bool
 	found     []Found
-	err       error // directories that could not be searched
+	err       error // says which directories could not be searched
 	described map[string]*description
 }
 
-// description holds what is known of one file: its checksum and its description of itself.
-// The checksum comes first, because it can be computed without running the file.
+// description holds the checksum of one file, and the file's description of itself. Only the
+// description requires that the file is run.
 type description struct {
 	hashOnce sync.Once
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	asking *asking // the question to the file; nil = not asked yet; protected by Catalog.mu
+	asking *asking // the asking for this file; nil = none yet; protected by Catalog.mu
 }
 
-// An asking is one run of a file that asks for its description. All callers who want to
-// know share it, and none of them owns it. It continues while at least one caller waits.
-// When the last caller has left, it is cancelled and forgotten.
+// An asking starts a file once, to get its description. All callers that need the
+// description share one asking. It continues while at least one caller waits. When the last
+// caller has left, it is cancelled and forgotten.
 type asking struct {
-	waiting int // protected by Catalog.mu
+	waiting int // number of callers that wait; protected by Catalog.mu
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when there is an answer
 
@@ -133,7 +133,7 @@ func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, er
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find searches like Find, but only files for which counts returns true.
+// find does the work of Find. It uses only files for which the function counts returns true.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	var unlocked []Found
 	for _, f := range c.named(name) {
 		if best != nil && f.Place != best.Place {
-			break // the first directory that has one is used
+			break // only the first directory with a binary that fits is used
 		}
 		if f.Version != "" && !fits(want, f.Version) {
 			others = append(others, Binary{Found: f})
@@ -157,8 +157,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
-			// This is an error: otherwise a binary would be used that the user did not
-			// intend.
+			// Without this error, Find would use a binary that the user did not intend.
 			return Binary{}, err
 		case f.Source == SourceDev:
 			return b, nil
@@ -181,26 +180,26 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 }
 
 // Exact returns the binary that a definition names. "" as version or checksum means any. An
-// override is always accepted. With a checksum, no other file is run, not even to ask for
-// its description. If the file at the expected place has another checksum, Exact returns a
-// *ChecksumError.
+// override is always accepted. With a checksum, no other file is run, not even to ask for its
+// description. If no file has this checksum, but a file may be another build of this version,
+// Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
 
-// Present returns the error that Exact would return. It does not run a file of a module
-// that the lock file does not name, so it cannot find all errors.
+// Present returns the error that Exact would return. But it does not run a file in the
+// module's own directory that the lock file does not name. So it cannot find all errors.
 func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
 	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version
+		return Binary{Found: f, Checksum: checksum}, nil // its path has the version, so the file need not run
 	})
 	return err
 }
 
-// exact does the work of Exact. describe returns the description of a file.
+// exact does the work of Exact. The function describe returns the description of a file.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -260,8 +259,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns, sorted by agent name, the binary that is used if there is no constraint,
-// and the binaries that are not used because of it.
+// List returns, for each agent, the binary that is used if there is no constraint, and the
+// other binaries of the agent. The list is sorted by agent name.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -320,7 +319,7 @@ func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	q := &asking{waiting: 1, done: make(chan struct{})}
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.asking = q
-	go func() { // the last caller who leaves waits for it
+	go func() { // the last caller of leave waits for the end of this goroutine
 		defer close(q.done)
 		q.binary, q.err = c.describe(ctx, f, d)
 	}()
@@ -374,7 +373,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // without a checksum it could not be told from another file
+		if hashErr != nil { // without a checksum, plugin.Describe might run a replaced file
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -418,7 +417,7 @@ func unreadable(path string, err error) error {
 }
 
 func (c *Catalog) named(name string) []Found {
-	all, _ := c.all() // errors of searching are reported if nothing is found
+	all, _ := c.all() // notFound reports the error of the search
 	var fs []Found
 	for _, f := range all {
 		if f.Name == name {
@@ -428,7 +427,7 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound returns the error if nothing was found. It names similar agents.
+// notFound returns the error for an agent without a binary. It names a similar agent.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
@@ -511,10 +510,10 @@ func Fits(constraint, ver string) (bool, error) {
 	return fits(cs, ver), nil
 }
 
-// trusts reports whether a file may be run, judging by the place in which it was found.
+// trusts reports whether a file may be run. This depends on the place in which it was found.
 // Files in the module's own directory come with a checkout, perhaps from a stranger. Of
-// these, only files that the lock file names may be run. The other places belong to the
-// user or to the engine.
+// these, only files that the lock file names may be run. The other places belong to the user
+// or to the engine.
 func (c *Catalog) trusts(f Found) bool {
 	if f.Source != SourceProject {
 		return true

@@ -29,30 +29,30 @@ type Source string
 // The sources, in the order in which they are searched.
 const (
 	SourceFlag    Source = "plugin-dir"        // a directory named on the command line
-	SourceDev     Source = "dev_overrides"     // the user's configuration file
-	SourceProject Source = "project"           // .engine/agents of the module
+	SourceDev     Source = "dev_overrides"     // a path in the user's configuration file
+	SourceProject Source = "project"           // the directory .engine/agents of the module
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
-	SourceEngine  Source = "engine"            // next to the engine's binary
+	SourceEngine  Source = "engine"            // the directory of the engine's binary
 )
 
 // SearchOptions say in which directories agents are searched. A directory whose field is
 // empty is not searched. The working directory and PATH are never searched.
 type SearchOptions struct {
-	PluginDirs []string // --plugin-dir
-	// Agent name to the path of its binary, or of the directory with the binary.
+	PluginDirs []string // directories of the flag --plugin-dir
+	// For each agent name, the path of its binary or of the directory with its binary.
 	DevOverrides map[string]string
 	Modules      []string // directories of modules
-	EnvDirs      []string // ENGINE_PLUGIN_DIR
-	UserDir      string   // has a directory for each agent name; see UserDir
+	EnvDirs      []string // directories in the variable ENGINE_PLUGIN_DIR
+	UserDir      string   // the user's directory for agents; one subdirectory for each agent name
 	EngineDir    string   // directory of the engine's binary
 }
 
 // A Found is an agent's binary in one of the places.
 type Found struct {
 	Name    string // agent name
-	Version string // "" = the path does not contain the version; the Catalog asks the binary
-	Path    string // absolute
+	Version string // version in the path; "" = the path has none, so the Catalog asks the binary
+	Path    string // absolute path of the binary
 	Source  Source
 	Place   string // the directory that was searched; "" for an override
 }
@@ -65,7 +65,7 @@ func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 type place struct {
 	source Source
 	dir    string
-	flat   bool // it also has binaries without a version in their path
+	flat   bool // the directory may also have binaries directly in it, without a version
 }
 
 func (o SearchOptions) places() []place {
@@ -169,7 +169,7 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 		}
 		path := filepath.Join(dir, e.Name(), Platform(), binaryName(name))
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue // only for another platform
+			continue // this version is installed only for another platform
 		}
 		parsed[e.Name()] = v
 		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
@@ -229,7 +229,8 @@ func overrides(m map[string]string) ([]Found, error) {
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// agentName returns the NAME of engine-agent-NAME.
+// agentName returns the NAME of a file engine-agent-NAME. It returns false if the file has
+// another name.
 func agentName(file string) (string, bool) {
 	name, ok := strings.CutPrefix(file, binaryPrefix)
 	if runtime.GOOS == "windows" {
@@ -250,10 +251,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the directories that apply to every user of the engine: directories
-// named in the environment and in the user's configuration file, the user's data directory,
-// and the directory of the running binary. The caller adds flags and the module. The
-// diagnostics are about the configuration file.
+// DefaultSearch returns the directories that do not depend on a module or on flags:
+// directories named in the environment and in the user's configuration file, the user's data
+// directory, and the directory of the running binary. The caller adds the directories of
+// flags and of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
@@ -316,7 +317,8 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's directories.
+// userBase returns the value of the variable xdg, or else the path below in the user's home
+// directory. On Windows it returns the value of the variable windows. "" = not known.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)
@@ -342,7 +344,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // A Binary is an agent's binary with its description.
 type Binary struct {
 	Found
-	Checksum string // hex SHA-256
+	Checksum string // SHA-256 of the file, in hex
 	Schema   schema.Schema
 	// Unlocked are files for this agent in the module's own directory that were ignored,
 	// and not run, because no lock file names them.

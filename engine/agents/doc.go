@@ -10,22 +10,22 @@
 //	                     ▼         ▼           ▼
 //	                   full   circuit open   not started       → *invoke.Deferred: nothing was sent
 //
-// A call that was sent ends with a reply or without an answer. Nothing in this package turns
-// one into the other. If a process ends, its calls end with an unknown outcome and
-// sdk.CodeAgentLost; a crash has no other meaning (S30). The next call starts a new process,
-// after a pause that grows while starts fail.
+// A call that was sent ends with the agent's reply, or with an error if no answer came. If a
+// process ends, for example by a crash, its calls end with an unknown outcome and
+// sdk.CodeAgentLost (S30). The next call starts a new process, after a pause that grows while
+// starts fail.
 //
 // Calls whose specs have equal keys share processes. They have the same agent block, binary and
 // configuration.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
-//	observer, discover, cache, hush, redact   what others see; places of binaries; texts that are hidden
+//	observer, discover, cache, hush, redact   events for observers; places of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
-//	catalog, lock, calllog                    which binaries there are; what agents log
-//	options, parts                            a Pool and what it is made of: agent, instance, life, activeCall
+//	catalog, lock, calllog                    choice of binaries; lines that agents log
+//	options, parts                            a Pool and its parts: agent, instance, life, activeCall
 //	room, status                              room for calls and for processes
 //	instance                                  a process: start, watch, end
-//	agent, activecall                         a process for a call; the way of a call
-//	pool                                      what the engine calls
+//	agent, activecall                         choice of a process for a call; one call
+//	pool                                      methods that the engine calls
 package agents

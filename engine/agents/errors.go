@@ -8,7 +8,7 @@ import (
 // A NotFoundError says that there is no binary for an agent.
 type NotFoundError struct {
 	Name      string
-	Version   string      // "" = any version
+	Version   string      // version that was searched; "" = any version
 	Searched  []string    // the directories that were searched, in order
 	Misplaced []Misplaced // binaries of that name that are in a wrong directory
 	Similar   string      // installed agent with the most similar name; "" = none

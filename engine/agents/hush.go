@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// hushFor is for how long after its end the secrets of a call are removed from what its
-	// agent logs. A line may wait in a pipe until earlier lines have been read.
+	// hushFor is how long after the end of a call its secrets are still removed from the
+	// agent's log. A line may wait in a pipe until earlier lines have been read.
 	hushFor = time.Minute
-	// maxHush is how many secrets are kept, and maxHushBytes their total size in bytes.
+	// maxHush is the largest number of secrets that are kept. maxHushBytes is their largest
+	// total size in bytes.
 	maxHush      = 10_000
 	maxHushBytes = 8 << 20
 )
@@ -18,13 +19,13 @@ const (
 // notShown replaces a line that may be sensitive.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A hush keeps the secrets of calls that have ended. Its owner's mutex protects it. The
-// zero hush is ready to use.
+// A hush keeps the secrets of calls that have ended. The mutex of its callBook protects it.
+// The zero hush is ready to use.
 type hush struct {
 	texts map[string]time.Time // each text, with the time until which it is kept
 	bytes int
 	swept time.Time // time of the last search for old texts
-	lost  time.Time // time until which a text may be missing; zero = none is missing
+	lost  time.Time // texts that found no room may be missing until this time; zero = none is missing
 }
 
 // add keeps the texts of a call that ends now.
@@ -38,8 +39,8 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// At most once a second: with a thousand calls a second, most of the time would
-			// go into searching all texts.
+			// forget is called at most once a second. With a thousand calls a second, it
+			// would otherwise need most of the time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}
@@ -69,8 +70,8 @@ func (h *hush) forget(now time.Time) {
 	}
 }
 
-// redactor returns a function that removes the kept texts, and the texts in more, from what
-// an agent logs.
+// redactor returns a function for the lines that an agent logs. The function removes the kept
+// texts and the texts in more. While a text may be missing, it replaces the whole line.
 func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string {
 	if now.Before(h.lost) {
 		return func(string) string { return notShown }

@@ -96,8 +96,9 @@ func (i *instance) ended(l *life, why error) {
 	a.pool.run(func() { i.announce(pause) })
 }
 
-// vacateLocked records that no process can get calls. It returns the pause before the next
-// start; 0 after a long life.
+// vacateLocked records that the instance has no process for calls any more. born is the start
+// of the former process; zero = the start failed. vacateLocked returns the pause before the
+// next start; 0 if the process ran for Options.Stable or longer.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -117,7 +118,8 @@ func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	return pause
 }
 
-// announce notifies the runs that wait for a slot when the next process may be started.
+// announce waits for the pause, after which the next process may be started. Then it notifies
+// the runs that wait for a slot.
 func (i *instance) announce(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -128,8 +130,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process for the spec and configures it. number is the number of the
-// process among those of the agent.
+// open starts the process for the spec and configures it. number is the number of the process
+// within its agent.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
@@ -148,7 +150,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	}
 	binary, err := opts.Catalog.Exact(ctx, spec.Plugin, spec.Version, spec.Checksum)
 	if err != nil {
-		opts.Catalog.Refresh() // the binary may have been repaired by the next time
+		opts.Catalog.Refresh() // the binary may be repaired before the next start
 		return nil, err
 	}
 	var sum []byte
@@ -164,7 +166,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// The pool itself decides how long a cancelled call is waited for.
+		// The pool itself decides how long it waits for a cancelled call.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {
@@ -214,9 +216,9 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 	return nil
 }
 
-// environ returns the part of the engine's environment that the agent block allows. A
-// definition that is older than this rule may name a variable of the engine; the agent does
-// not get it.
+// environ returns the part of the engine's environment that the agent block allows. An old
+// definition may still name a variable that is reserved for the engine (secret.ReservedEnv).
+// The agent does not get that variable.
 func (i *instance) environ() []string {
 	var env []string
 	for _, name := range i.agent.spec.Env {
@@ -234,7 +236,8 @@ func (i *instance) environ() []string {
 // logger returns the logger for messages of the engine about the instance.
 func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 
-// loggerOf returns the logger for what the process with this number logs and prints.
+// loggerOf returns the logger for the lines that the process with this number logs and
+// prints. Number 0 is for messages of the engine.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
@@ -251,15 +254,15 @@ const (
 	// maxOld is how many drained processes of an instance may continue with their calls. If
 	// there are more, the oldest is killed.
 	maxOld = 2
-	// listenFor is for how long an answer is waited for after complete-by, as evidence.
-	// maxListening is for how many calls of a process this is done at the same time.
+	// listenFor is how long the pool waits for a late reply after complete-by.
+	// maxListening is for how many calls of one process it waits at the same time.
 	listenFor    = 30 * time.Second
 	maxListening = 100
 )
 
-// watch returns when the process has ended or should end. It asks for signs of life. It
-// drains a process that gives none, and kills it if it gives none for long. It ends a
-// process that has had no call for long.
+// watch returns when the process has ended or should end. Until then it asks the process for
+// signs of life. It drains a process that gives none, and kills it after deadAfter missing
+// ones. It also ends a process whose agent has had no call for Options.IdleAfter.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)
@@ -334,7 +337,7 @@ func (l *life) drain(why string) {
 		excess = i.old[0]
 	}
 	if pause == 0 {
-		i.startLocked() // false: the pool is closed, and everything ends with it
+		i.startLocked() // false = the pool is closed, so all processes end
 	}
 	a.mu.Unlock()
 	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)

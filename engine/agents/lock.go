@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/dsl/lock"
 )
 
-// A Use says which agent a module uses.
+// A Use names an agent that a module uses, and the versions that the module accepts.
 type Use struct {
 	Name       string // plugin name
-	Constraint string // "" = any version
+	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
 }
 
 // A LockError says that a lock file does not fit the module or this platform.
@@ -32,9 +32,10 @@ func (e *LockError) Unwrap() error { return e.Err }
 // Hint says what a person can do.
 func (e *LockError) Hint() string { return e.hint }
 
-// Resolve returns the binary that a module uses for an agent. This is the locked binary,
-// whose checksum is compared. If of is nil, it is the result of Find. An override is used
-// whatever the lock says. Resolve returns the errors of Find and Exact, or a *LockError.
+// Resolve returns the binary that a module uses for an agent. This is the binary that the
+// lock names; Resolve compares its checksum. If the module has no lock (of is nil), Resolve
+// does the work of Find. An override is used in any case, without a look at the lock. The
+// errors are those of Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
 	if of == nil || c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
@@ -63,15 +64,15 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	return c.Exact(ctx, use.Name, locked.Version, sum)
 }
 
-// overridden reports whether an agent's first candidate is an override.
+// overridden reports whether the first binary in the search order comes from dev_overrides.
 func (c *Catalog) overridden(name string) bool {
 	found := c.named(name)
 	return len(found) > 0 && found[0].Source == SourceDev
 }
 
 // Lock makes the lock of a module from the installed binaries and the old lock. A locked
-// binary is kept as long as it fits and is installed unchanged. With upgrade, the newest
-// binary that fits is taken instead. The hashes for other platforms are kept if the version
+// binary is kept as long as it fits and is installed unchanged. If upgrade is true, Lock
+// takes the newest binary that fits. The hashes for other platforms are kept if the version
 // is unchanged. Overrides are not locked. Entries of agents that are not used any more are
 // dropped.
 func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
@@ -103,7 +104,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 	return out, nil
 }
 
-// choose returns the binary to lock. before is the former entry, or zero.
+// choose returns the binary to lock. before is the agent's entry in the old lock; zero = none.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {

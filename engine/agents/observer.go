@@ -12,16 +12,16 @@ type Observer interface {
 	CircuitChanged(c CircuitChange)
 	// ProcessStarted reports that a process is ready for calls.
 	ProcessStarted(p ProcessInfo)
-	// ProcessEnded reports the end of a process that was ready, and how.
+	// ProcessEnded reports that a process that was ready has ended. err says how it ended.
 	ProcessEnded(p ProcessInfo, err error)
 }
 
 // A CircuitChange is a change of a breaker's state.
 type CircuitChange struct {
 	Agent    string // name of the agent block
-	Key      string // invoke.AgentSpec.Key
+	Key      string // key of the agent, as in invoke.AgentSpec
 	From, To Circuit
-	Failures int       // number of failures that opened it; 0 unless To is CircuitOpen
+	Failures int       // number of failures that opened the breaker; 0 unless To is CircuitOpen
 	Until    time.Time // time of the next probe; zero unless To is CircuitOpen
 }
 
@@ -38,7 +38,7 @@ const (
 // ProcessInfo identifies a process.
 type ProcessInfo struct {
 	Agent    string // name of the agent block
-	Key      string // invoke.AgentSpec.Key
+	Key      string // key of the agent, as in invoke.AgentSpec
 	Instance int    // number of the instance, from 1
 	Pid      int
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// DefaultMaxProcesses is how many agent processes an engine runs at the same time. One
-// process takes about 17 MiB.
+// DefaultMaxProcesses is the default of Options.MaxProcesses. One process needs approximately
+// 17 MiB of memory.
 const DefaultMaxProcesses = 64
 
 // Options are the settings of a Pool. Catalog is required. Every other zero field means its
@@ -25,16 +25,16 @@ type Options struct {
 	// allows; nil = os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
 	Observer  Observer     // nil = there is no observer
-	Logger    *slog.Logger // for what agents log, and for messages about agents; nil = nothing is logged
+	Logger    *slog.Logger // receives the logs of agents, and messages about agents; nil = nothing is logged
 	// LogSink receives every line that an agent logs or prints while it works on a call, of
 	// any level and without sensitive values. If a line may belong to several runs, LogSink
 	// is called once for each. It is called from several goroutines and must not block.
 	// engine.LogKeeper.Keep can be used; nil = there is no sink.
 	LogSink func(store.LogLine)
 
-	// MaxProcesses is how many processes of all agents together run at the same time. An
-	// agent without a process waits until a process of another agent ends; its calls are
-	// held. 0 = DefaultMaxProcesses.
+	// MaxProcesses is the largest number of processes, of all agents together, at the same
+	// time. An agent without a process waits until a process of another agent ends; its calls
+	// are held. 0 = DefaultMaxProcesses.
 	MaxProcesses int
 
 	// MaxMemory, MaxThreads and MaxFiles limit each process, including the processes that
@@ -49,8 +49,8 @@ type Options struct {
 	// How long a process may take for an orderly end before it is killed; 0 = 3 s.
 	CloseGrace time.Duration
 
-	// Unary sends every call on a stream of its own, as for agents of an old protocol. It
-	// is for comparisons. Otherwise calls are sent in batches.
+	// Unary makes the Pool use the old protocol, which sends every call on a stream of its
+	// own. It is for comparisons. The present protocol sends calls in batches.
 	Unary bool
 
 	PingInterval time.Duration // time between two signs of life; 0 = 15 s
@@ -126,7 +126,8 @@ func (o Options) protocol() int {
 	return 0
 }
 
-// backoff returns the pause before the next start after n short lives in a row.
+// backoff returns the pause before the next start, after n failed starts or short lives in a
+// row.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {

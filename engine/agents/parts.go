@@ -20,11 +20,11 @@ type Pool struct {
 	opts  Options
 	crowd crowd
 	stop  chan struct{}  // closed by Close
-	work  sync.WaitGroup // goroutines that end after stop
+	work  sync.WaitGroup // goroutines and calls whose end Close waits for
 
 	mu     sync.Mutex // protects following fields
 	agents map[string]*agent
-	ctxs   map[<-chan struct{}]bool // contexts whose end cuts calls off, by their Done channel
+	ctxs   map[<-chan struct{}]bool // Done channels of the contexts whose end is watched
 	onFree []func(key string)
 	closed bool
 }
@@ -37,7 +37,7 @@ type crowd struct {
 
 	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
 	running int
-	waiting []*agent // agents that found no place since the last place became free
+	waiting []*agent // agents that found no place; each is notified when a place becomes free
 }
 
 // enter takes a place for a process. further is true if the agent has a process already.
@@ -120,21 +120,21 @@ func (p *Pool) known() []*agent {
 
 var errClosed = errors.New("the engine is stopping")
 
-// An agent holds everything that calls with the same AgentSpec.Key share: processes, limit
-// and breaker.
+// An agent is shared by all calls with the same AgentSpec.Key: its processes, its limit and
+// its breaker.
 type agent struct {
 	pool    *Pool
 	spec    invoke.AgentSpec
 	breaker *breaker
 	book    callBook
-	births  atomic.Int64 // number of processes whose start was begun
+	births  atomic.Int64 // number of starts of processes, including failed starts
 
 	mu        sync.Mutex // protects following fields, and fields of instances and lives
 	reserved  int        // number of slots that the scheduler has reserved
 	calls     int        // number of calls in progress
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
-	watched   *activeCall   // list of calls that are cut off when their ctx ends
+	watched   *activeCall   // first of the calls that are cut off when their ctx ends
 	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
 }
 
@@ -160,8 +160,9 @@ func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// downLocked returns why no process is running or starting, and until when. The error is
-// nil if a process is running, starting, or may be started now.
+// downLocked returns the time of the next possible start, and the reason why no process is
+// running or starting. The reason is nil if a process is running, starting, or may be started
+// now.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
 	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
 	for _, i := range a.instances {
@@ -209,18 +210,18 @@ type instance struct {
 // ends.
 type life struct {
 	instance *instance
-	birth    int64 // number of the process among those of the agent, from 1
+	birth    int64 // number of the process, from 1; each agent numbers its own processes
 	process  *plugin.Process
 	born     time.Time
 
 	// Protected by agent.mu.
 	calls     int       // number of calls in progress, without those past their complete-by
 	listening int       // number of calls past their complete-by whose answer is still waited for
-	expired   int       // number of calls in a row that it did not answer in time
-	since     time.Time // time at which the first of these calls passed its complete-by
+	expired   int       // number of calls in a row that the process did not answer in time
+	since     time.Time // when the first of the calls that expired counts passed its complete-by
 	answered  time.Time // time of the last answer
 	missed    int       // number of signs of life in a row that were missing
-	draining  string    // why it gets no more calls; "" = it gets calls
+	draining  string    // why the process gets no more calls; "" = it gets calls
 	empty     chan struct{}
 }
 
@@ -246,7 +247,7 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked notifies watch when a drained process has no call left.
+// emptyLocked notifies life.watch if the process is drained and has no call left.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -258,7 +259,7 @@ func (l *life) emptyLocked() {
 	}
 }
 
-// leaveLocked ends a call of the process.
+// leaveLocked removes a call that has ended from the number of calls of the process.
 func (l *life) leaveLocked(now time.Time) {
 	l.calls--
 	l.instance.agent.lastCall = now
@@ -266,15 +267,15 @@ func (l *life) leaveLocked(now time.Time) {
 }
 
 // An activeCall is one call that passes through the concurrency limit, the circuit breaker
-// and the process. It begins when the engine starts the call. It ends when the pool does
-// not wait for the agent's answer any more. Until then it counts in Pool.work. A goroutine
-// waits for it only while no process is ready.
+// and the process. It begins when the engine starts the call. It ends when the pool does not
+// wait for the agent's answer any more. Until then it counts in Pool.work. It needs a
+// goroutine of its own only while no process is ready.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call
 	done    func(sdk.Reply, error)
 	verdict func(error) // reports the outcome of the call to the breaker; nil = the breaker was not asked
-	booked  bookedCall  // in agent.book
+	booked  bookedCall  // the entry for this call in agent.book
 
 	// Protected by agent.mu.
 	life      *life // the process that has the call
@@ -287,7 +288,7 @@ type activeCall struct {
 
 	mu      sync.Mutex // protects following fields
 	over    bool       // done was called, or will be called
-	stopped bool       // the answer is not needed any more
+	stopped bool       // Stop was called: the answer is not needed any more
 	sent    bool       // the call was given to a process, which may have sent it
 	search  context.CancelFunc
 	ongoing *plugin.Ongoing

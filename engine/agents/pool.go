@@ -147,7 +147,8 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// watch makes the end of ctx cut off its calls. One goroutine watches ctx for all of them.
+// watch registers a function that runs when ctx ends and cuts off all calls with this ctx.
+// watch does so once for each ctx, not for each call.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()

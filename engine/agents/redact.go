@@ -5,16 +5,15 @@ import (
 	"log/slog"
 )
 
-// redactAttr returns an attribute of a log record with replaced texts. It is a second
-// protection: agents should not log secrets.
+// redactAttr returns a copy of a log attribute in which the function replace has changed all
+// texts. It is a second protection: agents should not log secrets.
 func redactAttr(a slog.Attr, replace func(string) string) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
 		return slog.String(a.Key, replace(v.String()))
 	case slog.KindAny:
-		// A value of any other type is shown as text, so that it can be searched for
-		// secrets.
+		// A value of any other type becomes a text, so that its secrets can be replaced.
 		return slog.String(a.Key, replace(fmt.Sprint(v.Any())))
 	case slog.KindGroup:
 		var in []any

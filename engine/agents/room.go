@@ -8,7 +8,7 @@ import (
 )
 
 // A crowdedError says that an agent has no process because the engine runs the largest
-// allowed number. It says nothing about the agent.
+// allowed number. The agent itself may work.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
@@ -18,7 +18,7 @@ func (e *crowdedError) Error() string {
 // crowdedPause is how long an instance that found no place waits before it tries again.
 const crowdedPause = time.Second
 
-// wantRoom ends a process without calls if an agent waits for a place. It may be called
+// wantRoom starts makeRoom in the background if an agent waits for a place. It may be called
 // while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
@@ -99,7 +99,7 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 	}
 	why := "full"
 	if limited {
-		// Calls that have reserved a slot but are not known to the breaker yet.
+		// These calls have reserved a slot, but the breaker does not know them yet.
 		waiting := max(0, a.reserved-a.calls)
 		if probes := max(0, room-waiting); probes < free {
 			free, why = probes, "circuit half-open, probe under way"
@@ -145,7 +145,7 @@ func (a *agent) free() {
 	}
 }
 
-// free notifies the runs that wait for slots.
+// free notifies the runs that wait for slots of the agent with this key.
 func (p *Pool) free(key string) {
 	p.mu.Lock()
 	fns := p.onFree

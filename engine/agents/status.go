@@ -9,18 +9,18 @@ import (
 // An AgentStatus describes one agent of a Pool.
 type AgentStatus struct {
 	Agent    string // name of the agent block
-	Key      string // invoke.AgentSpec.Key
+	Key      string // key of the agent, as in invoke.AgentSpec
 	Plugin   string
 	Version  string
 	InFlight int // number of calls in progress
 	Capacity int // largest number of calls at the same time (max_concurrency); 0 = no limit
-	// Circuit is the breaker's state. Failures is the number of failures in a row, or the
-	// number that opened the breaker. Until is the time of the next probe; zero unless the
-	// breaker is open.
+	// Circuit is the breaker's state. If the breaker is open, Failures is the number of
+	// failures that opened it, and Until is the time of the next probe. Otherwise, Failures
+	// is the number of failures in a row, and Until is zero.
 	Circuit   Circuit
 	Failures  int
 	Until     time.Time
-	Instances []InstanceStatus // by number; drained processes come after the present one
+	Instances []InstanceStatus // sorted by number; the drained processes of an instance come last
 }
 
 // An InstanceStatus describes one process of an agent, or an instance without a process.
@@ -28,12 +28,12 @@ type InstanceStatus struct {
 	Instance int // number of the instance, from 1
 	Pid      int // process id; 0 = there is no process
 	State    InstanceState
-	Healthy  bool      // it gets calls
+	Healthy  bool      // the process gets calls
 	InFlight int       // number of calls in progress
-	Expired  int       // number of calls in a row that were not answered in time
+	Expired  int       // number of calls in a row that the process did not answer in time
 	Missed   int       // number of signs of life in a row that were missing
 	Since    time.Time // start of the process; zero = there is no process
-	Why      string    // why it is draining or down; "" = nothing went wrong
+	Why      string    // why the process is drained or the instance is down; "" = nothing went wrong
 	Next     time.Time // time before which no process is started; zero = at the next call
 }
 
@@ -42,10 +42,12 @@ type InstanceState string
 
 // The states of an instance.
 const (
-	InstanceDown     InstanceState = "down" // not started yet, ended because it had no calls, or lost
+	// There is no process. It was not started yet, it ended because it had no calls, or it
+	// was lost.
+	InstanceDown     InstanceState = "down"
 	InstanceStarting InstanceState = "starting"
 	InstanceReady    InstanceState = "ready"
-	InstanceDraining InstanceState = "draining" // replaced; it ends when its calls have ended
+	InstanceDraining InstanceState = "draining" // the process is replaced; it ends when its calls have ended
 )
 
 // Status describes the pool's agents, sorted by name and key. It contains the agents that

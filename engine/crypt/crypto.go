@@ -22,14 +22,14 @@ import (
 type Sealer interface {
 	// Seal returns the encrypted form of plain. It does not keep plain.
 	Seal(where, plain []byte) ([]byte, error)
-	// Open decrypts bytes that were sealed for the same where. It returns a *KeyError if
+	// Open decrypts bytes that were sealed for the same place. It returns a *KeyError if
 	// they were sealed with an unknown key.
 	Open(where, sealed []byte) ([]byte, error)
 	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal
 	// the key.
 	KeyID() string
-	// Tag returns a proof that data was written in this place by a holder of the sealing
-	// key. It keeps neither argument.
+	// Tag returns a proof that an engine with the sealing key wrote data in this place. It
+	// keeps neither argument.
 	Tag(where, data []byte) [TagSize]byte
 	// Tagged reports whether Tag, with one of the known keys, returns tag for the same
 	// place and data.
@@ -126,7 +126,7 @@ const (
 type keyring struct {
 	first keyID
 	aeads map[keyID]cipher.AEAD
-	tags  []*tagger // taggers of all keys; that of the first key comes first
+	tags  []*tagger // one tagger for each key, in the order of the keys
 }
 
 // NewSealer returns a Sealer. It seals with the first key, and it opens data that any of
@@ -208,7 +208,7 @@ var _ Sealer = (*keyring)(nil)
 // A tagger makes tags with one key. A tag is the first bytes of an HMAC-SHA256. Its key is
 // derived from the encryption key, so that no key has two uses.
 type tagger struct {
-	states sync.Pool // *tagState values; making one takes three times as long as a tag
+	states sync.Pool // *tagState values for reuse; making one takes three times as long as making a tag
 }
 
 // A tagState makes one tag at a time.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The first byte of stored data says whether the data is sealed. The numbers are persisted.
-// Package journal has more of them.
+// The first byte of stored data, its mark, says whether the data is sealed. The numbers are
+// persisted. Package journal uses further numbers for rows.
 const (
 	MarkPlain  = 0
 	MarkSealed = 1

@@ -46,11 +46,9 @@ type AsyncInvoker interface {
 	Start(ctx context.Context, call Call, done func(sdk.Reply, error)) Started
 }
 
-// Stop notifies the agent that the engine does not need the answer any more, like
-// Call.Stop. Stop does not block. It may be called several times, also after the call has
-// ended.
+// Started is a call that AsyncInvoker.Start has sent.
 type Started interface {
-	// Stop tells the agent that the engine does not want the answer any more, like
+	// Stop notifies the agent that the engine does not need the answer any more, like
 	// Call.Stop. Stop does not block. It may be called several times, also after the
 	// call has ended.
 	Stop()
@@ -91,8 +89,8 @@ type Checker interface {
 
 // Progress is a sign of life of a running call.
 type Progress struct {
-	Number int
-	Note   string
+	Number int    // for a checkpoint: its number; for a heartbeat: progress in percent
+	Note   string // text of a heartbeat; "" = none
 	Blob   []byte // data of a checkpoint; nil = heartbeat
 }
 
@@ -100,14 +98,17 @@ type Progress struct {
 // Agents with equal keys share processes, breakers and limits.
 type AgentSpec struct {
 	*dsl.Agent
-	Config dsl.Value // may contain references to secrets, which are resolved when a process starts
-	Key    string    // name, plugin, version, checksum and a hash of Config, Env, the limits and the breaker
+	// Config may contain references to secrets, which are resolved when a process starts.
+	Config dsl.Value
+	// Key consists of name, plugin, version, checksum, and a hash of Config, Env, the limits
+	// and the breaker.
+	Key string
 }
 
 // A Deferred is the error of a call that was not sent.
 type Deferred struct {
 	Until time.Time // when to try again, by this process's clock; zero = soon
-	Why   string    // "circuit open", "full", "secret env:X is not set", …
+	Why   string    // reason, such as "circuit open", "full" or "secret env:X is not set"
 }
 
 // Error says why the call was not sent, and when to try again.
@@ -126,9 +127,10 @@ type Capacity interface {
 	Slot(spec AgentSpec) machine.Slot
 	// Reserve takes n slots, or none if fewer are free.
 	Reserve(spec AgentSpec, n int) bool
-	// Release gives n slots back. The functions of OnFree are called afterwards.
+	// Release gives n slots back. Afterwards it calls the functions that OnFree has
+	// registered.
 	Release(spec AgentSpec, n int)
-	// OnFree registers fn. It is called, without locks held, whenever a slot of an agent
-	// may have become free. key is AgentSpec.Key.
+	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an
+	// agent may have become free. key is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

@@ -20,20 +20,20 @@ import (
 const (
 	sumSize = 4
 
-	// Flags in the mark of a row. The numbers are persisted.
+	// Flags in the first byte of a row, its mark. The numbers are persisted.
 	markTagged = 0x80
 	markSummed = 0x40
 	markFlags  = markTagged | markSummed
 )
 
-// A protection says how a row's history is protected. Within a run a later row must not
-// have a weaker protection than an earlier one: that is an error.
+// A protection says which kind of check a row has. Within a run, a row with a weaker
+// protection than an earlier row is an error.
 type protection uint8
 
 const (
-	unprotected protection = iota // written by an earlier version, without a check
-	summed                        // the check is a checksum
-	tagged                        // the check is a tag
+	unprotected protection = iota // an earlier version wrote the row, without a check
+	summed                        // each row has a checksum, made without a key
+	tagged                        // each row has a tag, made with a key (HMAC)
 )
 
 // protectionOf returns the protection of stored data that begins with mark.
@@ -70,7 +70,7 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 // first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
-	sum  uint32              // checksum of the last row; not updated once rows are tagged
+	sum  uint32              // checksum of the last row without a tag
 	best protection          // strongest protection of the rows so far
 }
 
@@ -93,9 +93,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind appends the check to the data of a row, and returns the link for the next row. It
-// may change data. It writes the place behind the data temporarily, so that it allocates
-// nothing if data has enough capacity.
+// bind appends the check to the data of a row, and returns the link for the next row. It may
+// change data. To save an allocation, it writes the place behind the data and then removes
+// it.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {

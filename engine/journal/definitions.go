@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxDefinitions is how many compiled definitions are kept.
+// maxDefinitions is the largest number of compiled workflows in Definitions. With one more,
+// Definitions forgets the others.
 const maxDefinitions = 256
 
 // Definitions keeps compiled definitions. It is safe for concurrent use.
@@ -70,7 +71,8 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// unreadable marks an error that would occur again if the definition were read again.
+// An unreadable is an error about stored data that cannot be read. Reading the same data
+// again would give the same error.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.
@@ -119,8 +121,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	return ids, nil
 }
 
-// hasSensitiveDefault reports whether the source text of a workflow contains a sensitive
-// value.
+// hasSensitiveDefault reports whether a workflow has a sensitive variable with a default.
+// Then its source text contains a sensitive value.
 func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	for _, v := range wf.Variables {
 		if v.Sensitive && v.HasDefault {

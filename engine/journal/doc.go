@@ -7,9 +7,9 @@
 // records into a state. Follow does the same while the run continues. Definitions keeps the
 // definitions of runs.
 //
-// Invariants. A row can only be opened as the row of its run with its number (I13). A row that
-// was changed, removed or moved is found (decision 0020). The same rows always fold to the same
-// state (S87).
+// Invariants. A row can be opened only in its own place: its run and its number (I13). A row
+// that was changed, removed or moved is found (decision 0020). The same rows always fold to
+// the same state (S87).
 //
 // The package makes no decisions and executes nothing.
 package journal

@@ -15,12 +15,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// followRows is how many rows of a run one read returns at most.
+// followRows is the largest number of rows that one read returns.
 const followRows = 256
 
 // FollowOptions set how often a journal is read.
 type FollowOptions struct {
-	// Receives a value when there may be new rows; nil = rows are read once in each Poll.
+	// Receives a value when there may be new rows: then Follow reads at once. nil = there are
+	// no hints.
 	Hint       <-chan struct{}
 	Poll       time.Duration // longest pause between two reads; 0 = 1 s
 	RetryStore time.Duration // longest pause before a store that does not answer is read again; 0 = 5 s
@@ -58,7 +59,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			}
 			next, pause = row.Seq+1, least
 		}
-		if loaded { // the run's own row was read with these rows: what is missing will not come
+		if loaded { // the run's own row was read together with these rows, so it must match them
 			if err := story.whole(); err != nil {
 				return nil, followError(ctx, run, err)
 			}

@@ -43,15 +43,15 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
-// untagged rows of that run and of later runs. Otherwise a person who can write to the
-// state could replace a run by one in the format of an earlier version. In a state without
-// runs, every run must be tagged.
+// untagged rows of that run and of later runs. Otherwise a person who can write to the state
+// could replace a run by one in the format of an earlier version. If the state has no runs
+// yet, the rows of all its runs must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
-	case sealer == nil && mark != "": // the key that was recorded with it is missing
+	case sealer == nil && mark != "": // the mark exists, so rows are tagged: the key is missing
 		return &crypt.KeyError{ID: "for this state's history", Hint: hintPinned}
 	case sealer == nil:
 		return nil
@@ -76,7 +76,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is the associated data with which the mark of a state's history is encrypted.
+// markPlace is the place for which the mark of a state's history is sealed.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {

@@ -30,8 +30,8 @@ func rowPlace(run status.RunID, seq int32) []byte {
 // definitionPlace returns the place for which a definition is sealed: its digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// A Scratch is memory that encoding and folding rows reuse. The zero Scratch is ready to
-// use, by one goroutine at a time.
+// A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is
+// ready to use, by one goroutine at a time.
 type Scratch struct {
 	encoder wire.Encoder
 	reader  wire.Reader
@@ -62,8 +62,8 @@ func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.Ru
 }
 
 // shorten removes the record's time if it equals the time of the row, which the store keeps
-// anyway. This works for most rows and saves 10 of about 130 bytes. Other data is returned
-// unchanged.
+// anyway. This works for most rows and saves 10 of approximately 130 bytes. Other data is
+// returned unchanged.
 func shorten(data []byte, at time.Time) []byte {
 	rest, version, ok := wire.CutSingle(data[1:], at)
 	if !ok {
@@ -158,8 +158,8 @@ func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
-// EncodeMessage returns the data of a message. If there is a key, every message with a
-// value is sealed, because only the definition knows which values are sensitive.
+// EncodeMessage returns the data of a message. If there is a key, every message is sealed,
+// because only the definition knows which values are sensitive.
 func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]byte, error) {
 	plain, err := wire.EncodeEvent(e)
 	if err != nil {

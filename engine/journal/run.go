@@ -32,10 +32,10 @@ type Run struct {
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// Load reads a run's journal and folds it. It returns the run's workflow, its state, and
-// its records in order (S22, S87). It needs no running engine and does not slow one down.
-// It returns ErrNotFound, or a *RunError if this version cannot read the stored data. The
-// error contains a *KeyError if the run has sensitive values and the key is unknown.
+// Load reads a run's journal and folds it. It returns the run's workflow, its state, and its
+// records in order (S22, S87). It works with and without running engines. It returns
+// ErrNotFound, or a *RunError if this version cannot read the stored data. The error contains
+// a *KeyError if the run has sensitive values and the key is unknown.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
@@ -44,8 +44,9 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
-// Fold folds the loaded rows of a run. With a scratch it makes no records, which is much
-// cheaper. each is called with every event of the run, in order; nil = not called.
+// Fold folds the loaded rows of a run. If scratch is not nil, Fold makes no records, which is
+// much cheaper. Fold calls the function each with every event of the run, in order. The
+// function each may be nil.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -73,10 +74,10 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	return story, nil
 }
 
-// whole checks that the rows that were folded are all that the run's own row knows of. It
-// knows the row that made an engine the owner, and the state that the last row led to.
-// Head and rows must come from one read of the store.
-// Returns a *RunError with a *HistoryError inside if rows are missing.
+// whole checks that no row is missing at the end of the journal. It compares the folded rows
+// with Head, the run's own row. Head has the number of the row that made an engine the owner,
+// and the status after the last row. Head and rows must come from one read of the store. If a
+// row is missing, whole returns a *RunError that contains a *HistoryError.
 func (st *Run) whole() error {
 	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
 		return broken(st.Head, st.chain.rows, faultTail)
@@ -98,7 +99,7 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	return nil
 }
 
-// fold applies one row.
+// fold applies the records of one row to the state.
 func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row, each)
@@ -115,7 +116,7 @@ func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each f
 	return st.blame(row, err)
 }
 
-// foldRecords does the work of fold and keeps the records.
+// foldRecords does the work of fold. It also adds the records to st.Records.
 func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
@@ -133,7 +134,7 @@ func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine
 	return st.blame(row, err)
 }
 
-// blame adds the run and the row to an error. For nil it returns nil.
+// blame returns a *RunError that names the run and the row. If err is nil, it returns nil.
 func (st *Run) blame(row store.Row, err error) error {
 	if err == nil {
 		return nil
@@ -144,7 +145,7 @@ func (st *Run) blame(row store.Row, err error) error {
 // HintFor returns what a person can do about an error; "" = no hint is known.
 func HintFor(err error) string {
 	var key *crypt.KeyError
-	var agent interface{ Hint() string } // the run's agent is missing, or another one has its name
+	var agent interface{ Hint() string } // an error about the run's agent, such as a missing binary
 	switch {
 	case errors.As(err, &key):
 		return key.Hint

@@ -7,10 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A RunError says that this engine cannot work on one run. It continues with the others.
-// The reason is one of these: the run's journal or definition cannot be read; an agent that
-// the run needs is missing; or a decision on the run went wrong. The run's state in the
-// store is unchanged.
+// A RunError says that this engine cannot work on one run. The engine continues with its
+// other runs. The reason is one of these: the run's journal or definition cannot be read; an
+// agent that the run needs is missing; or a decision on the run went wrong. The run's state
+// in the store is unchanged.
 type RunError struct {
 	Run  int64  // internal id
 	Name string // public id; "" = made from the internal id

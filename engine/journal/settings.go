@@ -2,6 +2,9 @@ package journal
 
 // The settings of a store. A setting never changes once it is set.
 const (
-	SettingKey     = "key"     // id of the key that seals what the store holds
-	SettingHistory = "history" // the first run whose journal rows must all be tagged (decision 0020)
+	// SettingKey holds the id of the key with which the engines of this store seal data.
+	SettingKey = "key"
+	// SettingHistory holds the first run whose journal rows must all be tagged (decision
+	// 0020). The value is sealed.
+	SettingHistory = "history"
 )

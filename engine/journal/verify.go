@@ -42,7 +42,8 @@ func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs 
 	return out, nil
 }
 
-// verifyRun checks one run. An error concerns the store, not the run.
+// verifyRun checks one run. It returns an error only if the store cannot be read. What is
+// wrong with the run is in Verified.Err.
 func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {

@@ -35,9 +35,9 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of a node has taken effect. The first result of any
-// attempt decides the outcome of the step, even if that attempt was started by a former
-// owner of the run.
+// result records that the action of a node has taken effect. known says whether output is
+// what the action returned. The first result of any attempt decides the outcome of the
+// step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
 	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
@@ -113,7 +113,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		// What the agent guarantees does not include work before the last checkpoint.
+		// A node with a checkpoint has done some work before the failure. So Doubt is
+		// lowered only if the node has no checkpoint.
 		n.Doubt = max(0, n.Doubt-1)
 	}
 	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
@@ -154,7 +155,7 @@ func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
-// gotUnknown handles an answer after which the outcome is unknown.
+// gotUnknown handles the end of a call whose outcome is unknown.
 func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -188,7 +189,7 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 		}
 		if n.Undo == model.UndoNone {
 			m := n.Fwd.Blamed()
-			m.Kind = model.MissFailed // now it is known that nothing was done
+			m.Kind = model.MissFailed // the lookup has shown that nothing was done
 			n.Fwd.Blame(m)
 			d.forward().follow(i, m)
 			return
@@ -327,7 +328,7 @@ func (d answers) progress(ev AttemptProgress) {
 	d.secret = len(ev.Blob) > 0 && (model.Confidential(n.Input.V) || model.Confidential(n.UndoInput.V))
 	switch a.Kind {
 	case model.CallDo, model.CallLearn:
-		// Otherwise this checkpoint is from an older, slower attempt.
+		// A checkpoint with a lower number is from an older, slower attempt: ignore it.
 		if !n.Marked() || ev.Number >= n.Point {
 			n.Point, n.Blob = ev.Number, ev.Blob
 		}
@@ -338,8 +339,8 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// answered calls f if the attempt is open. An answer to any other attempt is late and
-// changes nothing (S28, S35).
+// answered calls the function f with the attempt if it is open. An answer to any other
+// attempt is late and changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
 		f(d.edit(id.Node).Find(id.Call))
@@ -356,9 +357,9 @@ func (d answers) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// passesOver reports whether a checkpoint is not recorded because the run has reached a
-// ceiling. Then the checkpoint counts only as a heartbeat. The first checkpoint of a node
-// is always recorded, because it says that the step has an effect.
+// passesOver reports whether a checkpoint must be dropped, because the run has reached a
+// ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of a node is
+// always recorded, because it says that the step has an effect.
 func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {

@@ -8,34 +8,34 @@ import (
 
 // A Change is the change that a record makes to a state, computed before the state is
 // changed. It holds the run and the changed nodes, each before and after the record.
-// References in the record refer to the state before it, so all of the change is computed
-// before any of it is installed. Readers (package story) must not change the data that they
-// get from it.
+// References in the record refer to the state before it, so the whole change is computed
+// before the state changes. Readers (package story) must not change the data that they get
+// from a Change.
 type Change struct {
 	s       *State
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // see Record
+	cache   *cache // values that were cached during the decision; nil if the record was read
 	empty   bool   // the record changes nothing
 	tells   bool
 
 	run model.Run // the run after the record
-	// The changed nodes after the record, in the order of patches; nil = take the nodes in
-	// patches.
+	// The changed nodes after the record, in the order of the field patches; nil = the
+	// patches hold complete nodes (NodePatch.To).
 	nodes []*model.Node
 }
 
-// Apply folds the record into the state. It is State.Apply without computing the change a
-// second time. A record that is Empty changes nothing.
+// Apply folds the record into the state. The result is that of State.Apply, but the change
+// is not computed a second time. A record that is Empty changes nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
 	}
 }
 
-// Tells reports whether readers have anything to show for this change. A finished run
-// answers an event without a change; that answer is shown too.
+// Tells reports whether readers have something to show for this record. They also show an
+// event that came after the end of the run, although it changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns what happened.
@@ -90,7 +90,7 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 	return now
 }
 
-// resolveOutputs replaces the references in outputs by values.
+// resolveOutputs fills in the values of those outputs that are references.
 func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
 		s.resolve(&outputs[k].Value, "")
@@ -110,7 +110,7 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed does the work that every applied record needs, however it was applied.
+// landed finishes the application of a record. State.apply and Loader.Apply call it.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -141,15 +141,16 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached keeps the cache that was made during a decision if the record of that decision is
-// the one that was committed. Otherwise it drops the cache.
+// cached is called after a record was applied; landed is the cache of this record. If the
+// state's cache is pending and belongs to this record, its entries are valid now. If it
+// belongs to another record, cached drops it.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
 	case s.cache == landed:
 		s.cache.pending = false
 	default:
-		s.cache = nil // it was made for a record that was not committed
+		s.cache = nil // the cache was made for a record that was not committed
 	}
 }
 
@@ -164,8 +165,8 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after the record. It is used if the record was not
-// decided on this state, so that the record contains only the changed fields.
+// after returns the node as it is after the record. A record that was not decided on this
+// state contains only the changed fields. For such a record, after computes the whole node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -178,8 +179,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 	return n
 }
 
-// resolveNode fills in the values of the fields in mask. Other fields have their values
-// already.
+// resolveNode fills in the values of those fields in mask that are references. Other fields
+// have their values already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {
@@ -235,7 +236,8 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces a node by one in reused memory, so it copies the node.
+// overwrite replaces node i by a copy of the given node. A copy is necessary, because the
+// Loader uses the memory of the given node again. mask names the fields that change.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

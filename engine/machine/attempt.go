@@ -14,7 +14,7 @@ import (
 // complete-by. No undo and no lookup of the step starts before that.
 const grace = 2 * time.Second
 
-// close ends an attempt.
+// close ends an attempt with the given status. Code and message are those of its failure.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
 	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
@@ -31,8 +31,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// rest ends the present work of a node, forward or undo. It does not decide what happens
-// next.
+// rest marks a node as idle, so that it neither pauses nor waits for its agent. It closes
+// no attempt, and it does not decide what happens next.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -58,7 +58,7 @@ func (d caller) hear(n *model.Node, a *model.Attempt) {
 	}
 }
 
-// closeAttempts ends all open attempts of a node. Their outcome is unknown then.
+// closeAttempts ends all open attempts of a node with an unknown outcome.
 func (d caller) closeAttempts(i int, code string) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -142,7 +142,7 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
-// pause makes a node wait until a time. The active part waits: forward or undo.
+// pause makes the active track of a node, forward or undo, wait until the given time.
 func (d caller) pause(i int, until model.Instant) {
 	n := d.edit(i)
 	t := n.Track()

@@ -29,8 +29,8 @@ type Ceilings struct {
 	Journal   int64 // maximum size of the run's history in the store, in bytes
 	// Maximum size of the inputs, outputs and each.values of all steps together, in bytes.
 	Values int64
-	// Maximum size of all recorded checkpoints, in bytes; each counts checkpointCost more
-	// than its size.
+	// Maximum size of all recorded checkpoints, in bytes. For each checkpoint,
+	// checkpointCost is added to its size.
 	Checkpoints int64
 }
 
@@ -57,7 +57,7 @@ func (c Ceilings) WithDefaults() Ceilings {
 	return c
 }
 
-// Validate names the first ceiling that is out of its bounds.
+// Validate returns an error that names the first ceiling that is out of its bounds.
 func (c Ceilings) Validate() error {
 	for _, n := range []struct {
 		name string

@@ -8,10 +8,10 @@ import (
 )
 
 // A person who settled a step may have been wrong. The statement can be corrected until
-// something relies on it: until the step or a step that depends on it is called, or such a
-// step ends. A step that has only become ready, or that waits for its agent, is set back.
-// Statements about an undo cannot be corrected, because the run continues with them at
-// once.
+// something relies on it. Something relies on it once the step or a dependent step is
+// called, or a dependent step has ended. A dependent step that is only ready, or that waits
+// for its agent, becomes pending again. Statements about an undo cannot be corrected, because
+// the run continues with them at once.
 
 // correct replaces what a person stated about a step.
 func (d verbs) correct(i int, ev SettleRequested) {
@@ -64,8 +64,8 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
-// relying returns a dependent step that has begun, so that the end of the step cannot be
-// corrected any more; -1 if there is none.
+// relying returns a dependent step that has begun; -1 if there is none. If there is one, the
+// end of the step cannot be corrected any more.
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -92,7 +92,7 @@ func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	}
 }
 
-// unready sets back the dependents of a step that have become ready but were not called.
+// unready makes those dependents of a step pending again that are ready but were not called.
 // Their inputs may change.
 func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
@@ -137,7 +137,8 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem is takeBack for an instance.
+// takeBackItem makes an instance failed again, as it was before it was settled. Then its
+// for_each step fails too, if max_failures does not tolerate one more failure.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -162,8 +163,8 @@ func doubtful(n *model.Node) model.Miss {
 	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
-// correctUndone corrects the statement about the effect of a step whose undo has not been
-// called, while the run is being undone.
+// correctUndone corrects the statement about the effect of a step while the run is being
+// undone. It is called only if the undo of the step was not called after the statement.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

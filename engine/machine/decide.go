@@ -9,10 +9,10 @@ import (
 )
 
 // Decide returns what an event changes in a run: which steps end and start, and which calls
-// and alerts follow. First it lets time pass until in.At, so that everything whose time has
-// come expires before the event is handled. It accepts every event and gives the same
-// record for the same input. It changes nothing: the caller commits the record and then
-// applies it. A record that is Empty need not be committed.
+// and alerts follow. First it expires all deadlines and attempts that are due by in.At. Then
+// it handles the event. It accepts every event and gives the same record for the same
+// input. It changes nothing: the caller commits the record and then applies it. A record
+// that is Empty need not be committed.
 //
 // A state without records accepts only Started. If an answer waited in an engine before the
 // decision, in.At may be the time of its arrival, but never earlier than State.Last.
@@ -29,7 +29,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			// Before time passes: deciding about the run may be what ended the engines.
+			// This comes before deadlines expire: expiring them may be what ended the engines.
 			return d.verbs().engineLost(ev)
 		}
 		d.live()
@@ -41,7 +41,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 // live handles an event of a run that has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		// Before complete-by is checked: a call that was not sent has no unknown outcome.
+		// This comes before complete-by is checked: a call that was not sent must not end
+		// as unknown.
 		d.answers().deferral(ev)
 	}
 	d.clocks().pass()
@@ -169,7 +170,7 @@ func (d *decider) record() Record {
 		}
 	}
 	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {
-		r.event = TimePassed{} // the event itself had no effect
+		r.event = TimePassed{} // the event itself had no effect; only time has passed
 	}
 	if r.Empty() {
 		r.commands = nil
@@ -178,9 +179,9 @@ func (d *decider) record() Record {
 }
 
 // lastAlerts returns the commands of the decision without needless alerts. It removes
-// alerts whose cause this same decision has removed, and repeated alerts. A run that needed
-// a person before and still needs one raises no new alert: the person who acted learns it
-// from the answer to the verb (I9).
+// alerts whose cause this same decision has removed, and repeated alerts. If the run
+// needed a person before and still needs one, there is no new alert. The person who acted
+// sees this in the answer to the verb (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands
@@ -205,7 +206,7 @@ func (d *decider) lastAlerts() []Command {
 	return kept
 }
 
-// normal rounds the times in an event to the precision that the journal keeps.
+// normal rounds the times in an event to the precision of the times in the journal.
 func normal(e Event) Event {
 	switch ev := e.(type) {
 	case AttemptDeferred:

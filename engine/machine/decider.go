@@ -16,34 +16,33 @@ type Input struct {
 	// Slots holds, by agent name, how many calls may start now. An agent that is absent has
 	// no limit. A step that finds no slot becomes held.
 	Slots map[string]Slot
-	// Engine is the membership of the deciding engine. Fence is the seq of the record that
-	// made it the owner. Both are only copied into commands.
+	// Engine is the membership of the deciding engine. The decision does not depend on it.
 	Engine int32
-	// Ceilings limit the size of the run. Journal is the size of the run's history in the
-	// store, in bytes.
+	// Ceilings limit the size of the run. Journal is the present size of the run's history
+	// in the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
 	// Allowance limits the total cost of the expressions of the decision. nil means that
 	// only the limit of each single expression applies. If the allowance is used up (Over),
-	// the record is the consequence of an expression_error. A caller that gave less than
-	// MaxDecisionCost drops that record and decides again with more.
+	// the next expression fails with expression_error, and so does its step. A caller that
+	// gave less than MaxDecisionCost must then drop the record and decide again with more.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may reuse; nil = it allocates its own.
 	Scratch *Scratch
 }
 
-// MaxDecisionCost is how much the expressions of one decision may cost together, in nominal
-// nanoseconds of one core. It is the limit of twenty single expressions. Every engine uses
-// this value, so that all engines make the same record.
+// MaxDecisionCost limits the total cost of the expressions of one decision, in nominal
+// nanoseconds of one core. It is twenty times the limit of a single expression. Every engine
+// uses this value, so that all engines make the same record.
 const MaxDecisionCost = 10_000_000_000
 
 // A Slot is an agent's capacity at the moment of a decision.
 type Slot struct {
 	Free int // calls that may start now
-	// No call can start before this time, such as the next probe of an open circuit; zero
-	// means until a slot becomes free.
+	// Time before which no call can start, such as the next probe of an open circuit;
+	// zero = calls wait only until a slot becomes free.
 	Until time.Time
-	Why   string // "circuit open", "full", "secret env:X is not set"
+	Why   string // reason: "circuit open", "full", "secret env:X is not set"
 }
 
 // A Scratch is memory that decisions and folds reuse one after the other, to save
@@ -87,8 +86,8 @@ type decider struct {
 
 	event   Event
 	run     model.Run
-	head    model.Head    // the draft's own copy of run.Head
-	trouble model.Trouble // the draft's own copy of run.Trouble
+	head    model.Head    // copy of the run's Head that the decision may change
+	trouble model.Trouble // copy of the run's Trouble that the decision may change
 	draft   draft
 	added   int // number of nodes that the decision adds to those of the state
 
@@ -106,39 +105,40 @@ type decider struct {
 	used     []use    // slots that this decision has taken, by agent
 	deferred []string // agents for which the engine has just not sent a call
 
-	frozen int // number + 1 of the for_each step whose instances are all ended now; 0 if none
+	// The for_each step whose instances passAll is ending now, as node number + 1; 0 = none.
+	frozen int
 
 	ready  queue // steps whose dependencies have ended
 	fan    queue // for_each steps whose next instances may begin
-	launch queue // nodes whose agent is to be called
+	launch queue // nodes whose planned call may start now
 	undo   queue // nodes whose undo may be possible now
 	passed queue // steps whose undo has ended or was not needed
 
 	seen seen // scope and settings that the expressions of this decision use
 }
 
-// The parts of a decision. Each is the same decider with the methods of one concern. Their
-// types are here, below all files with their methods.
+// Each type below is the decider with the methods for one concern. The methods are in other
+// files.
 
 // slots decides which agents can be called now and which nodes must wait for an agent. It
 // uses the free slots in Input.Slots, less the slots that this decision has taken.
 type slots struct{ *decider }
 
 // caller begins and ends attempts of nodes. It does not decide what happens after an
-// attempt: answers and clocks pass that on to forward and undoing.
+// attempt: the types forward and undoing do that.
 type caller struct{ *decider }
 
 // answers handles the answers of agents to attempts.
 type answers struct{ *decider }
 
-// clocks lets time pass: it expires deadlines and attempts.
+// clocks expires the deadlines and attempts whose time has passed.
 type clocks struct{ *decider }
 
 // forward runs the forward part of a run: steps begin, are repeated, and end.
 type forward struct{ *decider }
 
-// undoing turns a run back and undoes the effects of its steps. It also undoes a single
-// step before that step is called again (rerun.go).
+// undoing makes a run turn back and undoes the effects of its steps. It also undoes a single
+// step before the next attempt of that step (rerun.go).
 type undoing struct{ *decider }
 
 // waits moves the steps that call no agent: values, timers, and waits for signals. They use
@@ -161,24 +161,24 @@ func (d *decider) waits() waits     { return waits{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 
-// A use is the number of slots taken from one agent.
+// A use counts the slots of one agent that this decision has taken.
 type use struct {
 	agent string
 	calls int
 }
 
-// A seen caches values for the expressions of one decision: the scope they read and the
-// settings they return. Each is made only once in a decision.
+// A seen caches values that the expressions of one decision need: the scope that they read,
+// and the settings that were evaluated last. So they are not made again for each expression.
 type seen struct {
 	scope    dsl.Scope
 	ready    bool                     // scope has been filled in
 	results  func(int) dsl.StepResult // function that reads results from this decision
 	each     dsl.EachItem
-	step     int32         // step to which settings belong
-	settings *dsl.Settings // nil if not evaluated yet
+	step     int32         // index of the step whose settings are in the field settings
+	settings *dsl.Settings // settings of that step; nil = not evaluated yet
 
 	undo         undoTold
-	undoSettings *dsl.Settings // settings of the node in undo; nil if not evaluated yet
+	undoSettings *dsl.Settings // settings for the undo of the node undo.n; nil if not evaluated yet
 }
 
 // An undoTold holds the values on which the limits of a node's undo may depend.
@@ -207,8 +207,8 @@ func (d *decider) get(i int) *model.Node {
 	return d.edit(i)
 }
 
-// edit returns a node that the caller may change. A pointer that get returned earlier may
-// be out of date afterwards.
+// edit returns the draft's copy of a node, which the caller may change. A pointer that get
+// returned before may still point to the old node.
 func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -221,7 +221,7 @@ func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 // name returns a node's name as people write it.
 func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
-// alert reports something to operators (S59).
+// alert adds a command that reports something to operators (S59).
 func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
@@ -306,8 +306,8 @@ func (d *decider) exceeded() (model.Miss, bool) {
 	return model.Miss{}, false
 }
 
-// grow counts bytes of values that the decision adds to the run. It reports false if the
-// run would exceed the ceiling.
+// grow counts the size of a value that the decision adds to the run. It returns a failure
+// and false if the run would exceed its ceiling for values.
 func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
@@ -318,7 +318,8 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor reports whether the instances of a for_each step fit below the ceiling.
+// roomFor reports whether the instances of a for_each step fit below the ceilings for
+// instances and for values. If not, it returns the failure.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if n := len(each.Keys); n > most-there {

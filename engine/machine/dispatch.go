@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call starts the planned call of a node, or holds the node.
+// call starts the planned call of a node. If the agent has no free slot, the node waits for
+// it. A pause, a ceiling, or an undo that must come first can also prevent the call.
 func (d caller) call(i int) {
 	n := d.get(i)
 	if n.Undo == model.UndoNone && (d.run.Phase == model.PhaseUndo || n.Ended()) || n.Undo != model.UndoNone && n.Undo != model.UndoActive {
@@ -21,7 +22,7 @@ func (d caller) call(i int) {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has asked for a pause meanwhile
+	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has now asked for a pause
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -64,7 +65,7 @@ func (d caller) start(i int, kind model.CallKind) {
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // the call relies on the statement, so it cannot be corrected any more
+	n.Stated = model.StatedNothing // the call relies on what a person stated: that cannot be corrected any more
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -78,7 +79,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // a call that learns the output undoes nothing
+		if kind != model.CallLearn { // CallLearn only asks for the output; it undoes nothing
 			t.Total++
 		}
 	}
@@ -93,9 +94,9 @@ func (d caller) start(i int, kind model.CallKind) {
 	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
 
-// completeBy returns the earliest of the attempt's timeout and the deadlines that apply to
-// it (S10, S11). The deadlines of the forward part do not apply to calls that find out an
-// outcome.
+// completeBy returns the time by which a new call must be answered. It is the end of the
+// timeout, or an earlier deadline (S10, S11). Deadlines of the forward part do not apply to
+// a lookup that finds out the outcome of a forward attempt.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -148,8 +149,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	return inv
 }
 
-// prepare evaluates what the first attempt needs. The input is stored once and is used by
-// all later attempts and by the undo. If an expression cannot be evaluated, the step fails.
+// prepare evaluates the preconditions, the input and the key before the first attempt. The
+// input is stored once and is used by all later attempts and by the undo. If an expression
+// cannot be evaluated, the step fails.
 func (d caller) prepare(i int) bool {
 	n := d.get(i)
 	if n.Prepared {

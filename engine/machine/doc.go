@@ -1,6 +1,6 @@
 // Package machine is the core of the engine: one pure function, Decide, that moves a run
-// forward. The package reads no clock, uses no random numbers and never blocks. It knows
-// no process, no database and no network.
+// forward. The package reads no clock, uses no random numbers and never blocks. It uses no
+// processes, no database and no network.
 //
 //	event ──▶ Decide(workflow, state, event) ──▶ Record ──▶ State.Apply
 //	                                               │
@@ -17,12 +17,13 @@
 //	act(rec.Commands())  // only now, and only in the process that committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// An engine that makes many decisions gives Input.Scratch, so that the decisions reuse
-// memory. A reader that needs only a state folds rows with a Loader, as package wire does.
+// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the
+// same memory. To compute only the state from the rows of a journal, a reader uses a Loader,
+// as package wire does.
 //
 // In: a definition, a state and an event. Out: a record, and the state after it. Package
-// model defines the data of a run, package wire their bytes, and package story the texts
-// for people. This package changes nothing but the state that it is given.
+// model defines the data of a run. Package wire converts them to bytes, and package story to
+// texts for people. This package changes nothing but the state that it is given.
 //
 // A decider makes one decision. It has a part for each concern: slots, caller, answers,
 // clocks, forward, undoing, ending and verbs.
@@ -31,7 +32,7 @@
 //
 //	event, failure, index, ceilings   events, failures, indexes, ceilings
 //	state, view, apply, record        the state of a run, and how records change it
-//	draft, loader                     memory of decisions and of folds
+//	draft, loader                     reused memory, for decisions and for folding records
 //	decider, scope                    a decision, its parts, and its expressions
 //	slots, attempt, ending, rerun     what a decision does to one node or to the run
 //	nodeend, turn                     a node ends; the run turns back
@@ -42,8 +43,8 @@
 //	decide                            one event, from beginning to end
 //
 // A state is made by folding the records of a run, one after the other. A record holds the
-// decision as well as the event, so that a newer engine reads an old journal to the same
-// state.
+// decision as well as the event, so that a newer engine computes the same state from an old
+// journal.
 //
 // # States of a run
 //
@@ -79,40 +80,42 @@
 //
 //   - A lookup is tried three times. Like an undo, it starts only when no attempt can be
 //     running any more.
-//   - A passed step deadline is a failure without time for another attempt. The step's
-//     catch may accept it; otherwise on_exhausted decides. For a for_each step the catch
-//     of each instance is asked.
-//   - max_parallel limits how many instances have begun and not ended. Instances in a pause
-//     count. It does not limit undos; the slots of agents do.
+//   - When the deadline of a step passes, the step fails and gets no other attempt. The
+//     step's catch may accept this failure; otherwise on_exhausted decides. For a for_each
+//     step, the catch is evaluated for each instance.
+//   - max_parallel limits how many instances may be active: begun, but not ended. Instances
+//     in a pause count. It does not limit undos; the slots of agents do.
 //   - An instance whose outcome stays unknown parks the run, even where max_failures would
 //     tolerate its failure.
 //   - A for_each step shows as waiting while its instances run, because it has no attempt
 //     of its own.
-//   - A failed postcondition is repeated only if retry.on names it and the action is
-//     idempotent.
+//   - After a failed postcondition, the step is repeated only if retry.on names the code
+//     and the action is idempotent.
 //   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits for
-//     it. If the pivot has succeeded, the cancel or the deadline is dropped.
-//   - While a run is parked, the deadlines of its steps do not pass. They are moved when
-//     the run continues.
+//     it. If the pivot then succeeds, the run continues forward. The cancel is ignored; the
+//     passed deadline only raises an alert.
+//   - While a run is parked, the deadlines of its steps do not pass. When it continues, they
+//     move by the time for which it was parked.
 //   - settle --not-done repeats nothing and undoes nothing. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
 //   - retry is refused for a step of unknown outcome whose action is not idempotent.
 //     compensate --retry is refused for such an undo. A person must use settle first.
 //   - A settlement or a late answer never makes an ended step or run active again.
-//   - A checkpoint says that the step has changed something. So the effect stays "maybe"
-//     although the attempt ends in a definite failure. Of several attempts, the checkpoint
-//     with the highest number counts.
+//   - A checkpoint says that the step has changed something. So the effect stays "maybe",
+//     even if the attempt ends in a definite failure. If several attempts report
+//     checkpoints, the one with the highest number counts.
 //   - An undo before another attempt (on_rerun = "undo_first") is called if an effect may
 //     exist. It gives the step a new key. If it fails, catch may accept the step's own
 //     failure, or max_failures may tolerate it. Otherwise the run is parked. See
 //     docs/decisions/0011.
-//   - An attempt that is silent for too long is asked to stop, and its outcome is unknown.
-//     Until its complete-by and the grace have passed, it counts as still running.
+//   - If an agent is silent for too long, the engine asks it to stop the attempt. The
+//     outcome is unknown. Until its complete-by and the grace have passed, the attempt
+//     counts as still running.
 //   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
 //     operator's retry does not wait for it.
 //   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
 //     have no instances, do not change that.
-//   - --extend never makes a deadline earlier, and it adds none where there is none.
+//   - --extend never makes a deadline earlier. If the run has no deadline, it adds none.
 //   - Every verb is recorded while the run is open, even if it changes nothing.
 //
 // # Promises
@@ -122,18 +125,18 @@
 //  1. The same input gives the same output, and the input is not changed.
 //  2. A duplicate or late event changes nothing and commands nothing.
 //  3. A final state never changes.
-//  4. A live run has an attempt in flight or a due time, or it is held, paused or needs a
-//     person, and the state says so.
+//  4. A run that has not ended has an attempt in flight or a due time. Otherwise it is
+//     held, paused or needs a person, and its state shows that.
 //  5. Every run ends if agents and people keep answering.
 //  6. A step is invoked only after its dependencies are done.
 //  7. The attempts of a round never exceed the limit.
 //  8. The undo follows the executed graph backwards.
-//  9. "compensated" means that every possible effect was undone, or was left because the
-//     workflow declares so or an operator's recorded decision says so.
+//  9. In a run with the status "compensated", every possible effect was undone or left in
+//     place. An effect is left only if the workflow declares this or an operator decided it.
 //  10. Folding the records gives the same state as deciding them.
 //  11. Encoding and decoding a record does not change it.
 //  12. Every attempt that a record starts has a complete-by, so that it is found later.
 //  13. NextDue is never later than the first change that time alone causes.
-//  14. A call that is awaited is asked to stop only if its action is read-only or declares
-//     that it may be interrupted.
+//  14. The engine asks an agent to stop a call that it awaits only if the action is
+//     read-only or declares that it may be interrupted.
 package machine

@@ -7,16 +7,16 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// keptScratch is the largest number of items for which a Scratch keeps memory between
-// decisions.
+// keptScratch is the largest capacity, in items, of a list whose memory a Scratch keeps for
+// the next decision.
 const keptScratch = 256
 
 // A draft holds the nodes that a decision has changed or added.
 type draft struct {
 	list  []edited
-	index map[int]int   // position of each node in list; nil while list is short
-	mores []*model.More // one More for each node of the draft, reused in order
-	given int           // how many of mores are in use
+	index map[int]int   // position of each node in the field list; nil while there are few nodes
+	mores []*model.More // memory for the More of each node of the draft; reused by later decisions
+	given int           // number of entries of the field mores that are in use
 }
 
 type edited struct {
@@ -24,7 +24,7 @@ type edited struct {
 	old, now *model.Node
 }
 
-// shortDraft is the largest length of list that find searches item by item.
+// shortDraft is the largest number of nodes for which a draft has no index.
 const shortDraft = 12
 
 func (t *draft) reset() {
@@ -91,8 +91,8 @@ type sheet struct {
 	nodes    [2]model.NodePatch
 }
 
-// patches returns the changes of the draft. Parts that the decision did not change are
-// shared with the state.
+// patches returns the changes of the draft. It uses the memory in paper if that is enough.
+// Parts that the decision did not change are shared with the state.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil

@@ -28,7 +28,7 @@ func (d ending) park(f dsl.Failure) {
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
-	if r.Turning { // a cancel had asked to turn back; the operator decided to continue forward instead
+	if r.Turning { // the run was about to turn back; the operator decided to continue forward instead
 		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
 	r.Parked, r.ParkedAt = false, 0
@@ -67,7 +67,7 @@ func (d ending) settle() {
 	switch {
 	case r.Finished != 0:
 	case r.Phase == model.PhaseForward && r.Done == r.Steps:
-		if r.Parked { // a call that was in flight has brought the parked run to a good end
+		if r.Parked { // the run was parked, but a call in flight has ended its last step well
 			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()
@@ -83,10 +83,12 @@ func (d ending) settle() {
 	}
 }
 
-// alertStuck raises the alert that a compensation has failed. It names the undo that
-// failed. The failure that turned the run would not help the person who has to repair.
+// alertStuck raises the alert that a compensation has failed. The alert names the first undo
+// that failed, because the person who repairs the run has to look at it.
 func (d ending) alertStuck() {
-	f, more := d.run.Failure, 0 // used if the deadline passed before any undo could begin
+	// If the deadline passed before an undo could begin, no undo has failed. Then the alert
+	// names the failure of the run.
+	f, more := d.run.Failure, 0
 	for i := range d.count() {
 		n := d.get(i)
 		switch {
@@ -155,13 +157,14 @@ func (d ending) evaluateOutputs() {
 	}
 }
 
-// Lost returns the record that parks a run with which engines died. Decide makes the same
-// record for an EngineLost on an open run. Lost needs only the state that is in the run's
-// row, because reading the journal may be what ended the engines. at must not be before the
-// run's last record. A run that needs a person already keeps its state and raises no alert.
+// Lost returns the record that parks a run because engines died while they read or decided
+// it. Decide makes the same record for an EngineLost on an open run. Lost needs only the
+// state that is in the run's row, because reading the journal may be what ended the engines.
+// at must not be before the run's last record. A run that needs a person already keeps its
+// state and raises no alert.
 //
-// Only the store keeps engines away from such a run (engine.Suspects). For this package the
-// run is held like a paused one: answers count and deadlines pass. A person's retry, cancel
+// Only the store keeps engines away from such a run (store.Hands.Suspects). In this package the
+// run behaves like a paused run: answers count and deadlines pass. A person's retry, cancel
 // or compensate continues it.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{

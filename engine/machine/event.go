@@ -20,12 +20,12 @@ type AttemptID struct {
 
 // Started accepts a run. It is the event of the first record (S14).
 type Started struct {
-	RunID     status.RunID // internal id
-	Name      string       // public id
-	Key       string       // value of unique.key, or ""
+	RunID     status.RunID // internal id of the run
+	Name      string       // public id of the run
+	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // "manual"
-	StartedBy string // who started the run, for people
+	Trigger   string // how the run was started; the engine writes "manual"
+	StartedBy string // the person who started the run; only for display
 }
 
 // AttemptOK is a valid result of a call (S16, S35). The Output of a lookup or an undo may
@@ -52,10 +52,11 @@ type AttemptUnknown struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	RetryAfter time.Duration // minimum pause before the next attempt; 0 = as the step says
+	RetryAfter time.Duration // minimum pause that the agent asks for before the next attempt; 0 = none
 }
 
-// AttemptNotDone is the answer to a lookup: the key never had an effect.
+// AttemptNotDone is the answer to a lookup. It says that no call with the idempotency key
+// ever had an effect.
 type AttemptNotDone struct {
 	Attempt AttemptID
 }
@@ -73,16 +74,17 @@ type AttemptDeferred struct {
 // Blob is not nil, even if Blob is empty.
 type AttemptProgress struct {
 	Attempt AttemptID
-	Number  int // number of the checkpoint, chosen by the author of the agent; it must rise
+	Number  int // number of the checkpoint, set by the agent; later checkpoints have higher numbers
 	Note    string
 	Blob    []byte // data that the next attempt needs to continue after the checkpoint
 }
 
-// TimePassed says that the time is Input.At. Everything whose time has come expires. Only
-// the Supervisor delivers it (S37, S44).
+// TimePassed lets everything happen that is due at Input.At: deadlines and attempts expire,
+// and pauses end. Only the Supervisor delivers it (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed asks held steps to try again. It is a hint and has no other effect.
+// SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
+// else happens.
 type SlotsFreed struct{}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
@@ -92,12 +94,12 @@ type TakenOver struct {
 	From int32 // membership of the former owner; 0 = there was none
 }
 
-// EngineLost parks a run with which engines died: several engines, one after the other,
-// ended while they read or decided the run. The engine that finds this out delivers the
-// event and does not try the run itself. A second EngineLost changes nothing. On a run that
-// has ended it changes nothing either.
+// EngineLost parks a run because engines died with it. This means that several engines, one
+// after the other, ended while they read or decided the run. The engine that notices this
+// delivers the event and does not decide the run itself. EngineLost changes nothing if the
+// run is already parked for this reason, or has ended.
 type EngineLost struct {
-	Deaths int    // number of engines that died with the run; 0 = no engine died, and Why says what happened
+	Deaths int    // number of engines that died; 0 = none did, and Why says what happened instead
 	Why    string // the reason, for people
 }
 
@@ -119,22 +121,22 @@ type PauseRequested struct {
 
 // ResumeRequested ends a pause, or gives a parked run a later deadline.
 type ResumeRequested struct {
-	Extend     time.Duration // added to now as the new run deadline; 0 = keep
+	Extend     time.Duration // time from now to the new deadline of the run; 0 = the deadline stays
 	By, Reason string
 	Ask        int64
 }
 
 // RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
-	Step       string // "" = every failed step
+	Step       string // name of the step or instance to repeat; "" = every failed step
 	NewKey     bool
 	Extend     time.Duration
 	By, Reason string
 	Ask        int64
 }
 
-// CompensateRequested turns a parked run back. With Step it repeats or skips one failed
-// undo.
+// CompensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
+// skips the failed undos of Step; "" = of all steps.
 type CompensateRequested struct {
 	Step       string
 	Retry      bool
@@ -158,7 +160,7 @@ const (
 type SettleRequested struct {
 	Step       string
 	As         Settlement
-	Output     dsl.Value // only with SettleSucceeded
+	Output     dsl.Value // output that the person states; only with SettleSucceeded
 	By, Reason string
 	Ask        int64
 }
@@ -203,8 +205,9 @@ func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that the verb or its refusal answers. refused is
-// set if the verb was refused. ok is false for every other event.
+// Asked returns the number of the message that holds the verb e. If e is a Refused, Asked
+// returns the number for the refused verb, and e itself as refused. ok is false for every
+// other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:
@@ -227,7 +230,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	return 0, Refused{}, false
 }
 
-// WithAsk returns the verb e with the number of the message that holds it.
+// WithAsk returns the verb e with Ask set to ask, the number of the message that holds the
+// verb. It returns every other event unchanged.
 func WithAsk(e Event, ask int64) Event {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -6,8 +6,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// pass lets time pass until the time of the event. Deadlines of the run expire first, then
-// those of steps, then attempts. If several have passed, the outermost one is reported.
+// pass expires all deadlines and attempts that are due at the time of the event. Deadlines
+// of the run expire first, then those of steps, then attempts. So if the deadline of the run
+// and that of a step have passed, the failure names the run's.
 func (d clocks) pass() {
 	d.passRun()
 	var due []int
@@ -55,7 +56,7 @@ func (d clocks) passDeadline(i int) {
 
 // passAll expires the deadline of a for_each step. Every instance that has not ended ends
 // with deadline_exceeded. The step fails if the catch of one of these instances does not
-// accept that code.
+// accept that code, or if only a person can deal with an instance that failed earlier.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -115,8 +116,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing handles a passed deadline during clearing: the deadline of the step or of
-// the undo.
+// passClearing handles a deadline that passes during the undo before a next attempt: the
+// deadline of the step, or of this undo.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return

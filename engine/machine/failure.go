@@ -12,7 +12,7 @@ import (
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
-	// Engines ended one after the other while they read or decided the run.
+	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated
 	// An undo is impossible, because its input depends on an outcome that is unknown.
@@ -20,7 +20,7 @@ const (
 	CodeLimit          = "limit_exceeded" // a step was not started because its run would then exceed a ceiling
 )
 
-// expressionMiss is the failure of a step with an expression that cannot be evaluated.
+// expressionMiss returns the failure of a step whose expression cannot be evaluated.
 func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
@@ -43,13 +43,14 @@ func noTime(last model.Miss) model.Miss {
 	return model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: message}
 }
 
-// LostFailure returns why the run is parked, for people.
+// LostFailure returns the failure of a run that is parked because engines died while they
+// read or decided it.
 func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }
 
-// maxLookups is how often a lookup is tried. After that the run continues without an
-// answer.
+// maxLookups is how often a lookup is tried. After that the run continues without knowing
+// the outcome.
 const maxLookups = 3
 
 // hopeless reports whether neither a lookup nor an undo can deal with the effect that a

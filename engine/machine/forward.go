@@ -136,7 +136,7 @@ func (d forward) fanOut(i int) {
 		k := a.First + a.Next
 		a.Next++
 		if n := d.get(k); n.State != status.StepPending || n.Fwd.Ready != 0 {
-			continue // it has begun already; an operator moved the turn of the step back
+			continue // the instance has begun already: a retry has set Next back to an earlier instance
 		}
 		a.Active++
 		d.edit(k).Fwd.Ready = d.at

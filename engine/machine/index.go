@@ -87,9 +87,9 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune removes stale entries from the top. Once stale entries outnumber the valid ones it
-// removes all of them, so that the heap does not grow much larger than the set of nodes it
-// indexes.
+// prune removes stale entries from the top. If more than half of all entries are stale, and
+// the heap is not very small, it removes all stale entries. So the heap stays about as large
+// as the set of nodes that it indexes.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -118,9 +118,9 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo appends the nodes of all entries whose key is at most limit, in no order. Stale
-// entries are included. The cost grows with the number of nodes found, not with the size of
-// the heap.
+// upTo appends to found the nodes of all entries whose key is at most limit, in no
+// particular order. Stale entries are included. The cost grows with the number of nodes
+// found, not with the size of the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found
@@ -128,7 +128,8 @@ func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	return h.visit(0, limit, found)
 }
 
-// visit appends the entries under position i whose key is at most limit.
+// visit appends to found the nodes of the entries at and below position i whose key is at
+// most limit.
 func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	if i >= len(h.items) || h.items[i].key > limit {
 		return found
@@ -138,7 +139,8 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 }
 
 // inOrder yields the entries, smallest first, without changing the heap. Stale entries are
-// included. The cost of a step is the logarithm of the number of entries yielded so far.
+// included. The cost of each entry grows with the logarithm of the number of entries
+// yielded before.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {
 		return
@@ -157,8 +159,8 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier is the set of heap positions whose parents were yielded, but which were not
-// yielded yet. It belongs to inOrder.
+// A frontier holds the heap positions that inOrder may yield next. The parent of each has
+// been yielded, but the position itself has not.
 type frontier struct {
 	h  *lazyHeap
 	at []int
@@ -183,12 +185,13 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// A known is an index of the values that the state holds, by hash. If two values have the
-// same hash, it holds the later one. A list is faster for few values, a map for many.
+// A known finds a value that the state has by the hash of the value. If two values have the
+// same hash, it finds only the later one. It uses a list for few values and a map for many,
+// because each is faster there.
 type known struct {
 	list  []knownValue
 	more  map[uint64]model.Origin
-	bytes int64 // total size of all values of nodes
+	bytes int64 // total size of the values of all nodes, in bytes
 }
 
 type knownValue struct {
@@ -196,7 +199,8 @@ type knownValue struct {
 	from model.Origin
 }
 
-// fewValues is the largest number of values that are kept in the list.
+// fewValues is the largest number of values that known.list holds. With more values, known
+// uses its map.
 const fewValues = 32
 
 func (k *known) get(hash uint64) (model.Origin, bool) {

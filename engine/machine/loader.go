@@ -16,7 +16,7 @@ type Loader struct {
 	at      model.Instant
 	event   Event
 	mask    uint64            // bit mask of the run's fields that change
-	patches []model.NodePatch // for each node, only the mask of the fields that change
+	patches []model.NodePatch // one patch for each changed node; only Node and Mask are set
 	head    model.Head
 	trouble model.Trouble
 	slots   []*slot
@@ -30,14 +30,16 @@ type slot struct {
 	attempts []model.Attempt
 }
 
-// Begin starts the next record of the state.
+// Begin must be called before each record. s is the state before the record; at and event
+// are the time and the event of the record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]
 	l.change = Change{s: s, at: at, event: event, run: s.run, nodes: l.change.nodes[:0]}
 }
 
-// Run returns the run. The caller fills in the fields that mask names.
+// Run returns a copy of the run as it was before the record. The caller then sets the fields
+// in mask.
 func (l *Loader) Run(mask uint64) *model.Run {
 	now := &l.change.run
 	l.mask = mask
@@ -52,8 +54,8 @@ func (l *Loader) Run(mask uint64) *model.Run {
 	return now
 }
 
-// Node returns a node. The caller fills in the fields that mask names. The caller must ask
-// for nodes in ascending order.
+// Node returns a copy of a node as it was before the record. The caller then sets the fields
+// in mask. The caller must ask for nodes in ascending order.
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {

@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// How a node ends: its forward part and its undo. The end of the forward part may turn the
-// run (turn.go), and a turn ends the forward parts of nodes: these two files need each
-// other.
+// This file ends the forward part and the undo of a node. The end of a forward part may make
+// the run turn back (turn.go). A turn ends the forward parts of other nodes. So the two files
+// call each other.
 
 // endForward ends the forward part of a node in the given state.
 func (d forward) endForward(i int, state status.StepState) {
@@ -18,7 +18,8 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.State = state
 	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) { // otherwise nothing was started
+	// A skipped step, or a for_each step without instances, starts nothing.
+	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) {
 		d.run.Begun = true
 	}
 	switch {
@@ -72,8 +73,8 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless checks the node that failed. If the deadline of a for_each step has passed,
-// it checks all instances.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i.
+// If i is a for_each step, it checks all its failed instances.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -110,7 +111,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	var out dsl.Value
 	if c.Output != nil {
 		if out, err = c.Output(d.scope(n)); err != nil {
-			return false // the original failure counts
+			return false // catch.output failed, so the original failure counts
 		}
 		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {
 			return false
@@ -121,7 +122,8 @@ func (d forward) catches(i int, m model.Miss) bool {
 	return true
 }
 
-// resumeUndo continues an undo that was blocked, once the obstacle is gone.
+// resumeUndo plans to continue the undo of a node, because the call for which it waited has
+// ended.
 func (d undoing) resumeUndo(i int) {
 	n := d.edit(i)
 	n.Undo = model.UndoPending
@@ -130,8 +132,8 @@ func (d undoing) resumeUndo(i int) {
 	d.undo.push(i)
 }
 
-// undoFails ends an undo that has failed. Only the ancestors of the node cannot be undone
-// then; the undo of other steps continues.
+// undoFails ends the undo of a node as failed. Then the steps on which the node depends
+// cannot be undone; the undo of all other steps continues.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -147,9 +149,9 @@ func (d undoing) undoFails(i int, m model.Miss) {
 	}
 }
 
-// clearingFails is called when the clearing of a node has failed. The step gets no further
-// attempt. Unless the step's catch accepts the original failure of the step, or
-// max_failures tolerates it, the run is parked for an operator.
+// clearingFails is called when the undo of a node before its next attempt has failed. The
+// step gets no further attempt. The run is parked for an operator, unless the step's catch
+// accepts the original failure of the step, or max_failures tolerates it.
 func (d undoing) clearingFails(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Und.Blame(m)
@@ -176,7 +178,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of a node so that its ancestors may be undone.
+// endUndo ends the undo of a node in the state how. The steps on which the node depends may
+// be undone now.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

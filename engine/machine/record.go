@@ -9,20 +9,20 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Record is one step of a run's history: an event, and the decision about it. Decide
-// makes records, and readers of a journal make them too. State.Apply folds them into a
-// state. A record never changes.
+// A Record holds an event and the decision about it. The records of a run are its history.
+// Decide makes records, and readers of a journal make them too. State.Apply folds them into
+// a state. A record never changes.
 type Record struct {
 	at    model.Instant
 	event Event
 	run   *model.RunPatch
-	nodes []model.NodePatch // ascending by node number
+	nodes []model.NodePatch // changes of nodes, ascending by node number
 
 	commands []Command  // not persisted: only the process that committed the record executes them
-	late     bool       // not persisted: see Late
+	late     bool       // not persisted: see the method Late
 	secret   bool       // not persisted: the event holds bytes, such as a checkpoint, that may be sensitive
 	final    bool       // not persisted: the run had finished before; this record only answers the event
-	names    []NodeName // not persisted
+	names    []NodeName // not persisted: see the method NewNodes
 	cache    *cache     // not persisted: cached values, which are valid only once this record is committed
 
 	base    *State // not persisted: the state on which the record was decided
@@ -47,8 +47,9 @@ func (r Record) Empty() bool {
 	return !says(r.event)
 }
 
-// says reports whether an event is recorded even if it changes nothing. A takeover is. A
-// verb is too, because the person who sent it finds the answer in the journal.
+// says reports whether an event is recorded even if it changes nothing. That is so for a
+// takeover, and for a verb, because the person who sent it looks for the answer in the
+// journal.
 func says(event Event) bool {
 	if _, takeover := event.(TakenOver); takeover {
 		return true
@@ -57,7 +58,7 @@ func says(event Event) bool {
 	return verb
 }
 
-// NewRecord returns a record that was read from a journal: its event and its changes.
+// NewRecord makes a record from an event and changes that were read from a journal.
 func NewRecord(event Event, d model.Delta) Record {
 	return Record{event: event, at: d.At, run: d.Run, nodes: d.Nodes}
 }
@@ -101,13 +102,13 @@ func (r Record) RunState() (status.RunState, bool) {
 type StepRow struct {
 	Node       int
 	State      status.StepState
-	Failures   int       // attempts that ended without a result; shown to people, never used for a decision (S63)
+	Failures   int       // number of attempts that ended without a result; only for display (S63)
 	Attempt    int       // number of attempts started: of the undo if it has begun, otherwise of the step
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }
 
-// Steps returns the rows of the nodes that the record changes, in ascending order. s is the
-// state before the record.
+// Steps returns a row for each node whose row the record changes, ascending by node number.
+// s is the state before the record.
 func (r Record) Steps(s *State) []StepRow {
 	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
 }
@@ -158,8 +159,9 @@ type NodeName struct {
 // that decided the record knows them: a record that was read from a journal returns none.
 func (r Record) NewNodes() []NodeName { return r.names }
 
-// Sensitive reports whether the record's bytes hold sensitive values, or the literal text
-// around a secret. Such a record must be encrypted at rest.
+// Sensitive reports whether the record must be sealed. That is so if its bytes hold
+// sensitive values, or the fixed parts of a text that contains a secret, such as `Bearer `
+// before a token.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
 	r.values(func(h model.Held) {
@@ -178,7 +180,7 @@ func (r Record) Sensitive() bool {
 	return sensitive
 }
 
-// values calls f with every value in the record.
+// values calls the function f with every value in the record.
 func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
@@ -251,7 +253,7 @@ type Invoke struct {
 	Attempt        AttemptID
 	Purpose        sdk.Purpose
 	Step           int    // index in Workflow.Steps
-	Key            string // each.key, or ""
+	Key            string // each.key of the instance; "" = the node is not an instance
 	Agent          string // key of Workflow.Agents
 	Action         string
 	Input          dsl.Value // may hold references to secrets
@@ -274,7 +276,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
-	Step    string // step name, or ""
+	Step    string // step name; "" = the alert is about the whole run
 	Code    string
 	Message string
 }

@@ -140,7 +140,7 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 		return false
 	}
 	again := step.Do.Idempotent
-	if !again && d.undoing().clearable(n) { // clearing undoes the possible effect before the next attempt
+	if !again && d.undoing().clearable(n) { // the possible effect is undone before the next attempt
 		again = true
 		if m.Kind == model.MissUnknown {
 			m.Kind = model.MissFailed
@@ -196,8 +196,8 @@ func attemptsLeft(t *model.Track, r dsl.Retry) bool {
 	return r.MaxAttempts == dsl.Unbounded || int(t.Attempt) < r.MaxAttempts
 }
 
-// coolDown plans a new round of attempts after a long pause. During the pause the node
-// occupies no slot (S41).
+// coolDown plans a new round of attempts after a long pause. It returns false if no further
+// round is allowed or no time is left. During the pause the node occupies no slot (S41).
 func (d forward) coolDown(i int) bool {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -244,7 +244,7 @@ func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Inst
 	return max(d.at.Add(max(pause, time.Millisecond)), t.Rest)
 }
 
-// growth is the pause after the given number of attempts, without jitter.
+// growth returns the pause after the given number of attempts, without jitter.
 func growth(r dsl.Retry, attempts int) time.Duration {
 	pause := float64(r.InitialInterval)
 	switch r.Strategy {
@@ -261,7 +261,7 @@ func growth(r dsl.Retry, attempts int) time.Duration {
 	return time.Duration(min(pause, most))
 }
 
-// lookupPause is the pause between two lookups.
+// lookupPause returns the pause before the next lookup.
 func (d forward) lookupPause(n *model.Node) time.Duration {
 	return time.Duration(max(1, n.Fwd.Lookups+n.Und.Lookups)) * time.Second
 }

@@ -17,8 +17,8 @@ var (
 	errEmptyKey = errors.New("the key is empty")
 )
 
-// scope returns the values that the expressions of a node can read. For nil it returns the
-// values for expressions of the workflow itself. Each call changes and returns the same
+// scope returns the values that the expressions of a node can read. If n is nil, it returns
+// the values for expressions of the workflow itself. Each call changes and returns the same
 // Scope, so a result is valid only until the next call.
 func (d *decider) scope(n *model.Node) *dsl.Scope {
 	sc := &d.seen.scope
@@ -46,8 +46,9 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// settings returns the limits of a node's step. They are the same for all instances and
-// attempts of a step, so one decision evaluates them once.
+// settings returns the evaluated settings of a node's step, such as timeout and retry. They
+// are the same for all instances and attempts of a step, so the decider keeps those that it
+// evaluated last.
 func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	if d.seen.settings != nil && d.seen.step == n.Step {
 		return d.seen.settings, nil
@@ -60,7 +61,8 @@ func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	return settings, nil
 }
 
-// selfScope returns scope with self.* added, as a postcondition needs it.
+// selfScope returns the scope of a node with the values of self.* added. Postconditions and
+// undos need them.
 func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -82,8 +84,8 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 }
 
 // stepResult returns the result of a step as expressions see it. It caches results of
-// finished steps, including the steps that this decision has finished. If the record is not
-// committed, the cache is dropped.
+// finished for_each steps, including those that this decision has finished. If the record is
+// not committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	if i < 0 || i >= int(d.run.Steps) {
 		return dsl.StepResult{}
@@ -202,8 +204,8 @@ func idempotencyKey(id status.RunID, step, key, direction string, generation int
 	return string(text[:])
 }
 
-// undoDefaults are the limits of an undo for which the workflow states none. They must
-// never be changed.
+// undoDefaults are the settings of an undo for which the workflow states none. No code may
+// change them.
 var undoDefaults = dsl.Settings{
 	Timeout: defaultTimeout,
 	Retry: dsl.Retry{

@@ -47,8 +47,8 @@ func (d verbs) settleRequested(ev SettleRequested) {
 }
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the
-// person states that nothing was done, no catch takes the failure and the step is not
-// repeated: the run stays parked until a retry or compensate.
+// person states that nothing was done, the step is not repeated. The run stays parked until
+// a retry or compensate, unless catch accepts the failure or max_failures tolerates it.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -68,7 +68,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if n.Und.Total > 0 {
-			n.Stated = model.StatedNothing // a new call has another key, so the statement says nothing about it
+			n.Stated = model.StatedNothing // the step gets a new key, so the statement does not apply to later calls
 		}
 		n.Wipe(n.Und.Total > 0)
 		if !d.blocks(i) {
@@ -92,8 +92,8 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following returns which part of the run relies on the statement: only the effect of the
-// node, or its end as well.
+// following returns what the statement of a person decides: only the effect of the node, or
+// the end of the node as well.
 func (d verbs) following(i int) model.Statement {
 	if d.blocks(i) {
 		return model.StatedEnd
@@ -108,8 +108,8 @@ func (d verbs) blocks(i int) bool {
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
-// forgive removes the recorded failure of a node that has succeeded after all. An instance
-// is counted as active again.
+// forgive removes the recorded failure of a node, because it does not count any more. If the
+// node is an instance, its for_each step counts it as active again.
 func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})
@@ -126,8 +126,9 @@ func (d verbs) forgive(i int) {
 	}
 }
 
-// catchAfter lets the step's catch accept a failure after a person has stated that nothing
-// was done.
+// catchAfter is called after a person has stated that nothing was done. If the step's catch
+// accepts the failure, the node ends as caught. Otherwise catchAfter returns false, and the
+// node stays failed.
 func (d verbs) catchAfter(i int, m model.Miss) bool {
 	n := d.get(i)
 	if d.step(n).Catch == nil {
@@ -168,8 +169,8 @@ func (d verbs) goOn() {
 	d.ending().unpark()
 }
 
-// settleUndo settles the outcome of a failed undo, or the forward outcome that the undo
-// needs to know.
+// settleUndo settles the outcome of a failed undo, or the outcome of the step if the undo
+// depends on it.
 func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
 	unknown := n.Effect() == status.EffectMaybe && !n.Known
@@ -229,7 +230,7 @@ func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	return out, true
 }
 
-// outputRefused is the beginning of the reason if another output would be accepted.
+// outputRefused is the beginning of Refused.Reason if only the output was not accepted.
 const outputRefused = "output: "
 
 // WantsOutput reports whether a settlement was refused because of its output. Another
@@ -238,9 +239,9 @@ func (r Refused) WantsOutput() bool {
 	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
 }
 
-// undoWith tries to evaluate the input of a node's undo with the given output. The input
-// may read the failure that turned the run. Before the run turns back that failure is not
-// known, so undoWith uses the node's own failure, which is the most likely one.
+// undoWith evaluates the input of a node's undo with the given output, and returns the error.
+// The input may read the failure that made the run turn back. Before that, this failure is
+// not known, so undoWith uses the node's own failure: it is the most likely one.
 func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. The number of free slots in
-// the input is newer than the holds that the run remembers, so it counts. But if a call was
-// refused until a certain time, the next call waits for that time even if a slot is free.
+// canStart reports whether a call of the agent may start now. It uses the number of free
+// slots in the input, which is newer than run.Holds. But if the engine refused to send an
+// earlier call before some time, no call starts before that time, even if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -32,7 +32,8 @@ func (d slots) canStart(agent string) bool {
 	return true
 }
 
-// refusedNow reports whether the agent has refused a call in this decision.
+// refusedNow reports whether the event of this decision says that the engine has not sent a
+// call of the agent.
 func (d slots) refusedNow(agent string) bool { return slices.Contains(d.deferred, agent) }
 
 // taken returns how many of the agent's slots this decision has taken.
@@ -45,7 +46,7 @@ func (d slots) taken(agent string) int {
 	return 0
 }
 
-// take takes a slot of the agent.
+// take counts one more slot of the agent as taken by this decision.
 func (d slots) take(agent string) {
 	for k := range d.used {
 		if d.used[k].agent == agent {
@@ -70,9 +71,11 @@ func (d slots) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns until when and why an agent takes no call now, according to the input. news
-// is true only if this differs from the hold that the run remembers. After a refused call
-// only a different time counts as a difference.
+// news returns until when and why an agent takes no call now, according to the input. If the
+// result news is false, the run must use its own entry in run.Holds. That is so in four
+// cases. The input has no entry for the agent. No call of the run may start at all. The
+// event says that a call of the agent was not sent. An earlier refusal still applies, and
+// the input gives no future time.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -124,7 +127,8 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	return k
 }
 
-// noteHold returns the agent's index in run.Holds. It adds the agent if it is missing.
+// noteHold records in run.Holds until when and why an agent takes no call. It returns the
+// agent's index there.
 func (d slots) noteHold(agent string, until model.Instant, why string) int {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	h := model.Hold{Agent: agent, Until: until, Why: why}
@@ -137,12 +141,12 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // the refusal is no longer the reason for the wait
+		d.refuseUntil(k, 0) // the node no longer waits because an earlier call was not sent
 	}
 	return k
 }
 
-// halted reports whether no call may start.
+// halted reports whether no call of the run may start at all.
 func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }

@@ -10,8 +10,8 @@ import (
 // A State is everything known about one run. It is made by folding the run's records one
 // after the other. It is plain data with a few indexes, which Apply keeps up to date. Only
 // one goroutine at a time may use a State. Decide only reads it, except that it fills
-// caches of decoded values. States, records and drafts share the parts that are equal in
-// them.
+// caches of decoded values. States, records and drafts share the memory of parts that are
+// equal in them.
 type State struct {
 	run   model.Run
 	nodes []*model.Node // a node is never changed in place, unless private is true
@@ -36,7 +36,7 @@ func NewState() *State {
 // Clone returns a copy. The copy and the original share only data that neither of them
 // changes.
 func (s *State) Clone() *State {
-	if s.private { // no write if it is false already: other goroutines may be reading it
+	if s.private { // do not write false again: other goroutines may be reading the field
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
@@ -49,16 +49,18 @@ func (s *State) Clone() *State {
 // Until then the cache is pending.
 type cache struct {
 	memo    dsl.Memo
-	results map[int]dsl.StepResult // results of finished for_each steps
-	pending bool                   // it holds results of a record that is not applied yet
+	results map[int]dsl.StepResult // results of finished for_each steps, by index of the step
+	pending bool                   // the cache holds results of a record that is not applied yet
 }
 
 // A schedule holds indexes of a state's nodes by time. Apply maintains them.
 type schedule struct {
-	expiry lazyHeap   // nodes with an open attempt, by the time at which the first of them expires
-	limits lazyHeap   // nodes with a deadline of their own or of their undo, by that deadline
-	wakes  lazyHeap   // nodes in a pause, by the end of the pause
-	queues []lazyHeap // for each hold, the nodes that wait for its agent, in order
+	expiry lazyHeap // nodes with an open attempt, by the time at which the first of them expires
+	limits lazyHeap // nodes with a deadline of their own or of their undo, by that deadline
+	wakes  lazyHeap // nodes in a pause, by the end of the pause
+	// One queue for each entry of Run.Holds. It holds the nodes that wait for this agent, by
+	// the time at which they began to wait.
+	queues []lazyHeap
 }
 
 func (s *schedule) clone() schedule {
@@ -69,8 +71,8 @@ func (s *schedule) clone() schedule {
 	return c
 }
 
-// due returns the earliest time at which the run changes without any event but TimePassed;
-// 0 if there is none.
+// due returns the earliest time at which TimePassed changes the run, if no other event
+// comes before; 0 if there is no such time.
 func (s *schedule) due(r *model.Run) model.Instant {
 	if r.ID == 0 || r.Finished != 0 {
 		return 0
@@ -100,8 +102,8 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	return at
 }
 
-// keep wraps a value for the state. If the state holds the same large value already, the
-// result refers to that one.
+// keep returns a value in the form in which records hold it. If the state already has an
+// equal value of at least WorthSharing bytes, the result refers to that one.
 func (s *State) keep(v dsl.Value) model.Held {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
@@ -111,7 +113,7 @@ func (s *State) keep(v dsl.Value) model.Held {
 	return model.Held{V: v}
 }
 
-// at returns the value that an origin refers to; null if it refers to none.
+// at returns the value that an origin refers to; null if there is no such value.
 func (s *State) at(o model.Origin) dsl.Value {
 	if o.Kind == model.OriginVars {
 		return s.run.Vars.V
@@ -128,8 +130,8 @@ func (s *State) at(o model.Origin) dsl.Value {
 	return dsl.Value{}
 }
 
-// resolve fills in the value of a reference. The reference means the state before the
-// record.
+// resolve sets h.V if h is a reference. The value is in the state before the record, or it
+// is the given each.key.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -12,9 +12,9 @@ import (
 // not state it.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run go back. No new step starts. Calls in flight are awaited, except that
-// agents are asked to stop calls that may be interrupted. Then each step that has an effect
-// is undone. If the outcome of the pivot is unknown, the run turns only when it is known.
+// turn makes the run turn back. No new step starts. The run waits for calls in flight, but
+// asks agents to stop those that may be interrupted. Then each step that has an effect is
+// undone. If the outcome of the pivot is unknown, the run first waits until it is known.
 func (d undoing) turn(f dsl.Failure) {
 	r := &d.run
 	if r.Failure == (dsl.Failure{}) {
@@ -80,7 +80,7 @@ func (d undoing) turnNode(i int) {
 	}
 }
 
-// turnAtPivot postpones a turn until the pivot's outcome is known.
+// turnAtPivot makes the run wait until the pivot's outcome is known, before it turns back.
 func (d undoing) turnAtPivot() {
 	d.run.Turning = true
 	n := d.get(d.wf.Pivot)
@@ -92,8 +92,8 @@ func (d undoing) turnAtPivot() {
 }
 
 // resolvePivot continues a turn that waits for the pivot, after an attempt of the pivot has
-// ended without a result. If the pivot cannot have had an effect, the run turns. If its
-// outcome stays unknown, the run is parked and nothing is undone.
+// ended without a result. If the pivot cannot have had an effect, the run turns back. If the
+// pivot's outcome stays unknown, the run is parked and nothing is undone.
 func (d undoing) resolvePivot(i int) {
 	n := d.edit(i)
 	if n.Open() {
@@ -120,8 +120,8 @@ func (d undoing) resolvePivot(i int) {
 	}
 }
 
-// pivotPassed records that the pivot has succeeded. A turn that waited for the pivot's
-// outcome is cancelled.
+// pivotPassed records that the pivot has succeeded. If the run waited for this outcome before
+// turning back, it continues forward instead.
 func (d undoing) pivotPassed() {
 	r := &d.run
 	r.Passed = true
@@ -139,8 +139,8 @@ func (d undoing) pivotPassed() {
 	d.clocks().passRun() // the deadline may have passed while the turn waited
 }
 
-// passRun expires the run's two deadlines: of the forward part and of the compensation
-// (S57).
+// passRun handles the two deadlines of the run, if they have passed: the one of the forward
+// part, and the one of the compensation (S57).
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

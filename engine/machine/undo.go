@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// considerUndo starts the undo of a node. It does so only after every step that depended on
-// the node is undone, and when no attempt of the node can still be running.
+// considerUndo starts the undo of a node if it may start now: the undo of every step that
+// depended on the node has ended, and no attempt of the node can still be running.
 func (d undoing) considerUndo(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -30,7 +30,7 @@ func (d undoing) considerUndo(i int) {
 		return
 	}
 	if n.Open() || !n.Ended() {
-		return // the end of that attempt calls considerUndo again
+		return // the end of the open attempt calls considerUndo again
 	}
 	step := d.step(n)
 	switch {
@@ -60,8 +60,9 @@ func (d undoing) orderAllows(n *model.Node) bool {
 	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
-// climb chooses the next way to undo the effect of a node, in this order: look the
-// outcome up, undo by key, learn the output and undo with it, or leave it to a person.
+// climb chooses the next call that is needed to undo the effect of a node: a lookup of the
+// outcome, the undo itself, or a repeated forward call that gives the output for the undo.
+// If no call can help, the undo fails, and a person must act.
 func (d undoing) climb(i int) {
 	n := d.edit(i)
 	step := d.step(n)
@@ -85,8 +86,8 @@ func (d undoing) climb(i int) {
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
 	switch {
-	// Not after an undo of unknown outcome: the effect may be gone already, so a lookup of
-	// the forward call would prove nothing.
+	// Look up the forward call, but not after an undo of unknown outcome. Then the effect
+	// may be gone already, and the lookup would prove nothing.
 	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
 	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
@@ -125,7 +126,8 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	// The run turned back while this undo ran before another attempt.
+	// The undo was called before a next attempt, but the run has turned back meanwhile. So
+	// the node is undone as a part of the compensation.
 	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return
@@ -184,7 +186,8 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
-// repeatUndo plans the next attempt of an undo, or ends it.
+// repeatUndo plans the next attempt of an undo. If no attempt is allowed or no time is left,
+// it ends the undo as failed.
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
@@ -201,8 +204,9 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn is called when the undo of a step has finished or was not needed. It updates the
-// ancestors of the step, so that their undo can start.
+// passOn is called when the undo of a step has ended or was not needed. The steps on which
+// this step depends count that. When all dependents of such a step are counted, its own undo
+// can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -213,11 +217,12 @@ func (d undoing) passOn(i int) {
 	}
 }
 
-// clear begins to clear a node. It waits until no attempt of the node can still be running.
+// clear begins to undo a node before its next attempt. If an attempt of the node may still
+// be running, clear waits for its answer, or plans a pause until it must have ended.
 func (d undoing) clear(i int) {
 	n := d.edit(i)
 	switch {
-	case n.Open(): // the answer may show that clearing is not necessary
+	case n.Open(): // the answer may show that the undo is not necessary
 		n.Fwd.Act, n.State = model.Running, status.StepRunning
 	case n.Quiet > d.at:
 		d.caller().pause(i, n.Quiet)
@@ -230,8 +235,8 @@ func (d undoing) clear(i int) {
 	}
 }
 
-// reconsider continues the clearing of a node after a pause, or after the answer to a
-// lookup.
+// reconsider continues to undo a node before its next attempt. It is called after a pause,
+// or after the answer to a lookup.
 func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
@@ -243,8 +248,9 @@ func (d undoing) reconsider(i int) {
 	}
 }
 
-// outOfTime ends the clearing of a node if the next try would start after the step's
-// deadline.
+// outOfTime is called if the undo before the next attempt could be repeated only after the
+// deadline of the step or the run. The step gets no other attempt: it fails or ends as
+// caught.
 func (d undoing) outOfTime(i int) {
 	d.abandon(i)
 	m := d.forward().noTimeLeft(i, d.get(i).Fwd.Blamed())

@@ -35,11 +35,11 @@ func noneFailed(of, step string) string {
 }
 
 // takenOver records the new owner. Attempts of the former owner stay open. Idempotent
-// actions are called again at once with the same key. Other steps wait until the old
-// attempt cannot be running any more.
+// actions are called again at once with the same key. Other steps wait until their old
+// attempt is answered or has expired.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
-	if len(d.run.Holds) > 0 { // the other engine has its own circuits and free slots
+	if len(d.run.Holds) > 0 { // the new owner has its own circuits and free slots
 		d.run.Holds = slices.Clone(d.run.Holds)
 		for k := range d.run.Holds {
 			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""
@@ -185,7 +185,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // by max_failures
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows it
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
@@ -243,7 +243,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 		a := d.edit(n.Of())
 		a.Bad--
 		a.Over--
-		a.Next = min(a.Next, i-a.First) // the instance takes its turn again
+		a.Next = min(a.Next, i-a.First) // set Next back, so that the instance begins again
 		if a.Ended() {
 			a.State, a.Fwd.Ended = status.StepWaiting, 0
 		}
@@ -292,8 +292,8 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	return found
 }
 
-// compensateRequested turns a parked run back. With the name of a step it repeats or skips
-// the failed undo of that step.
+// compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
+// skips the failed undos of the named step, or all failed undos.
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
@@ -347,7 +347,7 @@ func (d verbs) compensateRequested(ev CompensateRequested) {
 	}
 }
 
-// reviveUndo starts a new compensation deadline for a run whose compensation has failed.
+// reviveUndo continues a compensation that has failed, with a new deadline from now.
 func (d verbs) reviveUndo() {
 	d.run.Stuck = false
 	d.undoing().newUndoDeadline()
@@ -387,7 +387,7 @@ func (d verbs) engineLost(ev EngineLost) Record {
 	return Lost(d.at.Time(), ev, d.run.State)
 }
 
-// found continues a run that was parked because engines died with it.
+// found continues a run that was parked because engines died while they read or decided it.
 func (d verbs) found() {
 	r := &d.run
 	if !r.Lost() {

@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// RunID returns the internal id; 0 before the first record.
+// RunID returns the internal id of the run; 0 before the first record.
 func (s *State) RunID() status.RunID { return s.run.ID }
 
-// Name returns the public id.
+// Name returns the public id of the run.
 func (s *State) Name() string { return s.run.Name }
 
 // Vars returns the run's variables.
@@ -25,7 +25,7 @@ func (s *State) Status() status.RunState { return s.run.State }
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.Last.Time() }
 
-// Failure returns the failure that turned or parked the run; zero = none.
+// Failure returns the failure that made the run turn back or park; zero = none.
 func (s *State) Failure() dsl.Failure {
 	if s.run.Lost() {
 		return LostFailure(&s.run)
@@ -41,9 +41,9 @@ func (s *State) Run() *model.Run { return &s.run }
 // declaration, then the instances. Callers must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which the run changes without any event but
-// TimePassed. ok is false for a run that has ended, that waits for a person, or that waits
-// for a slot without a known time.
+// NextDue returns the earliest time at which TimePassed changes the run, if no other event
+// comes before. It returns false if there is no such time: the run has ended, or it waits
+// only for a person or for a slot without a known time.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -52,13 +52,13 @@ func (s *State) NextDue() (time.Time, bool) {
 // A HeldAgent is an agent that some step of the run waits for.
 type HeldAgent struct {
 	Agent string
-	Until time.Time // no call can start before this time; zero means until a slot becomes free
+	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
 	Steps int // number of steps and instances that wait
 }
 
-// Held returns the agents for which steps wait, in the order in which the steps began to
-// wait. The engine delivers SlotsFreed when one of these agents has a free slot.
+// Held returns the agents for which steps wait, in the order in which the run first waited
+// for them. The engine delivers SlotsFreed when one of these agents has a free slot.
 func (s *State) Held() []HeldAgent {
 	var held []HeldAgent
 	for h := range s.queues {
@@ -76,7 +76,7 @@ func (s *State) Held() []HeldAgent {
 type OpenAttempt struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
-	Step       string // node name
+	Step       string // name of the step or instance
 	Agent      string // key of Workflow.Agents
 	StartedAt  time.Time
 	CompleteBy time.Time
@@ -96,8 +96,8 @@ func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
 }
 
 // openUpTo returns the calls in flight whose complete-by is at or before limit. The index
-// holds each node under its earliest time, which may be the end of its heartbeat_timeout.
-// So openUpTo checks complete-by once more.
+// s.expiry finds the nodes with such a call. It also finds nodes for which only a heartbeat
+// is due, so openUpTo checks the complete-by of each call.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
@@ -151,8 +151,8 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	return 0, false
 }
 
-// Silence returns the heartbeat_timeout of an open attempt, counted from its start; 0 if
-// the attempt has none.
+// Silence returns how long after the start of an attempt its next heartbeat is due; 0 if the
+// attempt needs none. For a new attempt this is its heartbeat_timeout.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0

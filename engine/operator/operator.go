@@ -32,7 +32,7 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool // another output might be accepted
+	Output bool // the run might accept the verb with another output
 }
 
 // Error names the verb and the reason.
@@ -47,7 +47,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	if err := st.Absolve(ctx, run); err != nil { // the verb shows that a person has decided about the run
+	// A person has decided about the run, so earlier deaths do not count.
+	if err := st.Absolve(ctx, run); err != nil {
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
 	data, err := journal.EncodeMessage(o.Sealer, run, verb)
@@ -87,7 +88,7 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // this machine's clock may be wrong: the owner knows the store's time
+		return nil // accepted; this machine's clock may be wrong, so the owner decides with store time
 	}
 	if now := time.Now(); err == nil && now.After(last) {
 		err = guard.Do(try(now)) // a verb that was too early at the last record may be in time now

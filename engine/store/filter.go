@@ -21,10 +21,11 @@ const defaultRunLimit = 100
 //   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After. Runs at
 //     rest (Head.AtRest) are left out, unless a message waits for the run and fewer than
 //     MaxDeaths engines died with it.
-//   - OwnerDead and Waiting: runs with the oldest messages first. Runs at rest are left out
-//     after MaxDeaths. There is only one page, because a run that was taken over is not
-//     selected any more.
-//   - OwnerOther: most overdue first. There is only one page.
+//   - OwnerDead and Waiting: runs with waiting messages; the run with the oldest message is
+//     first. Runs at rest with MaxDeaths deaths are left out. There is only one page: after
+//     a takeover a run does not match the filter any more.
+//   - OwnerOther: overdue runs of other live members, most overdue first. There is only one
+//     page.
 //
 // If Owners is set, only the id of each run is returned, because the engine loads the run
 // anyway.
@@ -33,16 +34,16 @@ type RunFilter struct {
 	// No other field may be set with it.
 	Name string
 
-	// Fields that people use.
+	// The next six fields are for lists for people.
 	States   []status.RunState
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time    // created at this time or later
+	Since    time.Time    // only runs that were created at this time or later
 	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
 
-	// Fields that an engine uses to take runs over. Owners selects open runs by their
-	// owner.
+	// The next five fields are for engines that search for runs to take over. Owners selects
+	// open runs by their owner.
 	Owners  Owners
 	After   status.RunID  // with OwnerDead or OwnerNone: only runs with a greater id, to read page by page
 	Waiting bool          // with OwnerDead: only runs with waiting messages
@@ -55,12 +56,12 @@ type RunFilter struct {
 // Owners is a set of kinds of owners.
 type Owners uint8
 
-// The kinds of owners that an engine can ask for. OwnerNone is used only together with
-// OwnerDead, because a Tick returns runs without an owner.
+// The kinds of owners that an engine can ask for. OwnerNone is allowed only together with
+// OwnerDead: Tick already returns the runs without an owner.
 const (
 	OwnerNone  Owners = 1 << iota // no engine owns the run
-	OwnerDead                     // a member that was declared dead (Fence)
-	OwnerOther                    // a live member other than RunFilter.Asking
+	OwnerDead                     // the owner was declared dead (Fence)
+	OwnerOther                    // the owner is a live member other than RunFilter.Asking
 )
 
 // Max returns the largest number of runs that a store returns for the filter.
@@ -104,7 +105,7 @@ func (s Full) Run(ctx context.Context, run status.RunID) (RunRow, error) {
 	return s.Find(ctx, strconv.FormatInt(int64(run), 10))
 }
 
-// Live returns the members whose lease has not expired, by number.
+// Live returns the members whose lease has not expired, in the order of their numbers.
 func (s Full) Live(ctx context.Context) ([]Member, error) {
 	all, err := s.Members(ctx)
 	return slices.DeleteFunc(all, func(m Member) bool { return m.Left <= 0 }), err

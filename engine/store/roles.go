@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Full store has all methods that engines and commands use: the methods of a Store, of
-// the roles Passes, Hands, Evidence and Views, and some that are built from them. Complete
-// makes a Full store.
+// A Full store has all methods that engines and commands use: those of a Store, and those
+// of the roles Passes, Hands, Evidence and Views. A few more, such as Find and Live, are
+// built from these. Complete makes a Full store.
 type Full struct {
 	Store
 	Passes
@@ -45,14 +45,14 @@ func Complete(s Store) Full {
 // scan. The role is optional. Without it each engine makes every scan, which costs more but
 // changes nothing else.
 type Passes interface {
-	// Pass reports whether the caller may make the named scan now. At most one caller in
-	// each period may, counted from the last permission (S45). Pass is one statement and
-	// holds no lock afterwards.
+	// Pass reports whether the caller may make the named scan now. It permits this once in
+	// each period. A period begins with a permission (S45). Pass is one statement and holds
+	// no lock afterwards.
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// Hands keeps which runs each engine has in hand. These are runs that the engine is going
-// to read or decide, which might end the process. The list is written before that.
+// Hands records which runs each engine has in hand: the runs that it is going to read or
+// decide. Such work might end the process, so the engine stores the list before it begins.
 // Otherwise the next engine would not know why the last one ended, and might end in the
 // same way.
 //
@@ -62,11 +62,11 @@ type Hands interface {
 	// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if
 	// the engine was declared dead.
 	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
-	// Suspects returns the suspicions about the given runs. It leaves out runs without
-	// deaths that no engine other than self has in hand.
+	// Suspects returns why each of the given runs may be dangerous. It leaves out a run if
+	// no engine died with it and no engine other than self has it in hand.
 	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
-	// Absolve removes the suspicions about runs, because they have continued or a person
-	// has decided about them. It does no harm for any run.
+	// Absolve sets the number of deaths of each run to 0. An engine calls it when a run has
+	// continued or a person has decided about it. Runs without deaths stay unchanged.
 	Absolve(ctx context.Context, runs ...status.RunID) error
 }
 
@@ -77,14 +77,14 @@ const MaxDeaths = 3
 // A Suspicion says why a run may be dangerous for an engine.
 type Suspicion struct {
 	Deaths int // number of engines that had the run in hand when they were declared dead (Fence)
-	// Held: another engine that was not declared dead has the run in hand. It may be taking
-	// the run over, or it may just have died of it.
+	// Held says that another engine, which was not declared dead, has the run in hand. That
+	// engine may be taking the run over, or the run may just have ended it.
 	Held bool
 }
 
-// Evidence keeps answers that were too late to count, the logs of agents, and which alerts
-// were pushed. The role is optional. Without it late replies and log lines are dropped, and
-// no alert is pushed.
+// Evidence keeps answers that were too late to count, and the log lines of agents. It also
+// records which alerts were pushed. The role is optional. Without it late replies and log
+// lines are dropped, and no alert is pushed.
 type Evidence interface {
 	// KeepLate keeps a late answer, together with an alert of kind late_reply. It does not
 	// change the run (S28). Keeping the same answer (run, node, call, outcome) again does
@@ -92,8 +92,8 @@ type Evidence interface {
 	KeepLate(ctx context.Context, l LateReply) error
 	// LateReplies returns the late answers of a run, oldest first.
 	LateReplies(ctx context.Context, run status.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. It keeps the last MaxLogLines lines of each
-	// run and removes older ones. It ignores lines of runs that do not exist.
+	// KeepLogs keeps lines that agents logged. It keeps the last storekit.MaxLogLines lines
+	// of each run and removes older ones. It ignores lines of runs that do not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
 	// Logs returns up to limit lines of a run, in order. It returns only lines with an id
 	// greater than after.
@@ -112,28 +112,28 @@ type LateReply struct {
 	Call    int32
 	Step    string // name of the step as people see it
 	At      time.Time
-	Outcome string // ok, failed, unknown, not_done
+	Outcome string // how the call ended: ok, failed, unknown or not_done
 	Code    string
-	Data    []byte // the encoded event, perhaps sealed
+	Data    []byte // an encoded event; it may be sealed
 }
 
 // A LogLine is one line that an agent logged or printed during a call. Step is empty for a
 // printed line that may belong to several calls of the run.
 type LogLine struct {
-	ID      int64 // set by the store, rising
+	ID      int64 // the store sets it; later lines have greater ids
 	Run     status.RunID
 	At      time.Time
 	Step    string
 	Attempt int
-	Level   string // debug, info, warn, error
+	Level   string // severity: debug, info, warn or error
 	Message string // one line of text without sensitive values
 }
 
-// Views shows steps and alerts to people without reading journals. It never locks or slows
-// a writer (S86). The role is optional. Without it the lists are empty, and an engine that
-// cannot work on a run raises its alert again after each restart.
+// Views lists steps and alerts for people, without loading runs. It never locks or slows a
+// writer (S86). The role is optional. Without it the lists are empty, and an engine that
+// cannot work on a run raises the same alert again after each restart.
 type Views interface {
-	// StepRows returns the steps of a run, by node number.
+	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
 	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
 	// newest first.
@@ -144,13 +144,13 @@ type Views interface {
 type StepView struct {
 	StepRow
 	Name     string
-	LockedBy EngineID // the run's owner while the step is running
+	LockedBy EngineID // owner of the run while the step is running; 0 = the step is not running
 }
 
 // An AlertRow is an alert as it is stored.
 type AlertRow struct {
 	Alert
-	ID       int64 // it rises
+	ID       int64 // later alerts have greater ids
 	Run      status.RunID
 	Name     string // public id of the run
 	Workflow string
@@ -174,32 +174,32 @@ type Retainer interface {
 	// Retain removes runs that finished before the time before, with everything about them:
 	// rows, names, steps, alerts, late answers, logs.
 	//
-	// It examines up to limit runs that were created before that time, oldest first. The
-	// next call continues after them, and starts again from the oldest when it has reached
-	// the end. RetainStats.More says that the end is not reached.
+	// It examines up to limit runs that were created before that time, oldest first. If
+	// more such runs remain, RetainStats.More is set, and the next call continues after the
+	// last examined run. Otherwise the next call begins with the oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Its name and its unique key are free, even if the run succeeded
 	// (language.md, Uniqueness). A run stays if it is open, finished later, or has waiting
 	// messages.
 	//
-	// Retain holds no lock for longer than 200 ms that a commit could wait for. Calling it
-	// again does no harm, and neither does interrupting it: the next call removes the rest.
-	// Disk space may become free later than the runs are removed.
+	// A commit may have to wait for a lock of Retain, but for at most 200 ms. Retain may be
+	// called again, and it may be interrupted: the next call removes the rest. Disk space
+	// may become free later than the runs are removed.
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
-	// Retained returns the highest id up to which runs may have been removed, by any
-	// engine; 0 = no run was removed. An engine uses it to distinguish a removed run from a
-	// lost one.
+	// Retained returns an upper limit for the ids of removed runs: no engine has removed a
+	// run with a greater id. 0 = no run was removed. With this limit an engine
+	// distinguishes a removed run from a lost one.
 	Retained(ctx context.Context) (status.RunID, error)
 }
 
 // RetainStats holds the results of one call of Retain.
 type RetainStats struct {
 	Runs       int  // number of runs removed
-	Rows       int  // number of other rows removed one by one
+	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
 	Held       int  // number of runs that were examined and stay
-	More       bool // there may be more to remove now: call Retain again
+	More       bool // another call of Retain may find more runs to remove now
 }
 
 // A fallback implements the optional roles that a store does not have.

@@ -23,7 +23,7 @@ var (
 // A SchemaError says that the schema of a store does not fit this binary: it is missing,
 // older (Have < Want) or newer (Have > Want).
 type SchemaError struct {
-	Store string // "postgres" or "sqlite"
+	Store string // kind of the store: "postgres" or "sqlite"
 	Have  int64  // version of the schema; 0 = there is no schema
 	Want  int64
 	Hint  string // command that repairs the schema
@@ -40,13 +40,13 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// A LossError says that a store has lost data that it had confirmed: a standby that was
-// behind became the primary, or a backup was restored. Commits after that point are gone,
-// although calls were made because of them. From then on Commit and Tick return this error;
-// the outcome of a batch is open. An engine must not continue without a person: it stops
-// claiming runs and raises an alert.
+// A LossError says that a store has lost commits that it had confirmed: a standby that was
+// behind became the primary, or a backup was restored. Agents may have been called because
+// of the lost commits. From then on Commit and Tick return this error; the outcome of a
+// batch is open. An engine must not continue without a person: it stops claiming runs and
+// raises an alert.
 type LossError struct {
-	Store    string // "postgres"
+	Store    string // kind of the store: "postgres"
 	From, To int64  // timelines before and after the loss; equal if a backup was restored
 	Known    string // log position up to which commits were confirmed on timeline From
 	Switch   string // log position at which timeline To continues; "" = not known

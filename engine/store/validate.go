@@ -67,8 +67,8 @@ func (m Message) Validate() error {
 	return nil
 }
 
-// Alert returns the alert that every store keeps with a late reply. All its texts can be
-// stored.
+// Alert returns the alert that every store writes together with a late reply. It replaces
+// bytes that a store cannot keep as text (naming.CleanText).
 func (l LateReply) Alert() Alert {
 	return Alert{
 		Kind: "late_reply", Step: naming.CleanText(l.Step), Code: naming.CleanText(l.Code),

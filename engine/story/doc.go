@@ -4,9 +4,9 @@
 // line, the engine's observers and its alerts use this package.
 //
 // In: a state and a record, or the change that a record makes (machine.Change). Out: values
-// that do not change later and, except for documents, share no memory with the state. The
-// package only reads data. To find out whether a verb would be accepted it calls
-// machine.Decide.
+// that do not change later. They share no memory with the state, except for inputs and
+// outputs (dsl.Value). The package only reads data. To find out whether a verb would be
+// accepted it calls machine.Decide.
 //
 // Invariants:
 //   - The facts of a run are numbered from 1 without gaps, in the order of its records. So

@@ -29,7 +29,7 @@ type Explanation struct {
 // String returns the sentences as one paragraph.
 func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 
-// mostTold is how many steps an explanation describes individually.
+// mostTold is the largest number of steps that an explanation describes individually.
 const mostTold = 5
 
 // Explain explains the run's present status. wf must be the run's workflow, and now a time
@@ -73,7 +73,7 @@ func (x *explainer) ended() {
 	default:
 		why := because(r.Failure)
 		if r.Failure.Code == machine.CodeCancelled && r.Failure.Message == "" {
-			why = "" // the sentence already says it
+			why = "" // the sentence already says that the run was cancelled
 		}
 		x.say("The run was cancelled and ended at %s%s: %s undone.", at, why, effects(int(r.Undone)))
 	}
@@ -90,7 +90,7 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // otherwise no engine works on the run, whatever is due
+	if !r.Lost() { // no engine continues a lost run, so it has no next time
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -129,7 +129,7 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition explains why the call with which the run failed was not repeated.
+// repetition says why the last call of the step that made the run fail was not repeated.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -150,7 +150,7 @@ func (x *explainer) repetition() {
 	}
 }
 
-// steps describes the steps that run or wait.
+// steps describes the steps that run or wait, up to mostTold of them.
 func (x *explainer) steps() {
 	told, more := 0, 0
 	for i, n := range x.s.Nodes() {
@@ -187,7 +187,7 @@ func (x *explainer) undos() {
 	}
 }
 
-// blocked names the steps whose undo waits for another.
+// blocked names the steps whose undo waits for the undo of another step.
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {
@@ -202,7 +202,7 @@ func (x *explainer) blocked() string {
 	return strings.Join(names, ", ")
 }
 
-// limits says which deadlines apply.
+// limits adds a sentence about the deadline that applies now.
 func (x *explainer) limits() {
 	r := x.s.Run()
 	switch {
@@ -221,7 +221,7 @@ func (x *explainer) limits() {
 	}
 }
 
-// overdue says that no engine has acted although the run is due.
+// overdue adds a sentence if the run has been due for more than 5 s and no engine has acted.
 func (x *explainer) overdue() {
 	if next := x.out.Next; !next.IsZero() && x.now.Sub(next) > 5*time.Second {
 		x.say("This was due at %s and no engine has acted on it yet.", x.when(model.ToInstant(next)))
@@ -261,7 +261,7 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// because returns the code and the message of a failure.
+// because returns a failure as the end of a sentence, with its step, code and message.
 func because(f dsl.Failure) string {
 	text := f.Code
 	if f.Message != "" {
@@ -338,7 +338,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // the person will give an output that fits
+		return r.WantsOutput() // ev has no output; the person will add one that fits
 	}
 	return !refused
 }

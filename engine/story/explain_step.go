@@ -109,7 +109,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	return text + "."
 }
 
-// pause describes what a node waits for if it waits for a time.
+// pause describes the wait of a node until a known time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
 	r := x.s.Run()
@@ -142,7 +142,7 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.Code(), strings.TrimSuffix(t.Message(), "."))
 }
 
-// verbs lists what a person can do about a run that needs one.
+// verbs lists what a person can do about a run that needs a person.
 func (x *explainer) verbs() {
 	r := x.s.Run()
 	if !x.s.Run().State.NeedsHuman() {
@@ -208,14 +208,14 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // otherwise it would fail at once
+	if !x.s.Hopeless(x.wf, i) { // a hopeless undo would fail at once
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
 	x.remedy(machine.CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
 }
 
-// lost lists what a person can do about a run with which engines died.
+// lost lists what a person can do about a run that was parked because engines died with it.
 func (x *explainer) lost() {
 	if !x.remedy(machine.RetryRequested{}, "retry %s", x.run()) {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())

@@ -8,21 +8,22 @@ import (
 
 // A Fact is one change of a run, computed from a record, as users see it: the events of
 // `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1
-// without gaps, in the order of its records.
+// without gaps, in the order of its records. If only some kinds of facts have a field, its
+// comment begins with these kinds. The word "verbs" there means facts of kind FactVerb.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
 	Run     string  // run_created: public name
 	Key     string  // run_created: unique key, or ""
-	Step    string  // step name with ["key"] for an instance, or ""
-	Action  string  // AGENT.ACTION, if an action is called
+	Step    string  // name of the step, with ["key"] for an instance, or ""
+	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
-	Purpose Purpose // purpose of the attempt that was made or is waited for; "" = none
+	Purpose Purpose // purpose of this attempt, or of the next attempt; "" = none
 	Attempt int     // number of the attempt as people see it, from 1; 0 = none
 	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
-	Undo    bool    // the attempt or wait belongs to the undo
-	// Attempts and waits of an instance: number of instances of its for_each step; 0 = not
-	// an instance.
+	Undo    bool    // the fact is about the undo of the step
+	// Facts about attempts, holds and pauses: number of instances of the for_each step; 0 =
+	// the step has no for_each.
 	Among int
 
 	Awaits []string // wait_started: the signals that the step waits for; nil = a timer
@@ -38,28 +39,30 @@ type Fact struct {
 	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero = not known.
 	Until    time.Time
 	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
-	By       string // verbs: the person who sent it
+	By       string // verbs: the person who sent the verb; run_created: who started the run
 	Unowned  bool   // run_taken_over: the run had no owner before
 	Ask      int64  // verbs: number of the message with the verb; 0 = none
 
-	// Deadlines; zero = none.
-	StepDeadline         time.Time // attempts and waits of the forward part of a step
-	UndoDeadline         time.Time // attempts and waits of an undo
-	RunDeadline          time.Time // run_created
-	CompensationDeadline time.Time // run_turned
+	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
+	// UndoDeadline if they are about an undo.
+	StepDeadline         time.Time
+	UndoDeadline         time.Time
+	RunDeadline          time.Time // run_created: deadline of the run
+	CompensationDeadline time.Time // run_turned: deadline of all undo work
 
-	Outputs      []NamedValue  // run_finished
-	Undone       int           // run_finished, run_parked
-	LeftAsIs     int           // run_finished, run_parked: number of effects that operators left in place
-	Undeclared   int           // run_finished: number of effects that stay because of compensation = "none"
-	Kept         []string      // run_finished: the steps and instances with these effects
-	UndoFailures []UndoFailure // run_parked, if undos have failed
+	Outputs    []NamedValue // run_finished: outputs of the run
+	Undone     int          // run_finished, run_parked: number of effects that were undone
+	LeftAsIs   int          // run_finished, run_parked: number of effects that operators left in place
+	Undeclared int          // run_finished: number of effects that stay because of compensation = "none"
+	// run_finished: names of the steps and instances whose effects Undeclared counts.
+	Kept         []string
+	UndoFailures []UndoFailure // run_parked: the undos that have failed
 	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
 }
 
 // An UndoFailure is an undo that has failed.
 type UndoFailure struct {
-	Step    string // step name with ["key"] for an instance
+	Step    string // name of the step, with ["key"] for an instance
 	Code    string
 	Message string
 }
@@ -69,12 +72,12 @@ type NamedValue struct {
 	Name      string
 	Value     dsl.Value
 	Sensitive bool
-	// Why the value is null although the run has succeeded; "" = it is not null, or null is
-	// the value.
+	// Problem says why the value is null although the run has succeeded. "" means that the
+	// value is not null, or that the workflow computed null.
 	Problem string
 }
 
-// A Purpose says why an agent is called, for people.
+// A Purpose tells people why an agent is called.
 type Purpose string
 
 // Values of Purpose.
@@ -86,7 +89,8 @@ const (
 	PurposeLearn Purpose = "learn"
 )
 
-// FactKind is the type of a Fact; it is the `type` in the NDJSON stream.
+// A FactKind says which kind of change a Fact describes. It is the field `type` in the NDJSON
+// stream.
 type FactKind string
 
 // The kinds of facts.

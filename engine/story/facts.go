@@ -19,8 +19,8 @@ func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	return facts
 }
 
-// AppendFacts appends to facts the facts of the given kinds, and returns the number of
-// facts of all kinds. A fact is large, so computing it costs more than counting it.
+// AppendFacts appends the record's facts of the given kinds to the slice facts. It only
+// counts facts of other kinds, which is cheaper. It returns the number of facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := teller{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -72,8 +72,8 @@ type teller struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// Number + 1 of the for_each step that was asked for last, and the number of its
-	// instances.
+	// The last result of the method instances. The field each holds the index of the step
+	// plus 1, and the field among holds the number of its instances.
 	each, among int
 }
 
@@ -82,7 +82,7 @@ type pair struct {
 	old, now *model.Node
 }
 
-// before and after return the run before and after the record.
+// before returns the run before the record; after returns the run after it.
 func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }
@@ -264,8 +264,8 @@ func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	return f
 }
 
-// deadline adds the deadline of the step or of the undo to which the fact belongs. It does
-// not matter in which direction the run goes now.
+// deadline adds the deadline of the step or of the undo to which the fact belongs. It does so
+// whether or not the run is being undone now.
 func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
 		f.UndoDeadline = n.Und.Deadline.Time()
@@ -289,8 +289,8 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts a round has if the definition states a constant;
-// otherwise 0.
+// allowed returns how many attempts a round has. It returns 0 if the settings depend on
+// results of steps or cost more than factCost, or if calls of this kind have no settings.
 func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
@@ -310,9 +310,9 @@ func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	return s.Retry.MaxAttempts
 }
 
-// factCost is how much the settings of a step may cost so that they appear in a fact, in
-// nominal nanoseconds. Facts are computed where runs are decided, and other runs wait for
-// that. So costly settings are omitted.
+// factCost is the largest cost, in nominal nanoseconds, of the settings of a step that a fact
+// may show. The shard computes facts after a decision, and other runs wait meanwhile. So a
+// fact does not show settings that cost more.
 const factCost = 1_000_000
 
 // scope returns the values that the settings of a step can read.
@@ -320,8 +320,8 @@ func (t *teller) scope() *dsl.Scope {
 	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
-// notRepeated says why a failed node was not repeated, if the definition states constants
-// for that.
+// notRepeated says why a failed node was not repeated. It returns "" if the settings depend
+// on results of steps or cost more than factCost.
 func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
@@ -334,7 +334,7 @@ func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	return notRepeated(step, s, n)
 }
 
-// turns adds the facts about a change of the run's direction.
+// turns adds the facts that the run has turned back, needs a person, or is overdue.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
 	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
@@ -373,7 +373,7 @@ func (t *teller) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds the facts about what a node starts or waits for.
+// beginnings adds the facts that a node starts an undo or an attempt, is held, or pauses.
 func (t *teller) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})

@@ -14,9 +14,9 @@ import (
 type NodeView struct {
 	Node     int
 	Step     int    // index in Workflow.Steps
-	Name     string // step, or step["key"]
+	Name     string // name of the step; step["key"] for an instance
 	Key      string
-	Each     bool // it is a for_each step; its instances have views of their own
+	Each     bool // the node is a for_each step; its instances have views of their own
 	Count    int  // number of instances; -1 = not known yet
 	State    status.StepState
 	Forward  status.StepState // state of the forward part, without regard to the undo
@@ -41,7 +41,7 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
-	By             string // the operator who last settled or skipped it
+	By             string // the operator who last settled or skipped the step
 
 	UndoAction string
 	// Number of undo attempts in all rounds, without calls that only learn the output.
@@ -64,7 +64,7 @@ type CallView struct {
 	Undo       bool   // the call belongs to the undo
 	Number     int    // number of the attempt in its round, from 1
 	Key        string // idempotency key that was sent; "" = not known any more
-	Status     string // open, ok, failed, unknown, not_sent, not_done, needless
+	Status     string // one of open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
 	Message    string
 	StartedAt  time.Time
@@ -174,7 +174,8 @@ func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
 
-// keptByDeclaration calls nodes only if there are such effects.
+// keptByDeclaration does the work of KeptByDeclaration. It calls the function nodes only if
+// there are such effects.
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil

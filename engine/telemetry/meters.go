@@ -136,8 +136,8 @@ func (m *Meters) Retained(s store.RetainStats) {
 // Fenced counts a lost lease.
 func (m *Meters) Fenced() { m.fenced.Inc() }
 
-// GivenUp counts an alert that its receiver refused permanently, so that the engine does
-// not send it again.
+// GivenUp counts an alert that its receiver refused permanently. The engine does not send it
+// again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
 // Pushed counts a try to push an alert.
@@ -149,5 +149,5 @@ func (m *Meters) Pushed(ok bool) {
 	m.pushed.WithLabelValues(result).Inc()
 }
 
-// scrapePatience is the longest time that a scrape waits.
+// scrapePatience is the longest time that a scrape waits for a Snapshot.
 const scrapePatience = 2 * time.Second

@@ -30,8 +30,9 @@ type AgentSnapshot struct {
 	InFlight  int
 }
 
-// mostAgents is how many agents have labels of their own. The values of all other agents
-// are added and shown under the label otherAgents. This limits the number of labels.
+// mostAgents is the largest number of agents that have their own label. The values of all
+// other agents are added and shown under the label otherAgents. This limits the number of
+// labels.
 const (
 	mostAgents  = 100
 	otherAgents = "other"

@@ -29,7 +29,7 @@ const (
 	maxOutput     = 1 << 20
 )
 
-// runIn is the input of run and query.
+// runIn is the input of the actions run and query.
 type runIn struct {
 	Argv      []string          `agent:"argv" doc:"Program and arguments. No shell is involved; write [\"sh\", \"-c\", …] for one."`
 	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, in addition to ENGINE_*."`
@@ -41,7 +41,7 @@ type runIn struct {
 	Parse     string            `agent:"parse,optional" default:"auto" enum:"auto|json|none" doc:"Whether stdout is read as JSON; with json it must be."`
 }
 
-// runOut is the output of run and query.
+// runOut is the output of the actions run and query.
 type runOut struct {
 	ExitCode  int    `agent:"exit_code"`
 	Stdout    string `agent:"stdout"`
@@ -53,8 +53,9 @@ type runOut struct {
 // newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
-	// A program that was killed half-way may have done a part of its work. So the outcome
-	// of run is unknown then, and only query, which changes nothing, may be interrupted.
+	// A program that was killed half-way may have done a part of its work. Then the outcome of
+	// the action run is unknown. So only the action query, which changes nothing, may be
+	// interrupted.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
@@ -65,7 +66,7 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules are the checked ok_codes and errors of a runIn, by exit code.
+// rules say what each exit code means. They are made from the inputs `ok_codes` and `errors`.
 type rules struct {
 	ok     map[int]bool
 	errors map[int]string
@@ -163,9 +164,9 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// tail returns the last line of a program's standard error, for a message. The line is cut
-// by the SDK, so that the engine still recognises secrets in it. Control characters are
-// kept for the same reason: the commands that show the message replace them.
+// tail returns the last line of a program's standard error, for a message. The SDK cuts the line
+// in such a way that the engine still recognises secrets in it. Control characters are kept for
+// the same reason: the commands that show the message replace them.
 func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
 	const most = 300

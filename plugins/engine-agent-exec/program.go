@@ -51,8 +51,8 @@ func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	return p, nil
 }
 
-// searchPath returns the PATH of the call. Without it, it returns the agent's own PATH, if
-// the env of the agent block allows that variable, and otherwise defaultPath.
+// searchPath returns the PATH of the call. If the call has none, it returns the agent's own
+// PATH, which exists only if the agent block's env allows it. The last choice is defaultPath.
 func searchPath(env map[string]string) string {
 	if p, ok := env["PATH"]; ok {
 		return p
@@ -138,7 +138,7 @@ func (p *program) start() error {
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Closes the file descriptors that the agent has inherited.
+	// The program must not inherit file descriptors that the agent itself has inherited.
 	if err := plugin.CloseOnExec(); err != nil {
 		started <- &sdk.Failure{Code: sdk.CodeUnavailable, Err: err}
 		return
@@ -158,26 +158,26 @@ func (p *program) own(started chan<- error) {
 // wait waits for the end of the program and returns the error of exec.Cmd.Wait.
 func (p *program) wait() error { return <-p.done }
 
-// output keeps the first limit bytes that are written to it, and one more. The additional
-// byte shows that something was cut off.
+// output keeps the first bytes that are written to it: as many as its limit, and one more.
+// The additional byte shows that something was cut off.
 type output struct {
 	limit int
 	buf   []byte
 }
 
-// Write accepts all bytes and never fails: with an error, the program would be ended by a
-// broken pipe.
+// Write accepts all bytes and never fails. After an error the program would get a broken pipe,
+// which would end it.
 func (o *output) Write(b []byte) (int, error) {
 	room := o.limit + 1 - len(o.buf)
 	o.buf = append(o.buf, b[:max(0, min(len(b), room))]...)
 	return len(b), nil
 }
 
-// cut reports whether the program wrote more than limit bytes.
+// cut reports whether the program wrote more bytes than the limit.
 func (o *output) cut() bool { return len(o.buf) > o.limit }
 
-// text returns the output as valid UTF-8. A cut never falls into a value of the call, so
-// that the engine recognises secrets in the text.
+// text returns the output as valid UTF-8. It never cuts inside of an input value of the call, so
+// the engine still recognises secrets in the text.
 func (o *output) text(c *sdk.Call) string {
 	if o.cut() {
 		return c.Excerpt(string(o.buf), o.limit)

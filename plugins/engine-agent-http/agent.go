@@ -23,7 +23,7 @@ type callIn struct {
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }
 
-// readIn is the input of get and head.
+// readIn is the input of the actions get and head.
 type readIn struct {
 	callIn
 	FollowRedirects bool `agent:"follow_redirects,optional" default:"true" doc:"Follow redirects to the same host."`
@@ -38,7 +38,7 @@ type writeIn struct {
 	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: the type of json, form or body."`
 }
 
-// requestIn is the input of request.
+// requestIn is the input of the action request.
 type requestIn struct {
 	writeIn
 	Method string `agent:"method" doc:"Any method, such as PUT."`
@@ -56,7 +56,7 @@ type callOut struct {
 // agent is the state of the agent's process, made of the config {} block.
 type agent struct {
 	conf   config
-	client *http.Client // does not follow redirects: function do does
+	client *http.Client // follows no redirects, because the method do follows them
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.

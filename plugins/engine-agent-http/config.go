@@ -63,7 +63,8 @@ func (h *agent) configure(_ context.Context, c config) error {
 	h.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			// Without effect unless the agent block's env allows the proxy variables.
+			// This has an effect only if the env list of the agent block allows the proxy
+			// variables.
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           out.dial,
 			TLSClientConfig:       tlsConfig,

@@ -18,8 +18,8 @@ type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
 	ranges      []netip.Prefix
-	listed      bool // only names and ranges are allowed
-	denyPrivate bool // refuses private addresses, except those in ranges
+	listed      bool // only the hosts in the fields names and ranges are allowed
+	denyPrivate bool // private addresses are refused, except those in the field ranges
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)

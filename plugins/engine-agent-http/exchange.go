@@ -62,7 +62,7 @@ func (in writeIn) body() (body, error) {
 	return b, nil
 }
 
-// do sends the request, follows redirects, and makes the outcome of the response.
+// do sends the request, follows redirects, and turns the response into a result or an error.
 func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
 	rules := rulesOf(x.Expect, x.Errors)
 	u, err := h.target(x.URL, x.Query)
@@ -209,7 +209,7 @@ func setOwn(h http.Header, name, value string) {
 	h[strings.ToLower(name)] = []string{value}
 }
 
-// buildError is the error for inputs of which no request can be made.
+// buildError is the error for inputs from which no request can be made.
 type buildError struct{ err error }
 
 func (e *buildError) Error() string { return e.err.Error() }

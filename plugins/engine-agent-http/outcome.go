@@ -27,7 +27,7 @@ type doubtful struct {
 func (d *doubtful) Error() string { return d.err.Error() }
 func (d *doubtful) Unwrap() error { return d.err }
 
-// maybeDone turns a doubtful error into an unknown outcome. It is for methods that change
+// maybeDone turns a doubtful error into an unknown outcome. It is for HTTP methods that change
 // something.
 func maybeDone(err error) error {
 	var d *doubtful
@@ -42,7 +42,7 @@ func (d *doubtful) unknown() error {
 	return sdk.Unknown(&sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}, d.code)
 }
 
-// nothingDone turns a doubtful error into a definite failure. It is for methods that change
+// nothingDone turns a doubtful error into a definite failure. It is for HTTP methods that change
 // nothing.
 func nothingDone(err error) error {
 	var d *doubtful
@@ -50,7 +50,7 @@ func nothingDone(err error) error {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return d.unknown() // a failure may not have these two codes
+		return d.unknown() // a definite failure must not have one of these two codes
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
 }

@@ -49,7 +49,7 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read stores the body in the output, in the form that the input asks for.
+// read puts the body into the output, in the form that the input `response` names.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -129,9 +129,9 @@ func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data [
 // maxExcerpt is the number of bytes of the body that go into the message of a refusal.
 const maxExcerpt = 300
 
-// excerpt returns the beginning of a body; "" if the body is not text. The SDK cuts the
-// text, so that the engine still recognises secrets in it. Control characters are kept for
-// the same reason: the commands that show the message replace them.
+// excerpt returns the beginning of a body; "" if the body is not text. The SDK cuts the text in
+// such a way that the engine still recognises secrets in it. Control characters are kept for the
+// same reason: the commands that show the message replace them.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
@@ -147,7 +147,8 @@ func excerpt(c *sdk.Call, data []byte) string {
 // maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter parses the Retry-After header, as seconds or as a date; 0 = no header.
+// retryAfter parses the Retry-After header, as seconds or as a date. It returns 0 if there is no
+// header, or if it cannot be parsed.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -11,8 +11,8 @@ type rules struct {
 	errors map[string]string // error code for each pattern of a status
 }
 
-// rulesOf makes the rules of the inputs expect and errors. Without expect, a status of 2xx
-// is a result. The input schema has already checked patterns and codes.
+// rulesOf makes the rules from the inputs `expect` and `errors`. Without `expect`, a status of
+// 2xx is a result. The input schema has already checked patterns and codes.
 func rulesOf(expect []string, codes map[string]string) rules {
 	if len(expect) == 0 {
 		expect = []string{"2xx"}
@@ -20,9 +20,9 @@ func rulesOf(expect []string, codes map[string]string) rules {
 	return rules{expect: expect, errors: codes}
 }
 
-// judge reports whether a status is a result. If it is not, judge returns its error code;
-// "" = errors does not list the status. The pattern with the most digits decides. If
-// patterns of both lists are equal in this, errors wins.
+// judge reports whether a status is a result. If not, it returns the error code of the status.
+// The code is "" if the input `errors` does not list the status. The pattern with the most
+// digits decides. If two patterns have equally many digits, `errors` has priority over `expect`.
 func (r rules) judge(status int) (result bool, code string) {
 	best := -1
 	for _, p := range r.expect {

@@ -41,19 +41,20 @@ type failure struct {
 	Times      int           `agent:"times,optional" default:"0" doc:"Only for the first calls of a key, this many; 0 = always."`
 }
 
-// callIn is the input of call and call_once.
+// callIn is the input of the actions call and call_once.
 type callIn struct {
 	script
 	Value any `agent:"value,optional" doc:"Returned unchanged."`
 }
 
-// doIn is the input of do and do_once.
+// doIn is the input of the actions do and do_once.
 type doIn struct {
 	callIn
 	Undo *script `agent:"undo,optional" doc:"How the call of undo for this call is answered."`
 }
 
-// undoIn is the input of undo. All inputs of an undo that works by key must be optional.
+// undoIn is the input of the action undo. All inputs of an undo that works by key must be
+// optional.
 type undoIn struct {
 	Undo *script `agent:"undo,optional" doc:"How the call is answered."`
 }
@@ -160,8 +161,8 @@ func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, erro
 		fmt.Fprintln(os.Stderr, in.Text)
 	}
 	if in.Panic {
-		// In a goroutine of its own: the SDK would turn a panic of this goroutine into an
-		// answer.
+		// The panic is in a new goroutine, because the SDK would turn a panic of this goroutine
+		// into an answer.
 		go panic(in.Text)
 		<-ctx.Done()
 	}

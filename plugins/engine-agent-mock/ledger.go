@@ -34,7 +34,7 @@ type entry struct {
 	Step    string    `json:"step"`
 	Attempt int       `json:"attempt"`
 	Fence   int64     `json:"fence"`
-	Applied bool      `json:"applied"` // the effect changed something
+	Applied bool      `json:"applied"` // the call has changed something
 	Value   any       `json:"value,omitempty"`
 }
 
@@ -73,8 +73,8 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
-// apply applies the effect. If the effect has been applied before and e.dedupe is set,
-// apply returns the value of the first time.
+// apply applies the effect. If the effect has been applied before and e.dedupe is set, apply
+// changes nothing and returns the value that was stored then.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)
@@ -96,7 +96,8 @@ func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	return value, err
 }
 
-// find returns the value of the effect of a key, and whether the effect was applied.
+// find looks up an idempotency key. It returns whether a call with this key was applied, and
+// the value that this call stored.
 func (l *ledger) find(key string) (value any, done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +112,8 @@ func (l *ledger) find(key string) (value any, done bool, err error) {
 	return acc.value, acc.applied, nil
 }
 
-// update adds the entry that fn returns, first to the file and then to the memory. It
-// returns the error of fn after the entry was added.
+// update adds the entry that fn returns, first to the file and then to the memory. It adds
+// the entry even if fn returns an error, and then returns this error.
 func (l *ledger) update(fn func() (entry, error)) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

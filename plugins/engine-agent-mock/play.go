@@ -100,8 +100,8 @@ func invalidHold(why string) error {
 
 // Pauses of a call that waits.
 const (
-	beat = 100 * time.Millisecond // between two heartbeats
-	poll = 20 * time.Millisecond  // between two looks for the file of a hold
+	beat = 100 * time.Millisecond // pause between two heartbeats
+	poll = 20 * time.Millisecond  // pause between two checks whether the file of a hold exists
 )
 
 // wait waits for the latency, and then until a file exists at the path gate; "" = no file.
@@ -123,7 +123,7 @@ func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) 
 	return awaitFile(ctx, c, gate, beats.C)
 }
 
-// sleep waits for the latency. It sends a heartbeat for each of beats.
+// sleep waits for the latency. It sends a heartbeat at each tick of the channel beats.
 func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan time.Time) error {
 	start := time.Now()
 	timer := time.NewTimer(latency)
@@ -140,8 +140,8 @@ func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan
 	}
 }
 
-// awaitFile waits until a file exists at path. It sends a heartbeat for each of beats. The
-// heartbeats report no progress, because the end of the wait is not known.
+// awaitFile waits until a file exists at path. It sends a heartbeat at each tick of the
+// channel beats. The heartbeats report no progress, because the end of the wait is not known.
 func awaitFile(ctx context.Context, c *sdk.Call, path string, beats <-chan time.Time) error {
 	polls := time.NewTicker(poll)
 	defer polls.Stop()

@@ -13,24 +13,24 @@ const version = "0.1.0"
 // Error codes that this agent adds to those of the SDK.
 const (
 	codeConflict    = "conflict"      // a constraint of the database refused the change
-	codeTooManyRows = "too_many_rows" // more than max_rows rows, or too many bytes
+	codeTooManyRows = "too_many_rows" // the statement returns more than max_rows rows, or too many bytes
 	codeKeyReused   = "key_reused"    // the key was recorded with another request before
 )
 
 // statement is one statement and its arguments.
 type statement struct {
 	SQL  string
-	Args []any // in the form that the driver takes
+	Args []any // arguments in the form that the driver accepts
 }
 
-// queryIn is the input of query.
+// queryIn is the input of the action query.
 type queryIn struct {
 	SQL    string            `agent:"sql" doc:"One statement, with $1, $2, … for the arguments."`
 	Args   any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
 	Errors map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
 }
 
-// execIn is the input of exec and exec_plain.
+// execIn is the input of the actions exec and exec_plain.
 type execIn struct {
 	SQL        string            `agent:"sql,optional" doc:"One statement, with $1, $2, … for the arguments."`
 	Args       any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
@@ -55,9 +55,8 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	// exec may be interrupted, because its lookup finds out whether the transaction was
-	// committed. exec_plain may not be interrupted: it records no key that a lookup could
-	// find.
+	// The action exec may be interrupted, because its lookup finds out whether the transaction
+	// was committed. The action exec_plain may not: it records no key that a lookup could find.
 	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
 
@@ -107,7 +106,8 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	return s.effects.exec(ctx, c, in.Errors, sts)
 }
 
-// lookup reports whether the transaction of a key was committed, and returns its result.
+// lookup reports whether the transaction with the call's key was committed, and returns its
+// result.
 func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
 	return s.effects.lookup(ctx, c)
 }

@@ -35,7 +35,7 @@ func (s *agent) configure(_ context.Context, c config) error {
 	if c.MaxConnections < 1 || c.MaxConnections > 1000 {
 		return errors.New("max_connections: must be between 1 and 1000")
 	}
-	table := "" // dedupe table, quoted for SQL
+	table := "" // name of the dedupe table, quoted for SQL
 	for i, part := range strings.Split(c.DedupeTable, ".") {
 		if i > 0 {
 			table += "."

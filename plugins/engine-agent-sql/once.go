@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A dedupe uses the dedupe table. The table records which idempotency keys were used, and
-// the result of each.
+// A dedupe reads and writes the dedupe table. The table records each idempotency key that was
+// used, with the result of its call.
 type dedupe struct {
 	db    *database
 	table string // name of the table, quoted for SQL
@@ -108,8 +108,9 @@ func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) 
 	return rowsOut{Rows: stored.Rows, RowsAffected: stored.Affected}, nil
 }
 
-// lookup reports whether the transaction of a key was committed, and returns its result. It
-// tries to insert the key, so that it waits while another transaction still uses the key.
+// lookup reports whether the transaction with the call's key was committed, and returns its
+// result. It tries to insert the key. So it waits while another transaction that uses the key is
+// open.
 func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done bool, err error) {
 	x, err := e.db.session(ctx)
 	if err != nil {

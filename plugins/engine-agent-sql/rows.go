@@ -20,8 +20,8 @@ import (
 // not fit into a reply.
 const maxBytes = 512 << 10
 
-// run executes statements in order and returns the rows of the last one. Each statement is
-// prepared, and PostgreSQL accepts only one statement for that. So a text cannot add a
+// run executes statements in order and returns the rows of the last one. It prepares each
+// statement first. PostgreSQL prepares only one statement at a time, so a text cannot contain a
 // second one, such as COMMIT.
 func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
@@ -48,7 +48,7 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 		return nil, 0, err
 	}
 	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes it in any case
-	defer func() { tx.session.failed(err) }() // must run before the orderly closing of rows and statement
+	defer func() { tx.session.failed(err) }() // runs before stmt.Close, which uses the connection
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {
@@ -242,8 +242,8 @@ func checkSQL(text string) error {
 	return nil
 }
 
-// firstWord returns the first word of a statement in lower case, without comments before
-// it. It returns "(" for a bracket.
+// firstWord returns the first word of a statement in lower case, without comments before it. It
+// returns "select" for a text that begins with an opening bracket.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;")

@@ -17,13 +17,14 @@ import (
 // connection is closed, because the answer of the call must not wait for it.
 const resetTime = time.Second
 
-// A session is a database connection while one call uses it. At the end of the call its
-// state is discarded: settings, temporary tables, advisory locks, prepared statements and
-// LISTEN. So nothing reaches the next call.
+// A session is a database connection while one call uses it. At the end of the call the state of
+// the connection is discarded: settings, temporary tables, advisory locks, prepared statements
+// and LISTEN. So nothing reaches the next call.
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// Ends the watch over ctx; returns false if the watch has already closed the socket.
+	// stop ends the watch that closes the socket when ctx ends. It returns false if the
+	// watch has already closed the socket.
 	stop   func() bool
 	broken bool
 }
@@ -100,7 +101,7 @@ func (x *session) close(ctx context.Context) {
 		_ = x.socket.Close()
 		_ = x.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool drop the connection
 	}
-	_ = x.Conn.Close() // an error only says that the connection is closed
+	_ = x.Conn.Close() // an error only means that the connection is closed already
 }
 
 // reset discards the state of the session. It returns false if that failed.

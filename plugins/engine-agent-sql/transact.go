@@ -53,8 +53,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 }
 
-// overlong is the beginning of the driver's error for an error message that is too long for
-// it.
+// overlong is the prefix of a driver error. The driver returns it if the database's error
+// message is too long to read.
 const overlong = "pq: server error: "
 
 // maxMessage is the number of bytes of the database's error message that go into a message.

@@ -1,5 +1,5 @@
-// Package heap makes the garbage collector run less often in engines and agents. Both have
-// few objects that live long and make many that do not. With Go's default the collector
+// Package heap makes the garbage collector run less often in engines and agents. Both keep
+// few objects for long, and make many short-lived ones. With Go's default the collector
 // would run after every few megabytes and take a fifth of the process's CPU time.
 package heap
 
@@ -12,24 +12,25 @@ import (
 	"runtime/metrics"
 )
 
-// Bytes that a process may allocate between two collections. More brings little: under
-// load, an engine then collects once a second, and an agent three times.
+// Values for the parameter room of Pace: how many bytes a process may allocate between two
+// collections. Larger values would save little CPU time. With these values, an engine
+// under load collects once a second, and an agent three times a second.
 const (
 	EngineRoom  = 256 << 20
 	AgentRoom   = 32 << 20
 	CommandRoom = 16 << 20 // for a command that works on no runs
 )
 
-// CommandLimit is the size, in bytes, above which such a command collects more often.
+// CommandLimit is the limit for Hold, in bytes, in a command that works on no runs.
 const CommandLimit = 40 << 20
 
 // goDefault is Go's own default for GOGC, in percent.
 const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A
-// collection begins after room bytes were allocated, or as many bytes as the heap contains,
-// whichever is more. For example, with room = 64 MiB and a heap of 10 MiB it begins at 74
-// MiB; with Go's default it would begin at 20 MiB.
+// collection begins after the process has allocated room bytes, or as many bytes as the
+// heap contains if that is more. For example, with room = 64 MiB and a heap of 10 MiB it
+// begins at 74 MiB; with Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if GOGC is
 // set, or if the program has set a percentage. A memory limit still applies.
@@ -52,10 +53,10 @@ func Pace(ctx context.Context, room int) {
 }
 
 // Hold makes the collector run as often as needed to keep the process below limit bytes. If
-// the live objects need more, Hold raises the limit to a quarter above their size plus half
-// of the given limit. With Pace alone a process could take twice the size of its live
-// objects, and more on a busy machine. Hold returns when ctx ends, and restores the former
-// limit. It does nothing if GOMEMLIMIT is set or the program has set a limit before.
+// the live objects need more, Hold raises the limit to 125 % of their size plus half of the
+// given limit. With Pace alone a process could take twice the size of its live objects, and
+// more on a busy machine. Hold returns when ctx ends, and restores the former limit. It does
+// nothing if GOMEMLIMIT is set or the program has set a limit before.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
@@ -72,8 +73,8 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls do after each collection, until ctx ends. live is the size of the live
-// objects, in bytes.
+// afterEach calls the function do after each collection, until ctx ends. live is the size of
+// the live objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)
@@ -89,9 +90,9 @@ func afterEach(ctx context.Context, do func(live uint64)) {
 	}
 }
 
-// watch sends a hint after each collection, until ctx ends.
+// watch sends a value to ended after each collection, until ctx ends.
 func watch(ctx context.Context, ended chan<- struct{}) {
-	type garbage struct{ _ [64]byte } // large enough to be a separate object
+	type garbage struct{ _ [64]byte } // large enough that Go does not put it into one block with other objects
 	runtime.AddCleanup(new(garbage), func(struct{}) {
 		select {
 		case ended <- struct{}{}:
@@ -107,9 +108,10 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 // an extremely large percentage.
 const least = 4 << 20
 
-// percent returns the collector's percentage for a heap with live bytes of live objects.
+// percent returns the value for GOGC with which a collection begins after room more bytes.
+// The live objects of the heap have live bytes.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
-	// Rounded, because small changes are not worth a new setting.
+	// The percentage is rounded, because small changes are not worth a new setting.
 	return int(math.Round(max(goDefault, p)/10)) * 10
 }

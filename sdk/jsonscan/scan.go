@@ -1,7 +1,7 @@
 // Package jsonscan reads JSON directly from its bytes, without building a tree.
 //
-// In: a document. Out: its parts. It is for code that reads the common case fast and has a
-// general way for everything else.
+// In: a document. Out: its parts. It is for code that reads common documents fast and has
+// another, slower parser for all others.
 package jsonscan
 
 import (
@@ -14,8 +14,8 @@ import (
 const MaxDepth = 100
 
 // A Scanner reads JSON from its bytes. It handles only the common case: its methods report
-// false for everything unusual or wrong. Then the caller must read the document in a
-// general way, which also reports errors. A Scanner with Src set is ready to use.
+// false for everything unusual or wrong. Then the caller must read the document with
+// another parser, which also reports errors. A Scanner with Src set is ready to use.
 type Scanner struct {
 	Src []byte
 	Pos int // position of the next byte
@@ -143,7 +143,8 @@ func (s *Scanner) Number() (raw []byte, ok bool) {
 	return raw, true
 }
 
-// Word reads w, which is null, true or false.
+// Word reads the word w, which is null, true or false. If the document continues with
+// other bytes, it reports false.
 func (s *Scanner) Word(w string) bool {
 	if s.Peek(); !bytes.HasPrefix(s.Src[s.Pos:], []byte(w)) {
 		return false
@@ -152,7 +153,8 @@ func (s *Scanner) Word(w string) bool {
 	return true
 }
 
-// List reads a list. It calls each before every element; each must read the element.
+// List reads a list. Before every element it calls the function each, which must read the
+// element.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -172,8 +174,8 @@ func (s *Scanner) List(each func() bool) bool {
 	return s.Take(']')
 }
 
-// Object reads an object. It calls each after every key; each must read the value. Object
-// reports false if a key is not plain or each returns false.
+// Object reads an object. After every key it calls the function each, which must read the
+// value. Object reports false if a key is not plain (see Text), or if each returns false.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {
 		return false

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A buffer has at least minBuffer bytes, so that it also fits the next batch. Buffers
-// larger than maxBuffer bytes are not kept.
+// A buffer has at least minBuffer bytes, so that the next batch probably fits into it, too.
+// Buffers larger than maxBuffer bytes are not kept.
 const (
 	minBuffer = 16 << 10
 	maxBuffer = 256 << 10
@@ -21,7 +21,7 @@ type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)
 
-// batches is the pool of all sessions.
+// batches is the pool that all sessions share.
 var batches buffers
 
 // Get returns a buffer of length n. Its content is undefined.
@@ -38,7 +38,7 @@ func (p *buffers) Get(n int) *[]byte {
 	return &b
 }
 
-// Put takes a buffer back that is not used any more.
+// Put returns a buffer to the pool. The caller must not use it any more.
 func (p *buffers) Put(b *[]byte) {
 	if cap(*b) <= maxBuffer {
 		p.pool.Put(b)

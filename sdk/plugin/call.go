@@ -16,7 +16,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // nil for a call on its own stream, whose caller waits
+	done    func(sdk.Reply, error) // called once with the result; nil if unary() returns it instead
 	start   time.Time
 	left    time.Duration
 
@@ -27,17 +27,17 @@ type call struct {
 	// Only for a call in a session; protected by session.mu.
 	session   *session
 	id        uint64
-	size      int // size in a batch, in bytes
+	size      int // upper bound of the call's size in a batch, in bytes
 	state     callState
-	timer     *time.Timer // fires at complete-by, and then at the end of listening
-	listening bool        // timer fires at the end of listening
-	grace     *time.Timer // runs since the agent was asked to stop; nil = it was not
+	timer     *time.Timer // fires at complete-by, and again at the end of the wait for a late reply
+	listening bool        // the timer is set to the end of the wait for a late reply
+	grace     *time.Timer // ends the call at the end of CancelGrace; nil = not cancelled
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
 // prepare checks whether the call can be sent. If it cannot, over is true, and the reply or
 // the error says why.
-func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether the others count
+func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {
 		return sdk.Reply{}, c.notSent(err), true
@@ -77,8 +77,8 @@ func validText(r *sdk.Request) error {
 // finish reports the result to the caller that started the call. It is called only once.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
-// expire reports to the caller that complete-by has passed. It returns for how long the
-// session waits for a late reply. It is called only once.
+// expire reports to the caller that complete-by has passed. It returns how long to wait
+// for a late reply; 0 = not at all. It is called only once.
 func (c *call) expire() time.Duration {
 	if c.options.OnExpired == nil {
 		return 0

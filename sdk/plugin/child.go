@@ -20,8 +20,9 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// drainTime is how long the output of an ended process is still read. It takes longer only
-// if a process that could not be killed keeps the pipe open.
+// drainTime is how long the host still reads the output after the process has ended. The
+// output usually ends sooner. It continues only if a process that could not be killed
+// keeps the pipe open.
 const drainTime = 500 * time.Millisecond
 
 // child runs an agent for go-plugin. It replaces go-plugin's own runner. That runner gives
@@ -30,7 +31,7 @@ const drainTime = 500 * time.Millisecond
 type child struct {
 	options *OpenOptions
 	lines   *lines
-	dir     string // private to this process; go-plugin removes it
+	dir     string // private directory for this process; go-plugin removes it
 	command leash.Command
 	copied  string // path of the checked copy; "" = there is no copy
 	out     *firstLine
@@ -41,7 +42,7 @@ type child struct {
 	mu      sync.Mutex     // protects following fields
 	process *leash.Process // nil before the start
 	killed  bool
-	exit    error // valid once exited is closed
+	exit    error // how the process ended; valid once the channel exited is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -50,8 +51,8 @@ func newChild(o *OpenOptions, l *lines) *child {
 	return &child{options: o, lines: l, exited: make(chan struct{})}
 }
 
-// prepare is go-plugin's RunnerFunc. spec contains the environment for the handshake, and
-// dir is the private directory for sockets.
+// prepare implements go-plugin's RunnerFunc. spec contains the environment for the
+// handshake, and dir is the private directory for sockets.
 func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 	c.dir = dir
 	path := c.options.Path
@@ -63,7 +64,8 @@ func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runn
 		c.copied = path
 	}
 	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir, Limits: c.options.limits()}
-	// These variables come last, so that the agent block cannot replace them.
+	// These variables come last, so that variables from the agent block cannot replace
+	// them.
 	c.command.Env = append(append([]string{}, c.options.Env...), spec.Env...)
 	c.command.Env = append(c.command.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))
 	return c, nil
@@ -134,9 +136,9 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy once the process does not need it any more. This is
-// not done right after the start, because the interpreter of a script opens the script by
-// its path later.
+// forgetCopy removes the checked copy once the process does not need it any more. Open
+// does not call it right after the start, because the interpreter of a script opens the
+// script by its path later.
 func (c *child) forgetCopy() {
 	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
 		_ = os.Remove(c.copied) // if this fails, go-plugin removes it with the directory
@@ -153,10 +155,10 @@ func (c *child) kill() {
 	}
 }
 
-// endPatience is how long it may take until the end of a process is noticed.
+// endPatience is how long hasEnded waits for the end of a process to be noticed.
 const endPatience = 200 * time.Millisecond
 
-// hasEnded reports whether a process was started and has ended, unless it was killed here.
+// hasEnded reports whether a process was started and has ended without a call of kill.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
 	none := c.killed || c.process == nil
@@ -209,7 +211,7 @@ func (c *child) end() error {
 	return fmt.Errorf("%w: %w", ErrExited, c.exit)
 }
 
-// Diagnose returns nothing, because open makes the error.
+// Diagnose returns no text, because startError makes the text of the error.
 func (c *child) Diagnose(context.Context) string { return "" }
 
 // Stdout returns the output from which the handshake is read.

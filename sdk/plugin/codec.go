@@ -16,17 +16,17 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. With the generated
-// messages in between, the encoding would cost more than the rest of a call. The bytes are
-// InvocationBatch and ResultBatch of agent.proto; a test compares both codecs. All other
-// messages use the generated code.
+// The batches of a session are encoded and decoded here, field by field. With the
+// generated code, the encoding would cost more than the rest of a call. The bytes are
+// those of InvocationBatch and ResultBatch in agent.proto; a test compares both codecs.
+// All other messages use the generated code.
 
-// codec is gRPC's codec for protobuf, extended by batches.
+// codec is gRPC's codec for protobuf. It encodes and decodes batches itself.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// A batch encodes itself. bound returns an upper bound of its size.
+// A batch is a message that encodes itself. bound returns the most bytes that it can need.
 type batch interface {
 	bound() int
 	append(b []byte) []byte
@@ -166,18 +166,18 @@ func appendCheckpoint(b []byte, n protowire.Number, c *sdk.Checkpoint) []byte {
 	return shutField(b, at)
 }
 
-// A field is one field of a message. The protocol has only these forms, and the double of a
-// heartbeat.
+// A field is one field of a message. The protocol uses only numbers, doubles, and fields with
+// a length: texts, bytes and nested messages.
 type field struct {
 	number protowire.Number
 	value  uint64 // value of a number, or the bits of a double
-	data   []byte // data of any other field
+	data   []byte // content of a field with a length
 }
 
 var errGarbage = errors.New("plugin: a message that makes no sense")
 
-// fields calls take for every field of a message. It skips forms that the protocol does not
-// use.
+// fields calls the function take for every field of a message. A field in a form that the
+// protocol does not use gets the number 0.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)
@@ -248,7 +248,7 @@ func (m *received) parse(b []byte) error {
 // names holds texts that occur often, so that each is allocated once.
 type names map[string]string
 
-// maxNames limits it, because names of steps may contain keys.
+// maxNames limits the size of names: step names with the keys of instances can be many.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {
@@ -263,7 +263,7 @@ func (m names) get(b []byte) string {
 	return s
 }
 
-// request reads a Call. An unknown purpose stays zero, which is invalid.
+// request decodes the message Call. An unknown purpose stays zero, which is invalid.
 func (m names) request(b []byte, r *sdk.Request) error {
 	r.CompleteBy = time.Unix(0, 0)
 	return fields(b, func(f field) error {
@@ -317,9 +317,9 @@ func parseCheckpoint(b []byte, c *sdk.Checkpoint) error {
 // outgoing is a message of an agent about a call: an event or the reply.
 type outgoing struct {
 	id    uint64
-	event sdk.Event // nil = it is the reply
+	event sdk.Event // the event; nil = the message is the reply
 	reply sdk.Reply
-	size  int // upper bound of its size in a batch
+	size  int // upper bound of the message's size in a batch, in bytes
 	time  *allowance
 }
 
@@ -356,7 +356,7 @@ func (m *results) append(b []byte) []byte {
 	return b
 }
 
-// bound sets the upper bound of its size in a batch.
+// bound sets o.size.
 func (o *outgoing) bound() {
 	o.size = frame + len(o.reply.Output) + len(o.reply.Code) + len(o.reply.Message)
 	switch ev := o.event.(type) {
@@ -387,8 +387,8 @@ type answers struct {
 // An answer is a message of an agent about a call.
 type answer struct {
 	id    uint64
-	event sdk.Event // nil = no known event
-	final bool      // reply is the reply of the call
+	event sdk.Event // the event; nil = the message has no known event
+	final bool      // the message is the reply of the call
 	reply sdk.Reply
 }
 

@@ -22,7 +22,7 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer in.Close() //nolint:errcheck // only read
+	defer in.Close() //nolint:errcheck // the file is only read
 	path := filepath.Join(dir, filepath.Base(original))
 	if err := copyTo(path, in); err != nil {
 		return "", fmt.Errorf("copy to %s: %w", dir, err)
@@ -59,8 +59,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 
 // copyTo writes a new executable file.
 func copyTo(path string, in io.Reader) error {
-	// Otherwise a process that is forked meanwhile would have the copy open for writing,
-	// and such a file cannot be run.
+	// Without this lock a process that is forked meanwhile would have the copy open for
+	// writing, and such a file cannot be run.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
@@ -71,7 +71,7 @@ func copyTo(path string, in io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// changedError returns the error if a binary does not have the expected checksum.
+// changedError returns the error for a binary that does not have the expected checksum.
 func changedError(path string) *StartError {
 	return &StartError{
 		Path: path, Reason: ReasonChecksum, Err: errors.New("the file has changed: its SHA-256 is not the expected one"),

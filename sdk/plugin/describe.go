@@ -27,7 +27,7 @@ const (
 type DescribeOptions struct {
 	Path     string // path of the binary; absolute, or relative to the working directory
 	Checksum []byte // SHA-256 that the binary must have; nil = not checked
-	TempDir  string // directory for the private directory; "" = os.TempDir
+	TempDir  string // directory in which to create the private directory; "" = os.TempDir
 }
 
 // Describe runs the binary with the argument describe, in an empty environment, for at most
@@ -50,7 +50,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	errs := &limitedBuffer{limit: 64 << 10}
 	command.Args = []string{path, "describe"}
 	command.Limits = leash.Limits{Memory: DefaultMemory, Threads: DefaultThreads, Files: DefaultFiles}
-	command.Env = []string{cookieName + "=describe"} // for the guard of standard output
+	command.Env = []string{cookieName + "=describe"} // guardStdout reads this variable
 	err = runDescribe(ctx, command, out, errs)
 	if err == nil && !out.overflow {
 		return parseDescription(path, out.buf.Bytes())
@@ -78,8 +78,8 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 
 // checkedCommand returns a command that runs the checked file. This is a private copy or,
 // if no copy can be made, the open file itself. (A user who may write to that file can
-// still change it in between. A file that replaces it is not run.) The caller must call
-// done at the end.
+// still change it between the check and the start. If another file takes its place, that
+// other file is not run.) The caller must call done at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -90,8 +90,7 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// The command only reads, so it should work on a system where no file can be
-		// written.
+		// describe only reads, so it should work on a system where no file can be written.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil
@@ -132,7 +131,7 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	// Ends with the pipe, or when the process has taken too long.
+	// Each goroutine ends when its pipe ends, or at the read deadline below.
 	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)

@@ -15,16 +15,16 @@
 //     the host's open files.
 //   - The two sides authenticate each other with certificates that are made for this start
 //     only. They use a socket in a directory that only this user can enter.
-//   - If a checksum is given, a private copy is checked and the copy is run. So no other user
-//     can replace the file between the check and the start.
+//   - If a checksum is given, the host makes a private copy, checks it and runs the copy. So
+//     no other user can replace the file between the check and the start.
 //   - No message is larger than the payload limit plus 64 KiB.
-//   - The process leads its own process group. It ends with all its descendants: when it ends
-//     itself, when it is killed, and within two seconds after the host has died in any way.
+//   - The process leads its own process group. Its descendants end together with it: when it
+//     ends or is killed, and within two seconds after the host has died in any way.
 //     On Linux this includes descendants that ignore SIGTERM or have left the group. On other
 //     systems only the group ends. There, after the death of the host, a process ends only if
 //     it notices that death.
 //   - On Linux there is a keeper process between the host and each agent. It is the host's own
-//     program, started again; the keeper takes over before main begins.
+//     program, started again. The code of the keeper runs before main would begin.
 //   - Standard output and standard error become log lines, with a limited length and rate.
 //
 // # What a reply means

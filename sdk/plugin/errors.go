@@ -17,12 +17,12 @@ type Reason string
 // Reasons why an agent could not be started or described.
 const (
 	ReasonMissing       Reason = "missing"        // the file does not exist
-	ReasonNotExecutable Reason = "not_executable" // not a program, not for this machine, or not allowed
+	ReasonNotExecutable Reason = "not_executable" // no program, or one for another machine, or no right to run it
 	ReasonChecksum      Reason = "checksum"       // the file has another checksum
-	ReasonHandshake     Reason = "handshake"      // it printed something that is not a handshake
+	ReasonHandshake     Reason = "handshake"      // the process printed something that is not a handshake
 	ReasonProtocol      Reason = "protocol"       // engine and agent have no common version of the protocol
-	ReasonExited        Reason = "exited"         // it ended before it was ready for calls
-	ReasonTimeout       Reason = "timeout"        // it took too long
+	ReasonExited        Reason = "exited"         // the process ended before it was ready for calls
+	ReasonTimeout       Reason = "timeout"        // the start or describe took too long
 	ReasonDescription   Reason = "description"    // describe printed no description
 	ReasonInternal      Reason = "internal"       // an error on the host's side
 )

@@ -12,9 +12,9 @@ import (
 
 // realStdout is the standard output for the handshake and the description. In an agent
 // process, os.Stdout is replaced by standard error. So the output of the author's packages
-// during their initialization becomes log lines and does not break the handshake. This must
-// happen before any other package of the agent runs, so it is a package variable and not a
-// call in Serve. In a host nothing is replaced.
+// during their initialization becomes log lines and does not break the handshake. This
+// must happen before any other package of the agent runs. So the initialization of this
+// variable does it, and not a call in Serve. In a host nothing is replaced.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {
@@ -26,9 +26,9 @@ func guardStdout() *os.File {
 	return stdout
 }
 
-// openHandshake gives go-plugin an os.Stdout for its handshake. Only the handshake line is
-// passed to out; other output at that moment goes to log. sent reports whether the
-// handshake was written.
+// openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. It
+// passes only the handshake line to out, and all other lines to log. sent reports whether
+// the handshake line was passed to out.
 func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -36,8 +36,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine ends with the process, because other code may have kept the old
-	// os.Stdout.
+	// This goroutine ends with the process, because other code may keep this os.Stdout and
+	// write to it at any time.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')

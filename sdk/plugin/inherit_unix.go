@@ -10,11 +10,12 @@ import (
 	"syscall"
 )
 
-// CloseOnExec marks every open file of this process above standard error, so that processes
-// it starts do not inherit them. Go marks the files that it opens itself. CloseOnExec is
-// for files that were open before, such as a script of the shell that started the process,
-// or a lock. Open and Describe call it before each start. An agent that starts programs
-// should call it too. Files in exec.Cmd.ExtraFiles are still inherited.
+// CloseOnExec marks every open file of this process above standard error, so that
+// processes it starts do not inherit them. Go marks the files that it opens itself.
+// CloseOnExec is for files that were open before. Examples are a lock file, or a script
+// that the shell had open when it started this process. Open and Describe call it before
+// each start. An agent that starts programs should call it too. Files in
+// exec.Cmd.ExtraFiles are still inherited.
 //
 // It returns an error if the open files cannot be listed. On a system whose /dev/fd lists
 // only the standard files, other files stay unmarked.

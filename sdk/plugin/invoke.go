@@ -15,8 +15,8 @@ import (
 //
 // The reply is the agent's, checked against its schema, or an unknown outcome:
 // sdk.CodeAgentLost if the process or the connection was lost, sdk.CodeBadReply if the
-// reply was too large or invalid (S35). An input larger than the payload limit gives a
-// definite sdk.CodeInvalid.
+// reply was too large or invalid (S35). If the input is larger than the payload limit, the
+// reply is a definite failure with sdk.CodeInvalid.
 //
 // The error is ctx's error, or context.DeadlineExceeded if complete-by passes first (S28).
 // Then there is no reply. When ctx is cancelled, the agent is asked to stop, and it may
@@ -26,21 +26,23 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions holds functions that receive what happens to a call besides its reply. nil
-// functions are not called.
+// CallOptions holds functions that are called for events of a call. A function that is nil
+// is not called.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
 	// OnExpired is called once when complete-by passes without a reply, perhaps by another
-	// goroutine. It returns for how long a late reply is waited for; 0 = not at all.
+	// goroutine. It returns how long the call waits for a late reply; 0 = not at all.
 	OnExpired func() time.Duration
-	// OnLate receives a reply that arrives in that time. It is checked like any reply. It
-	// is evidence against an agent that answers after complete-by (S28).
+	// OnLate receives the late reply, if one arrives during that wait. The reply is
+	// checked like any other. It is evidence that the agent answers after complete-by
+	// (S28).
 	OnLate func(sdk.Reply)
 }
 
-// Call is Invoke with options. Call does not return while it waits for a late reply. Its
-// error is then context.DeadlineExceeded in any case.
+// Call does the work of Invoke, with options. After complete-by, Call may wait for a late
+// reply before it returns. It then returns context.DeadlineExceeded, even if the late
+// reply arrives.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -65,12 +67,12 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start is Call without a waiting goroutine. done is called once with the results of Call,
-// after the functions of o, and perhaps before Start returns. None of these functions may
-// block, because the answers to other calls wait behind them. None may call Close.
+// Start begins a call like Call, but does not wait for its end. done is called once with
+// the results that Call would return. It is called after the functions of o, and perhaps
+// before Start returns. None of these functions may block, because that would delay the
+// answers to other calls. None of them may call Process.Close.
 //
-// If the time or a cancel ends the call, an event may still be passed to OnEvent while done
-// is called.
+// If complete-by or a cancel ends the call, OnEvent and done may run at the same time.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}
@@ -94,7 +96,7 @@ func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, don
 // Ongoing is a call that Start has started.
 type Ongoing struct {
 	call *call
-	end  context.CancelFunc // for a call on its own stream; nil = the call is part of a session
+	end  context.CancelFunc // cancels a call on its own stream; nil = the call is part of a session
 }
 
 // Cancel notifies the agent that the answer is not needed any more. The call continues for
@@ -108,8 +110,9 @@ func (g *Ongoing) Cancel() {
 	g.call.cancel(context.Canceled)
 }
 
-// maxEvents is how many events may wait for a slow caller. The events of a call must not
-// delay the answers to others, so the oldest events are dropped.
+// maxEvents is the largest number of events of a call that wait for a slow caller. If
+// there are more, the oldest is dropped, so that the answers to other calls are not
+// delayed.
 const maxEvents = 256
 
 // A waiter passes the events and the result of a call in a session to the goroutine of its

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Longest waits when an agent ends. Together they are shorter than the two seconds within
-// which an agent must end after its engine.
+// The longest waits of an agent process. An agent must end within two seconds after its
+// engine, so endGrace and closeNotice together are shorter than that.
 const (
-	endGrace    = time.Second            // wait for actions whose context has ended
-	closeNotice = 200 * time.Millisecond // wait for an orderly close that explains a broken stream
+	endGrace    = time.Second            // wait for actions to return after their context has ended
+	closeNotice = 200 * time.Millisecond // wait after a broken stream: the reason may be an orderly close
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
-// life is the lifetime of an agent process. It ends when the engine closes it or when the
-// engine is gone. Running actions get a moment to stop their work.
+// life is the lifetime of an agent process. It ends when the engine closes the agent or is
+// gone. Before that, running actions get a short time to stop their work.
 type life struct {
 	socketDir string
 	connected atomic.Bool
@@ -46,8 +46,8 @@ func newLife(socketDir string) *life {
 	return l
 }
 
-// begin is called before an action's function runs, and the returned end afterwards. If the
-// process ends in between, cancel is called.
+// begin records that an action's function runs, until the caller calls end. If the process
+// ends in between, life calls cancel.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)
@@ -90,7 +90,8 @@ func (l *life) expectEngine() {
 	})
 }
 
-// close ends the process in order, because the engine asked for it.
+// close ends the running actions, because the engine has closed the agent in an orderly
+// way. Afterwards Serve returns.
 func (l *life) close() {
 	l.once.Do(func() {
 		close(l.served)
@@ -98,7 +99,8 @@ func (l *life) close() {
 	})
 }
 
-// lost ends the process and all its children, because the engine is gone.
+// lost ends the process and all its children, because the engine is gone. It does nothing
+// if the engine has closed the agent in an orderly way, or does so within closeNotice.
 func (l *life) lost(reason string) {
 	timer := time.NewTimer(closeNotice)
 	defer timer.Stop()

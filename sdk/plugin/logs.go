@@ -15,23 +15,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Limits for the log of an agent. A longer line is cut. Lines above the rate are dropped
-// and counted.
+// Limits for the log of an agent. A line longer than maxLine bytes is cut. Lines above the
+// rate are dropped and counted.
 const (
 	maxLine   = 64 << 10
-	lineRate  = 200  // lines per second
-	lineBurst = 1000 // lines at once
+	lineRate  = 200  // largest number of lines per second
+	lineBurst = 1000 // largest number of lines at once
 	maxTail   = 20   // number of lines that are kept for an error message
 
-	maxTailLine = 500 // largest size of each of them, in bytes
+	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
 )
 
 // cutMark is added where a text was cut. Code that removes secrets also removes the
-// beginning of a secret in front of it.
+// beginning of a secret in front of the mark.
 const cutMark = "…"
 
-// shortened returns at most the given number of bytes of text, and adds the mark if text
-// was cut.
+// shortened returns at most the given number of bytes of text. If it cuts the text, it
+// adds cutMark.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -39,8 +39,8 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "�") + cutMark
 }
 
-// lines turns an agent's output into log records. It parses JSON lines of slog and hclog.
-// Every other line becomes a record of its own.
+// lines logs an agent's output. It parses JSON lines of slog and hclog. It logs every other
+// line as a message.
 type lines struct {
 	logger *slog.Logger
 	now    func() time.Time
@@ -73,8 +73,8 @@ func (l *lines) read(r io.Reader, stream string) {
 	}
 }
 
-// writer returns a Writer that logs whole lines. go-plugin writes the output of the agent
-// after the handshake to it, in pieces.
+// writer returns a Writer that logs whole lines. go-plugin uses it: it writes, in pieces,
+// all that the agent prints after the handshake.
 func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
 
 type lineWriter struct {
@@ -117,7 +117,7 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	if cut {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
-	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no request
+	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
 }
 
 // admit reports whether a line may be logged, and keeps the line for error messages.
@@ -148,8 +148,8 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// report logs how many lines were dropped. The lock is not held, because a logger may be
-// slow, and recent must not wait for it.
+// report logs how many lines were dropped. The caller must not hold the lock, because a
+// logger may be slow, and the method recent must not wait for it.
 func (l *lines) report(dropped int) {
 	if dropped > 0 {
 		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)
@@ -185,8 +185,8 @@ func (l *lines) recent() string {
 	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
 }
 
-// parseLine reads a JSON log line. message is "" if the line is not one. The line comes
-// from a foreign process, so the types of its values are all checked.
+// parseLine reads a JSON log line. message is "" if the line is not a JSON log line. The
+// line comes from a foreign process, so the types of its values are all checked.
 func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
 	if line[0] != '{' {
 		return 0, "", nil

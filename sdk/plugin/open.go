@@ -19,7 +19,7 @@ import (
 
 // Default limits for an agent. A process that takes more memory or threads is killed with
 // all its descendants, and its error names the limit. A process that opens more files gets
-// an error (T12). The limits work on Linux.
+// an error (T12). The limits work on Linux only.
 const (
 	DefaultMemory  = 2 << 30
 	DefaultThreads = 1024
@@ -30,22 +30,26 @@ const (
 // its keeper needs as many.
 const MinFiles = 64
 
-// OpenOptions says how to start an agent. Path is required. Every other zero field means
-// its default.
+// OpenOptions says how to start an agent. Path is required. A zero value in any other
+// field means the default.
 type OpenOptions struct {
 	Path         string       // path of the binary; absolute, or relative to the working directory
 	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
-	Env          []string     // KEY=value; no other variables are passed on
+	Env          []string     // environment, as KEY=value; no other variables are passed on
 	Dir          string       // working directory; "" = the host's
-	TempDir      string       // directory for the private directory; "" = os.TempDir
-	Logger       *slog.Logger // for what the agent logs and prints; nil = it is dropped
+	TempDir      string       // directory in which to create the private directory; "" = os.TempDir
+	Logger       *slog.Logger // receives all that the agent logs and prints; nil = the output is dropped
 	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
-	// Memory in bytes of the process and all that it starts, without the pages of files; 0
-	// = DefaultMemory.
-	MaxMemory    int64
-	MaxThreads   int           // threads of the process and all that it starts; 0 = DefaultThreads
-	MaxFiles     int           // open files of each process, at least MinFiles; 0 = DefaultFiles
-	Protocol     int           // newest version of the protocol that may be used; 0 = the newest that exists
+	// MaxMemory is the largest memory, in bytes, of the process and its descendants
+	// together. Pages of files do not count. 0 = DefaultMemory.
+	MaxMemory int64
+	// MaxThreads is the largest number of threads of the process and its descendants
+	// together. 0 = DefaultThreads.
+	MaxThreads int
+	MaxFiles   int // largest number of open files of each process, at least MinFiles; 0 = DefaultFiles
+	// Protocol is the newest version of the protocol that may be used. 0 = the newest version
+	// that this package supports.
+	Protocol     int
 	StartTimeout time.Duration // longest time until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // longest wait for a reply after a call was cancelled; 0 = 5 s
 	CloseGrace   time.Duration // longest wait for an orderly end, before the process is killed; 0 = 3 s
@@ -123,7 +127,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     2 * o.StartTimeout, // ctx ends before this
+		StartTimeout:     2 * o.StartTimeout, // so long that ctx ends first
 		Logger:           newPluginLogger(o.Logger),
 		SyncStdout:       l.writer("stdout"),
 		SyncStderr:       l.writer("stderr"),
@@ -151,7 +155,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		c.kill()
 		client.Kill()
 		if c.dir != "" {
-			// Go-plugin removes it only after a successful start.
+			// Go-plugin removes the directory only after a successful start.
 			err = errors.Join(err, os.RemoveAll(c.dir))
 		}
 		return nil, c.startError(ctx, err, ended)

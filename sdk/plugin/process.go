@@ -32,9 +32,11 @@ type Process struct {
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
 	asked   atomic.Bool                     // Close or Kill was called, so the end is expected
-	config  atomic.Pointer[json.RawMessage] // used to cut messages of replies; nil = none yet
-	session *session                        // from version 2 on; nil = every call has its own stream
-	broken  atomic.Bool                     // the session ended while the process was running: every call has its own stream
+	config  atomic.Pointer[json.RawMessage] // configuration, for sdk.Excerpt; nil = none yet
+	session *session                        // sends calls in batches; nil = every call has its own stream
+	// broken is set when the session ends while the process is running. Then every call has
+	// its own stream.
+	broken atomic.Bool
 }
 
 // Protocol returns the version of the protocol that the process and this host have agreed
@@ -70,14 +72,14 @@ func (p *Process) takeControl(ctx context.Context) error {
 // Schema describes what the agent can do. The caller must not change it.
 func (p *Process) Schema() schema.Schema { return p.schema }
 
-// Pid returns the process id. Another process may have it once Done is closed.
+// Pid returns the process id. Once Done is closed, another process may have the same id.
 func (p *Process) Pid() int { return p.child.pidNumber() }
 
 // Done is closed when the process has ended, for any reason.
 func (p *Process) Done() <-chan struct{} { return p.child.exited }
 
-// Err returns nil while the process runs. Afterwards it returns an error that is ErrExited
-// and says how the process ended.
+// Err returns nil while the process runs. Afterwards it returns an error that wraps
+// ErrExited and says how the process ended.
 func (p *Process) Err() error { return p.child.err() }
 
 // Configure sends the agent its configuration, a JSON object; nil means {}. It must be

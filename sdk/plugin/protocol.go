@@ -18,7 +18,7 @@ import (
 const (
 	cookieName  = "ENGINE_AGENT_PLUGIN"
 	cookieValue = "c1d5f7a0-agent"
-	envLimit    = "ENGINE_AGENT_PAYLOAD_LIMIT" // in bytes, decimal
+	envLimit    = "ENGINE_AGENT_PAYLOAD_LIMIT" // variable with the payload limit in bytes, decimal
 	pluginName  = "agent"
 )
 
@@ -29,10 +29,10 @@ const DefaultPayloadLimit = 1 << 20
 // messageRoom is how many bytes a message may have in addition to its payload.
 const messageRoom = 64 << 10
 
-// Largest number of unread bytes in transit: of one stream, and of all streams of a
-// process. Without these settings the transport would measure suitable values. For that it
-// sends a ping for each single message, which costs two more writes and wake-ups on each
-// side.
+// The largest number of sent bytes that the other side has not read yet: for one stream, and
+// for all streams of a process. Without these settings the transport would measure suitable
+// values. For that it sends a ping for each single message, which costs two more writes and
+// wake-ups on each side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20
@@ -44,8 +44,8 @@ func supported() []int { return []int{ProtocolUnary, ProtocolBatched} }
 
 // The versions of the protocol. They differ in how calls are sent.
 const (
-	ProtocolUnary   = 1 // each call on its own stream
-	ProtocolBatched = 2 // all calls on one stream, in batches
+	ProtocolUnary   = 1 // each call has its own stream
+	ProtocolBatched = 2 // all calls use one stream, in batches
 )
 
 // handshake returns go-plugin's handshake. The cookie only prevents people from starting an
@@ -56,7 +56,7 @@ func handshake() goplugin.HandshakeConfig {
 
 // agentPlugin connects the protocol to go-plugin. In an agent it registers the service; in
 // a host it returns the connection. The service is the same in both versions. The agreed
-// version tells the host which calls it may use.
+// version decides which of its methods the host may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -75,8 +75,8 @@ func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// versions returns what go-plugin needs for each version of the protocol, up to the version
-// newest; 0 = all versions.
+// versions returns go-plugin's plugin set for each version of the protocol. It leaves out
+// versions above newest; newest = 0 means all versions.
 func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range supported() {

@@ -32,8 +32,8 @@ import (
 // On Linux it prevents other processes of the same user from reading this one: see
 // private.Keep.
 //
-// It makes the garbage collector run less often (heap.AgentRoom), unless the program or
-// GOGC has set something else.
+// It makes the garbage collector run less often (heap.AgentRoom), unless GOGC is set or
+// the program has set a percentage.
 func Serve(a *sdk.Agent) {
 	if code := serve(a, os.Args[1:], os.Stderr); code != 0 {
 		os.Exit(code)
@@ -103,7 +103,7 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go heap.Pace(ctx, heap.AgentRoom)
-	// Serve prints the handshake, replaces os.Stdout, and then serves.
+	// go-plugin's Serve prints the handshake, replaces os.Stdout, and then serves calls.
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),
 		VersionedPlugins: versions(server, 0),

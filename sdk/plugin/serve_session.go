@@ -20,21 +20,22 @@ const agentWindow = 1 << 16
 // sends more has to wait. Replies never wait.
 const maxQueued = 1024
 
-// brisk is the age of a call below which its reply waits for other goroutines to run
-// first. An agent that answers this quickly is likely to have more replies ready, and one
-// message with many replies costs less. The time is short compared with a remote service,
-// and long compared with an agent that only computes.
+// brisk is the time below which a call is quick. The reply of a quick call waits until other
+// goroutines have run. An agent that answers this quickly is likely to have more replies
+// ready, and one message with many replies costs less. The time is short compared with a
+// remote service, and long compared with an agent that only computes.
 const brisk = 10 * time.Millisecond
 
-// maxIdle is how many idle goroutines wait for the next call. Their stacks have already
-// grown to the size that a call needs.
+// maxIdle is the largest number of idle goroutines that wait for the next call. They are
+// kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the largest capacity that a nearly empty list keeps. A larger list is
-// released, so that the memory of a burst is freed.
+// maxIdleList is the largest capacity, in items, that a nearly empty list keeps. A larger
+// list is released, so that the memory of a burst is freed.
 const maxIdleList = 1024
 
-// A worker is a goroutine that waits for calls. Sending to it never blocks.
+// A worker is the channel that wakes a goroutine which waits for calls. Sending to it never
+// blocks.
 type worker chan struct{}
 
 // Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
@@ -78,20 +79,20 @@ type link struct {
 
 	mu       sync.Mutex // protects following fields
 	jobs     map[uint64]*job
-	pending  []*job // jobs from index next on have not begun yet
+	pending  []*job // received calls; those from index next on have not begun yet
 	next     int
-	called   bool     // a worker was woken and has not taken a job yet
-	idle     []worker // the worker that has worked last works next, because its stack is in the CPU cache
+	called   bool     // a worker was woken and has not looked for a job yet
+	idle     []worker // the last one is woken first, because its stack is in the CPU cache
 	queue    []outgoing
-	events   int           // number of events in queue
+	events   int           // number of events in the queue
 	room     chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
 	yielding bool          // a goroutine will send after other goroutines have run
 	over     bool          // nothing may be sent any more
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
-	out  results    // only the sending goroutine uses it
-	sent []outgoing // only the sending goroutine uses it; it becomes the next queue
+	out  results    // the batch that is sent; only the sending goroutine uses it
+	sent []outgoing // list that was sent last, to be used again as queue; only the sending goroutine uses it
 }
 
 // A job is a call that the agent has received.
@@ -116,12 +117,12 @@ func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
 
-// begin runs a call. It ignores a call whose number is in use.
+// begin gives a call to a worker. It ignores a call whose number is in use.
 func (l *link) begin(id uint64, req sdk.Request) {
 	now := time.Now()
 	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}
 	if j.time.left <= 0 {
-		return // S28
+		return // the time is over, so the agent must not answer (S28)
 	}
 	l.mu.Lock()
 	if _, ok := l.jobs[id]; ok {
@@ -167,9 +168,10 @@ func (l *link) cancel(id uint64) {
 	}
 }
 
-// work runs calls until no call is left to begin and enough goroutines are idle.
+// work runs calls, one after the other. It returns when the stream ends, or when no call is
+// left to begin and maxIdle other workers are idle.
 func (l *link) work(own worker) {
-	came := true // this worker was woken
+	came := true // this worker is new or was woken
 	for {
 		l.mu.Lock()
 		if came {
@@ -216,13 +218,13 @@ func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	// Sends the reply, unless another goroutine is already sending.
+	// flush sends the reply, unless another goroutine is already sending.
 	defer func() { l.flush(time.Since(j.time.start) < brisk) }()
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
 
-// ended queues the reply of a call whose function has returned.
+// ended removes a call whose function has returned.
 func (j *job) ended() {
 	l := j.link
 	l.mu.Lock()
@@ -235,11 +237,11 @@ func (j *job) answer(reply sdk.Reply) {
 	o.bound()
 	l := j.link
 	l.mu.Lock()
-	l.queue = append(l.queue, o) // it is sent after the function has returned
+	l.queue = append(l.queue, o) // run sends the reply after the action's function has returned
 	l.mu.Unlock()
 }
 
-// event queues a heartbeat or a checkpoint. It waits while more than maxQueued are queued.
+// event queues a heartbeat or a checkpoint. While maxQueued of them are queued, it waits.
 func (j *job) event(ev sdk.Event) {
 	l := j.link
 	o := outgoing{id: j.id, event: ev, time: &j.time}
@@ -288,9 +290,9 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to it. With yield, other goroutines run first
-// before each batch if other calls are in flight, because they may reply soon. A goroutine
-// without yield does not wait for one with yield.
+// already sending, flush leaves the items to it. If yield is true and other calls are in
+// flight, flush lets other goroutines run before each batch, because those calls may reply
+// soon. If yield is false, flush does not wait for a goroutine that yields.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -345,7 +347,8 @@ func (l *link) close() {
 	}
 }
 
-// takeLocked returns the queue. The list that was sent before becomes the next queue.
+// takeLocked returns the queued items and empties the queue. The next queue uses the memory
+// of the list that was sent last.
 func (l *link) takeLocked() []outgoing {
 	list := l.queue
 	l.queue, l.sent = l.sent, nil

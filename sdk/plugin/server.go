@@ -51,7 +51,8 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return &pb.ConfigureReply{}, nil
 }
 
-// Control ends the process when the engine is gone.
+// Control runs until the control stream ends. Then the engine is gone, and the process
+// ends.
 func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")

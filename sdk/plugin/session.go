@@ -19,8 +19,8 @@ import (
 // The largest size of a batch. There is no timer: a batch contains the calls that were
 // queued while the previous batch was sent. A single call is sent at once.
 const (
-	maxBatch   = 256
-	batchBytes = 1 << 20 // also limited by the largest size of a message
+	maxBatch   = 256     // number of calls, cancels, events and replies together
+	batchBytes = 1 << 20 // size in bytes; if the limit for a message is smaller, that limit counts
 )
 
 // exitNotice is how long a session waits, after its connection broke, for the process
@@ -54,12 +54,12 @@ type session struct {
 	last    uint64 // id of the last call
 	busy    int    // number of calls in state callSent
 	waiting []*call
-	stale   int // number of calls in waiting that are over
+	stale   int // number of calls in the field waiting that are over already
 	cancels []uint64
-	lost    error // why nothing is sent any more; nil = the session sends
+	lost    error // the error because of which nothing is sent any more; nil = the session sends
 
-	out invocations // only the sending goroutine uses it
-	in  []arrival   // only the receiving goroutine uses it
+	out invocations // the batch that is sent; only the sending goroutine uses it
+	in  []arrival   // content of the received batch; only the receiving goroutine uses it
 }
 
 // openSession opens the session of a process that was just started.
@@ -135,7 +135,7 @@ func (c *call) cancel(why error) {
 }
 
 // timeout is called when complete-by of a call passes, and again at the end of the wait for
-// a late answer.
+// a late reply.
 func (c *call) timeout() {
 	s := c.session
 	s.mu.Lock()
@@ -147,10 +147,10 @@ func (c *call) timeout() {
 	case callSent:
 		s.expireLocked(c)
 		s.mu.Unlock()
-		s.ring() // there may be space for another call
+		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If false, the timer of complete-by fired after the agent had answered: ignore it.
+		// If false, this timer is for complete-by, which session.take has handled already.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -169,7 +169,7 @@ func (s *session) expireLocked(c *call) {
 	s.busy--
 }
 
-// listen waits for a late answer for as long as the caller asked for.
+// listen reports to the caller that complete-by has passed, and starts to wait for a late reply.
 func (c *call) listen() {
 	listen := c.expire()
 	if listen <= 0 {
@@ -193,7 +193,7 @@ func (c *call) abandon() {
 		return
 	}
 	if c.cancelled == nil {
-		s.cancels = append(s.cancels, c.id) // the call's context should have ended in the agent already
+		s.cancels = append(s.cancels, c.id) // in case the agent has not ended the call's context
 	}
 	err := c.cancelled
 	if c.state == callListening || c.late(time.Now()) {
@@ -222,7 +222,7 @@ func (s *session) removeLocked(c *call) {
 	delete(s.calls, c.id)
 }
 
-// send is the goroutine that sends.
+// send runs in its own goroutine. It sends the waiting calls and cancels in batches.
 func (s *session) send() {
 	for {
 		select {
@@ -255,8 +255,8 @@ func (s *session) yield() {
 	}
 }
 
-// fill puts waiting calls into the next batch. It reports false if no call is waiting or if
-// none can be sent now.
+// fill puts cancels and waiting calls into the next batch. It reports false if nothing can be
+// sent now.
 func (s *session) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +312,7 @@ func (s *session) tidyLocked() {
 	s.waiting, s.stale = kept, 0
 }
 
-// stop prevents further calls from being sent. The first reason counts.
+// stop prevents further calls from being sent. If it is called again, the first error stays.
 func (s *session) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,8 +321,8 @@ func (s *session) stop(err error) {
 	}
 }
 
-// receive is the goroutine that receives. When the stream ends, it ends the remaining
-// calls.
+// receive runs in its own goroutine. It receives events and replies. When the stream ends,
+// it ends the remaining calls.
 func (s *session) receive() {
 	var batch answers
 	for {
@@ -342,7 +342,7 @@ type arrival struct {
 	late  bool // it arrived after complete-by and does not count
 }
 
-// take passes arrivals on. It drops arrivals for unknown calls and for calls that are over.
+// take passes events and replies to their calls. It drops those of unknown or ended calls.
 func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
@@ -390,8 +390,8 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. A late reply is kept as evidence. first says
-// that the caller does not know yet that complete-by has passed.
+// answered ends a call with the agent's reply. A late reply is only evidence, for OnLate.
+// first says that the caller does not know yet that complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)

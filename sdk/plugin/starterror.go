@@ -94,7 +94,8 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput adds the output of the process on standard error.
+// withOutput returns an error with the given text and the latest lines that the process
+// printed.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {
 		return fmt.Errorf("%s; it said: %s", what, quote(tail))

@@ -10,8 +10,8 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// unary makes the call on its own stream. Version 1 does this for all calls, and later
-// versions do it if the session is broken.
+// unary makes the call on its own stream. In version 1 of the protocol all calls do this.
+// In later versions they do it if the session is broken.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
 	// The stream has no deadline, because gRPC would send the deadline to the agent, and
@@ -70,8 +70,8 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	}
 }
 
-// cause returns why the stream ended. It checks time, caller, process and transport, in
-// this order.
+// cause returns why the stream ended. It checks, in this order: complete-by, a cancel by
+// the caller, the end of the process. Otherwise the cause is err.
 func (c *call) cause(ctx context.Context, err error) error {
 	if c.expired.Load() || c.late(time.Now()) {
 		return errSilence
@@ -103,7 +103,7 @@ func (c *call) expireUnary(end func()) {
 			end()
 			return
 		}
-		time.AfterFunc(listen, end) // does no harm once the call is over
+		time.AfterFunc(listen, end) // end has no effect once the call is over
 	})
 }
 

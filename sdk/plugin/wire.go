@@ -7,8 +7,7 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The enums of the SDK and of the protocol have the same numbers. A table in the tests
-// checks it.
+// The enums of the SDK and of the protocol have the same numbers. A test checks this.
 
 func callToWire(r sdk.Request) *pb.Call {
 	return &pb.Call{

@@ -11,12 +11,12 @@ import (
 type Schema struct {
 	Name    string            `json:"name"`              // name of the agent, as in engine-agent-NAME
 	Version string            `json:"version"`           // semantic version of the agent
-	Doc     string            `json:"doc,omitempty"`     // one sentence
+	Doc     string            `json:"doc,omitempty"`     // one sentence about the agent
 	Config  []Field           `json:"config,omitempty"`  // arguments of config {} in the agent block
 	Actions map[string]Action `json:"actions,omitempty"` // the actions, by name
 }
 
-// An Action describes one action.
+// An Action describes one action: its inputs and outputs, and what the engine can rely on.
 type Action struct {
 	Doc     string  `json:"doc,omitempty"`
 	Inputs  []Field `json:"inputs,omitempty"`
@@ -24,21 +24,22 @@ type Action struct {
 	// Codes with which the action may answer, in addition to the engine's own.
 	Errors []ErrorCode `json:"errors,omitempty"`
 
-	// Calls with the same key have one effect (S32)
+	// Idempotent means that calls with the same idempotency key have one effect (S32).
 	Idempotent  bool `json:"idempotent,omitempty"`
-	ReadOnly    bool `json:"read_only,omitempty"`   // it changes nothing
-	ByKey       bool `json:"by_key,omitempty"`      // it is an undo that needs only the forward key
-	Lookup      bool `json:"lookup,omitempty"`      // the outcome of a call can be looked up
-	Heartbeats  bool `json:"heartbeats,omitempty"`  // it sends heartbeats
-	Progress    bool `json:"progress,omitempty"`    // it sends progress notes
-	Checkpoints bool `json:"checkpoints,omitempty"` // it records checkpoints
-	// It may be interrupted in flight, and then stops early.
+	ReadOnly    bool `json:"read_only,omitempty"`   // the action changes nothing
+	ByKey       bool `json:"by_key,omitempty"`      // the action is an undo that needs only the forward key
+	Lookup      bool `json:"lookup,omitempty"`      // the agent can look up the outcome of a call
+	Heartbeats  bool `json:"heartbeats,omitempty"`  // the action sends heartbeats
+	Progress    bool `json:"progress,omitempty"`    // the heartbeats contain progress and notes
+	Checkpoints bool `json:"checkpoints,omitempty"` // the action sends checkpoints
+	// Cancellable means that the engine may interrupt a call in flight. The action then
+	// stops early.
 	Cancellable   bool          `json:"cancellable,omitempty"`
 	CompensatedBy string        `json:"compensated_by,omitempty"` // name of the action that undoes this one
 	Typical       time.Duration `json:"typical,omitempty"`        // usual duration in nanoseconds; 0 = not known
 }
 
-// Kind is the outermost kind of a Type.
+// Kind is the kind of a Type, without the types of its elements or attributes.
 type Kind string
 
 // The kinds of types. The zero Kind is invalid.
@@ -66,9 +67,9 @@ type Type struct {
 type Field struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// For inputs: it may be missing or null; for outputs: it may be null.
+	// Optional means that an input may be missing or null, and that an output may be null.
 	Optional bool `json:"optional,omitempty"`
-	// Value of an optional input that is missing; none = null.
+	// Default is the value of an optional input that is missing or null; nil = no default.
 	Default   json.RawMessage   `json:"default,omitempty"`
 	Enum      []json.RawMessage `json:"enum,omitempty"` // the only allowed values; empty = all values
 	Sensitive bool              `json:"sensitive,omitempty"`
@@ -84,8 +85,8 @@ type Field struct {
 
 // An ErrorCode is one failure with which an action may answer.
 type ErrorCode struct {
-	Code      string `json:"code"`                // snake_case
-	Retryable bool   `json:"retryable,omitempty"` // a temporary fault (S77): it is repeated by default
+	Code      string `json:"code"`                // the error code, in snake_case
+	Retryable bool   `json:"retryable,omitempty"` // temporary (S77): the engine repeats the call by default
 	Doc       string `json:"doc,omitempty"`
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// Words check the texts of a field that has a Pattern or Codes. A nil *Words accepts every
-// text.
+// Words holds the rules for the texts of a field that has a Pattern or Codes. A nil *Words
+// accepts every text.
 type Words struct {
 	pattern *regexp.Regexp
 	text    string // text of the pattern
 	codes   bool
 }
 
-// Words returns the rules for the field's texts; nil if the field accepts every text. An
-// error says that the field itself is wrong: its pattern or its type.
+// Words returns the rules for the field's texts; nil if the field accepts every text. It
+// returns an error if the field's pattern or type is wrong.
 func (f Field) Words() (*Words, error) {
 	if f.Pattern == "" && !f.Codes {
 		return nil, nil

@@ -344,8 +344,8 @@ func undoesNothing(s *subject) error {
 	return nil
 }
 
-// refusesLateCall sends a call after its own undo. If the undo needs the output, a first
-// call comes before it. An idempotent action may then repeat the result of that first call.
+// refusesLateCall sends a call after its own undo. If the undo needs the output, the call
+// is also sent before the undo. An idempotent action may then repeat the first result.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -417,7 +417,7 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is the time until complete-by for a slow action, which cannot finish in it.
+// shortTime is the time until complete-by or until the cancel. A slow action needs longer.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {
@@ -425,7 +425,7 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// An event that was being sent at that moment is allowed.
+		// An event that was being sent when complete-by passed is allowed.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}

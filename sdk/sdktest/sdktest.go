@@ -29,29 +29,29 @@ type Target interface {
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 
-// A Case is one input of one action. Action is required. Every other zero field means that
-// the property does not apply.
+// A Case is one input of one action, and says how a call with this input ends. Action is
+// required; the zero value of every other field can be used.
 type Case struct {
-	Name   string // "" = Action
+	Name   string // name of the case; "" = the name of the action
 	Action string
 	Input  string // JSON object; "" = {}
 
 	// Effects returns the number of effects that exist in the remote service now, for
-	// example of reservations. nil = effects are not counted, and rules that need the count
-	// are not checked.
+	// example the number of reservations. nil = effects are not counted, and rules that need
+	// the count are not checked.
 	Effects func() int
-	// UndoInput returns the input of the undo. Its argument is the output of the action, or
-	// null if that is not known. nil = {}.
+	// UndoInput returns the input of the undo. Its argument is the output of the action,
+	// or null if that is not known. If UndoInput is nil, the input is {}.
 	UndoInput func(output json.RawMessage) string
 
-	Code   string // code with which the input is refused; "" = the action gives a result
+	Code   string // error code with which the agent refuses the input; "" = the action gives a result
 	Varies bool   // two calls with one key may give different outputs
 	Slow   bool   // the action works longer than Grace, unless it is stopped
 	Panics bool   // the action panics
 
-	// LateDo says why a call that arrives after its own undo may still take effect. "" = it
-	// must not. That is checked for every action that is idempotent or whose undo works by
-	// key.
+	// LateDo is the reason why a call may have an effect although its own undo arrived
+	// before it. "" = the call must not have an effect then. This rule is checked if the
+	// action has an undo, and if the action is idempotent or the undo works by key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s
@@ -222,7 +222,7 @@ type subject struct {
 // callTime is how long a normal call may take.
 const callTime = 30 * time.Second
 
-// key returns a new key.
+// key returns a new idempotency key.
 func (h *harness) key() string {
 	h.calls++
 	return fmt.Sprintf("%s-%d", h.prefix, h.calls)
@@ -235,7 +235,7 @@ func (s *subject) request(key string) sdk.Request {
 	}
 }
 
-// send calls the action and checks the rules for every reply.
+// send sends a call to the target. A call without a reply within callTime is an error.
 func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
 	reply, err := s.target.Invoke(s.ctx, req, nil)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -253,7 +253,8 @@ func (s *subject) do(key string) (json.RawMessage, error) {
 	return reply.Output, wantResult("the call", reply)
 }
 
-// undo calls the action that undoes this one.
+// undo undoes the call that had the given key. output is the output of that call; nil = not
+// known.
 func (s *subject) undo(key string, output json.RawMessage) error {
 	req := s.request(s.key())
 	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key

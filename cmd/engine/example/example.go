@@ -4,7 +4,7 @@ package example
 
 import "embed"
 
-// Files are the examples.
+// Files holds one directory for each example.
 //
 //go:embed hello
 var Files embed.FS

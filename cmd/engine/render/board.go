@@ -25,12 +25,12 @@ const (
 type row struct {
 	name, action string
 	undo         bool
-	heading      bool // no step: the line that stands above the undos
+	heading      bool // the row is no step, but the line above the undos
 	after        []string
 	undoable     bool
 
 	phase   phase
-	status  string // once ended
+	status  string // how the step or undo has ended; "" = not yet
 	attempt int
 	of      int
 	begun   time.Time // first attempt
@@ -43,27 +43,27 @@ type row struct {
 	took    time.Duration
 	unknown bool // the last attempt's outcome is not known
 
-	purpose  story.Purpose // of the attempt, or of the one that is waited for
+	purpose  story.Purpose // what the current or the next attempt is for
 	coolDown bool          // the pause is a cool-down
-	agent    string        // held: the agent that is waited for
+	agent    string        // the agent that a held step waits for
 
-	step  *row      // of an instance: the step it belongs to
-	parts []*row    // instances seen; a step with any is not shown itself, unless it is wide
-	total int       // instances that the step has; 0 = not known, or none
-	said  int       // "still running" lines so far
-	next  time.Time // when the next one is due
+	step  *row      // the step of an instance; nil = the row is no instance
+	parts []*row    // known instances; if there are any, the step has its own line only if it is wide
+	total int       // number of instances of the step; 0 = not known, or none
+	said  int       // number of "still running" lines so far
+	next  time.Time // when the next "still running" line is due
 }
 
-// A board is a run as its facts tell it.
+// A board is what a view knows about a run: the result of all facts received so far.
 type board struct {
 	story    Story
 	forward  []*row
 	undos    []*row
 	index    map[rowKey]*row
-	ended    []*row // leaves in order of their end, and the heading
+	ended    []*row // rows that have ended, in order, and the heading of the undos
 	turned   bool
-	deadline time.Time // of the way that the run goes: forward, or back
-	status   string    // of the run, once it has ended or needs a human
+	deadline time.Time // deadline of the run; after it has turned back, of its compensation
+	status   string    // status of the run if it has ended or needs a human; else ""
 	outputs  []story.NamedValue
 	circuits map[string]Circuit
 }
@@ -83,7 +83,7 @@ func newBoard(s Story) *board {
 	return b
 }
 
-// base is the step's name without the key of an instance.
+// base returns the step's name without the key of an instance.
 func base(name string) string {
 	if i := strings.Index(name, "["); i > 0 {
 		return name[:i]
@@ -91,7 +91,7 @@ func base(name string) string {
 	return name
 }
 
-// at returns the row a fact is about and makes it if need be.
+// at returns the row of a step, an instance or an undo. It makes the row if there is none.
 func (b *board) at(name string, undo bool) *row {
 	k := rowKey{name, undo}
 	if r := b.index[k]; r != nil {
@@ -121,15 +121,15 @@ func (r *row) join(step *row) {
 	step.parts = append(step.parts, r)
 }
 
-// manyInstances is how many instances of a step are shown one by one. Above it
-// the step is one line that counts them.
+// manyInstances is the highest number of instances that are shown one by one. A step with more
+// instances has one line that counts them.
 const manyInstances = 12
 
-// wide reports whether the step is one line for all of its instances.
+// wide reports whether the step has one line for all of its instances.
 func (r *row) wide() bool { return r.total > manyInstances }
 
-// collapsed reports whether the row is shown only as one of many: nothing about
-// it calls for a line of its own.
+// collapsed reports whether the row is an instance that is only counted in the line of its
+// step. An instance that waits, is repeated or has failed has its own line.
 func (r *row) collapsed(b *board) bool {
 	if r.step == nil || !b.wide(r.step) {
 		return false
@@ -145,8 +145,7 @@ func (r *row) collapsed(b *board) bool {
 	return false
 }
 
-// wide reports whether a step, or the undo of one, is one line for all of its
-// instances.
+// wide reports whether a step, or the undo of a step, has one line for all of its instances.
 func (b *board) wide(r *row) bool {
 	if !r.undo {
 		return r.wide()
@@ -155,8 +154,8 @@ func (b *board) wide(r *row) bool {
 	return step != nil && step.wide()
 }
 
-// leaves calls fn for every row of the list that stands for itself: steps, and
-// instances in place of the step they belong to.
+// leaves calls fn for each row that has no instances, and for each instance of the other
+// rows.
 func leaves(rows []*row, fn func(*row)) {
 	for _, r := range rows {
 		if len(r.parts) == 0 {
@@ -168,7 +167,7 @@ func leaves(rows []*row, fn func(*row)) {
 	}
 }
 
-// apply folds one fact in.
+// apply updates the board with one fact.
 func (b *board) apply(f story.Fact) {
 	switch f.Kind {
 	case story.FactRunCreated:
@@ -198,7 +197,7 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	again := r.phase == phaseEnded // an operator gave it another round
+	again := r.phase == phaseEnded // the row had ended, but an operator started another round of attempts
 	r.apply(f)
 	if r.step != nil && undo {
 		r.step.action = r.action
@@ -263,8 +262,8 @@ func (r *row) apply(f story.Fact) {
 // tried reports whether an attempt counts as a try of the step or its undo.
 func tried(p story.Purpose) bool { return p != story.PurposeLookup && p != story.PurposeLearn }
 
-// stillAfter is the pause before the n-th "still running" line of a step: at
-// 10 s, 30 s and then every 60 s.
+// stillAfter returns the pause before the n-th "still running" line of a step. The lines come
+// after 10 s, after 30 s and then every 60 s.
 func stillAfter(n int) time.Duration {
 	switch n {
 	case 0:
@@ -275,7 +274,7 @@ func stillAfter(n int) time.Duration {
 	return time.Minute
 }
 
-// still returns the rows of which it is time to say that they still run.
+// still returns the rows for which a "still running" line is due.
 func (b *board) still(now time.Time) []*row {
 	var out []*row
 	check := func(r *row) {
@@ -294,7 +293,8 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress counts steps and instances of the forward part, or of the undo.
+// progress says how many steps and instances are done. After the undo has begun, it says how
+// many are undone.
 func (b *board) progress() string {
 	if len(b.undos) > 0 {
 		done, all := count(b.undos)
@@ -304,8 +304,8 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count counts rows and how many of them have ended. Instances that have not
-// begun count too, as far as their number is known.
+// count returns how many steps and instances the rows have, and how many of those have ended.
+// Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()
@@ -327,10 +327,10 @@ func (r *row) counted() (done, all int) {
 	return done, all
 }
 
-// toUndo counts what is undone: what has, or may have, left something behind.
+// toUndo counts the steps and instances to undo: those that have, or may have, taken effect.
 func (b *board) toUndo() int { return b.mayUndo(b.forward) }
 
-// undoing counts the instances of a step that are undone.
+// undoing counts the instances of a step that are to be undone.
 func (b *board) undoing(step string) int {
 	if r := b.index[rowKey{step, false}]; r != nil {
 		return b.mayUndo([]*row{r})

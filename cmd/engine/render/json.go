@@ -15,11 +15,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// StreamVersion is the version of the stream's format, in its first line.
+// StreamVersion is the version of the stream's format. The first line of the stream shows it.
 const StreamVersion = "1.0"
 
-// A JSON view writes one JSON object a line: Terraform's envelope with the
-// kind of fact as its type. Characters that could steer a terminal are escaped.
+// A JSON view writes one JSON object on each line. Each object has the common fields of
+// Terraform's JSON output, such as @level; its type is the kind of fact. It escapes characters
+// that could control a terminal.
 type JSON struct {
 	out    io.Writer
 	exit   func(story.Fact) int
@@ -31,13 +32,13 @@ type JSON struct {
 
 var _ View = (*JSON)(nil)
 
-// NewJSON returns a JSON view on out; version is that of the program. now
-// tells the time of lines that are not facts.
+// NewJSON returns a JSON view on out. version is the version of the program. now returns the
+// time for lines that are not facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
 
-// line is one object of the stream. Field order is the order of output.
+// line is one object of the stream. Its fields are written in this order.
 type line struct {
 	Level     string `json:"@level"`
 	Message   string `json:"@message"`
@@ -59,12 +60,12 @@ type line struct {
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
 	Purpose    story.Purpose     `json:"purpose,omitempty"`
-	Of         any               `json:"of,omitempty"` // a number, or Unbounded
+	Of         any               `json:"of,omitempty"` // most attempts, as Attempts returns it
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // beside Message, which is the sentence
+	Reason     string            `json:"message,omitempty"` // message of the fact; the field Message is a whole sentence
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
@@ -76,7 +77,7 @@ type line struct {
 	Blocked    *int              `json:"undo_blocked,omitempty"`
 	LeftAsIs   *int              `json:"left_as_is,omitempty"`
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
-	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances
+	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances whose effects stay
 	By         string            `json:"by,omitempty"`
 	Signal     string            `json:"signal,omitempty"`
 	Awaits     []string          `json:"awaits,omitempty"` // signals
@@ -88,10 +89,10 @@ type line struct {
 	CompensationDeadline *time.Time `json:"compensation_deadline,omitempty"`
 }
 
-// Unbounded stands in JSON where there is no limit to a number of attempts.
+// Unbounded is written in JSON if a number of attempts has no limit.
 const Unbounded = "unbounded"
 
-// Attempts gives a number of attempts as it stands in JSON.
+// Attempts returns a number of attempts as JSON shows it.
 func Attempts(n int) any {
 	if n == dsl.Unbounded {
 		return Unbounded
@@ -119,7 +120,7 @@ type output struct {
 	Problem   string          `json:"problem,omitempty"` // why the value is null
 }
 
-// OutputProblems warns of outputs that could not be evaluated.
+// OutputProblems returns a warning for each output that could not be evaluated.
 func OutputProblems(values []story.NamedValue) diag.Diagnostics {
 	var out diag.Diagnostics
 	for _, v := range values {
@@ -133,8 +134,8 @@ func OutputProblems(values []story.NamedValue) diag.Diagnostics {
 	return out
 }
 
-// Outputs gives the outputs of a run as they stand in JSON: the value of a
-// sensitive one is null.
+// Outputs returns the outputs of a run as JSON shows them. The value of a sensitive output is
+// null.
 func Outputs(values []story.NamedValue) map[string]any {
 	out := map[string]any{}
 	for name, o := range outputs(values) {
@@ -167,7 +168,8 @@ func (j *JSON) Version() {
 	j.write(line{Message: "engine " + j.binary, Type: "version", UI: StreamVersion, Engine: j.binary}, j.now())
 }
 
-// Begin remembers the run, and says so if it existed already.
+// Begin sets the run that the view shows. If this command did not create the run, Begin writes
+// a line that says so.
 func (j *JSON) Begin(s Story) {
 	j.Version()
 	j.run = s.Run
@@ -245,13 +247,13 @@ func (j *JSON) Diagnostics(diags diag.Diagnostics) {
 	}
 }
 
-// Tick does nothing: programs have clocks.
+// Tick does nothing: a program that reads the lines has its own clock.
 func (j *JSON) Tick(time.Time) {}
 
 // End does nothing.
 func (j *JSON) End() {}
 
-// write ignores errors: a reader that went away must not stop the run.
+// write ignores errors, because the run must continue even if nothing reads the output.
 func (j *JSON) write(l line, at time.Time) {
 	if l.Level == "" {
 		l.Level = "info"
@@ -261,15 +263,15 @@ func (j *JSON) write(l line, at time.Time) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil { // a value that is not JSON; say at least what happened
+	if err := enc.Encode(l); err != nil { // a value is not JSON: write the line without the outputs
 		l.Outputs = nil
 		_ = enc.Encode(l)
 	}
 	_, _ = io.WriteString(j.out, EscapeJSON(b.String()))
 }
 
-// EscapeJSON writes the characters of JSON text that Clean would replace as
-// \u escapes. They can stand in strings only, so the text means the same.
+// EscapeJSON writes \u escapes for the characters that Clean would replace. In JSON these
+// characters can only be inside strings, so the meaning stays the same.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -19,13 +19,14 @@ type Plain struct {
 
 var _ View = (*Plain)(nil)
 
-// NewPlain returns a Plain view on out. exit gives the exit code that a fact
-// leads to, negative if the fact does not end the command.
+// NewPlain returns a Plain view on out. exit returns the exit code that a fact means;
+// negative = the fact does not end the command.
 func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
 }
 
-// Begin remembers the run.
+// Begin sets the run that the view shows. If this command did not create the run, Begin writes
+// a line that says so.
 func (p *Plain) Begin(s Story) {
 	p.board = newBoard(s)
 	if text := s.attached(); text != "" {
@@ -33,8 +34,8 @@ func (p *Plain) Begin(s Story) {
 	}
 }
 
-// Facts writes the facts. A failed attempt and the retry it leads to share a
-// line; successful attempts are told by their step's end.
+// Facts writes the facts. A failed attempt and its retry are on one line. A successful
+// attempt has no line, because the line about the end of its step shows it.
 func (p *Plain) Facts(_ int, facts []story.Fact) {
 	for i, f := range facts {
 		p.board.apply(f)
@@ -66,8 +67,8 @@ func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText describes an attempt a and its retry b in one line. If the
-// attempt ended well, the line says why it is repeated all the same.
+// pairText describes an attempt a and its retry b in one line. If the attempt ended well, the
+// line says why it is repeated nevertheless.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {
@@ -84,7 +85,8 @@ func (p *Plain) Circuit(c Circuit) {
 // Note writes a remark.
 func (p *Plain) Note(text string) { p.write(Clean(text) + "\n") }
 
-// manyStill is how many steps are told one by one to be still running.
+// manyStill is the highest number of steps that have a "still running" line each. If more
+// steps are running, one line counts them.
 const manyStill = 8
 
 // Tick writes "still running" lines.
@@ -105,7 +107,7 @@ func (p *Plain) Tick(now time.Time) {
 // End does nothing: what was written stays.
 func (p *Plain) End() {}
 
-// Write writes log lines between the view's own.
+// Write writes log lines between the lines of the view.
 func (p *Plain) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +118,7 @@ func (p *Plain) line(at time.Time, text string) {
 	p.write(fmt.Sprintf("%s %s %s\n", at.UTC().Format("15:04:05Z"), Clean(p.board.story.Name()), text))
 }
 
-// write ignores errors: a view that nobody can read any more must not stop
-// the run, and there is nobody left to tell.
+// write ignores errors, because the run must continue even if nothing reads the output.
 func (p *Plain) write(s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// attemptOf is "attempt 2/5", or "attempt 2" where there is no limit.
+// attemptOf returns "attempt 2/5", or "attempt 2" if there is no limit.
 func attemptOf(f story.Fact) string {
 	what, why := "attempt", ""
 	switch f.Purpose {
@@ -30,8 +30,8 @@ func attemptOf(f story.Fact) string {
 	return what + why
 }
 
-// Sentence tells one fact in one line, without time and run. exit is the exit
-// code of a fact that ends the command, or negative.
+// Sentence describes one fact in one line, without time and run. exit is the exit code if the
+// fact ends the command; else it is negative.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -43,7 +43,7 @@ func Sentence(f story.Fact, exit int) string {
 	return s
 }
 
-// aboutStep reports whether the step of a fact is its subject.
+// aboutStep reports whether facts of this kind are about a step, and not about the run.
 func aboutStep(k story.FactKind) bool {
 	switch k {
 	case story.FactRunCreated, story.FactRunTurned, story.FactRunParked, story.FactRunFinished,
@@ -57,7 +57,7 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // the line begins with the key
+		if f.Key != "" && f.Run != "" { // every line begins with the key
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
@@ -133,7 +133,7 @@ func runSentence(f story.Fact, why string) string {
 	return strings.ReplaceAll(string(f.Kind), "_", " ") + prefixed(": ", why)
 }
 
-// mostKept is how many steps a sentence names.
+// mostKept is the highest number of steps that a sentence names.
 const mostKept = 10
 
 // KeptText names the steps whose effects stay by declaration.
@@ -165,7 +165,7 @@ func retryText(f story.Fact) string {
 	return what + " in " + Took(f.Until.Sub(f.At))
 }
 
-// heldText says what a step waits for: why it has to, or at least for whom.
+// heldText says why a step waits, or for which agent if the reason is not known.
 func heldText(agent, why string) string {
 	agent = Clean(agent)
 	switch {
@@ -186,8 +186,8 @@ func turnText(f story.Fact, why string) string {
 	return ": " + undo + prefixed("; it turned back because ", blame(f, why))
 }
 
-// undoBlame names the undos that failed and counts the others; "" if none has
-// failed.
+// undoBlame names the first undos that failed, and counts the others. It returns "" if no undo
+// has failed.
 func undoBlame(f story.Fact) string {
 	const most = 3
 	if len(f.UndoFailures) == 0 {
@@ -208,8 +208,7 @@ func undoBlame(f story.Fact) string {
 	return s
 }
 
-// blame is "book failed: no_carrier", or only the reason where no step is to
-// blame.
+// blame returns "book failed: no_carrier", or only the reason if no step has failed.
 func blame(f story.Fact, why string) string {
 	if f.Step == "" {
 		return why
@@ -253,7 +252,8 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText says in words how a step was not undone; other states are shown as they are.
+// undoneText says why the effect of a step was not undone. It returns any other status
+// unchanged.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Table is text in columns. Cells are cleaned when they are written.
+// A Table is text in columns. Write replaces control characters in the cells.
 type Table struct {
 	Head []string
 	rows [][]string
@@ -14,11 +14,11 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Len is the number of rows.
+// Len returns the number of rows without the head.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Write writes the table. Columns are as wide as their widest cell; the last
-// one is not padded.
+// Write writes the table. Each column is as wide as its widest cell. Write adds no spaces
+// after the last column.
 func (t *Table) Write(w io.Writer) error {
 	all := append([][]string{t.Head}, t.rows...)
 	widths := make([]int, len(t.Head))

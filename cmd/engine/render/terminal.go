@@ -14,34 +14,33 @@ import (
 
 // TerminalOptions describe the screen.
 type TerminalOptions struct {
-	// Size gives the columns and lines of the screen; nil = 80 by 24.
+	// Size returns the columns and lines of the screen; nil = 80 by 24.
 	Size func() (columns, lines int)
-	// Now tells the time of day; nil = time.Now. It only limits how often the
-	// screen is drawn.
+	// Now returns the time that limits how often the screen is drawn; nil = time.Now.
 	Now func() time.Time
-	// Exit gives the exit code that a fact leads to, negative if it does not
-	// end the command; nil = none does.
+	// Exit returns the exit code that a fact means; negative = the fact does not end the
+	// command. nil = no fact ends it.
 	Exit  func(story.Fact) int
 	Color bool
-	ASCII bool // the screen cannot show other characters
+	ASCII bool // the screen can show only ASCII characters
 }
 
-// A Terminal view is a block of lines that is redrawn in place: the run's
-// header, a line for each step, a summary. What has ended scrolls up when the
-// screen is full; the header stays in the block.
+// A Terminal view is a block of lines that is redrawn in place: the run's header, a line for
+// each step, a summary. When the screen is full, lines of ended steps scroll up; the header
+// stays in the block.
 type Terminal struct {
-	mu      sync.Mutex // protects all below
+	mu      sync.Mutex // protects all fields below
 	out     io.Writer
 	opts    TerminalOptions
 	board   *board
 	now     time.Time
 	drawn   []int     // widths of the block's lines on the screen
-	columns int       // of the screen when they were drawn
-	flown   int       // ended rows that have scrolled up, of board.ended
-	room    int       // lines the block may have
-	last    time.Time // of the last drawing
+	columns int       // columns of the screen at the last drawing
+	flown   int       // number of rows of board.ended that have scrolled up
+	room    int       // most lines that the block may have
+	last    time.Time // time of the last drawing
 	verdict string    // how the run has ended, or what it waits for
-	whole   bool      // the last drawing: the verdict may wrap
+	whole   bool      // this is the last drawing: the verdict may take several lines
 	closed  bool
 }
 
@@ -61,7 +60,8 @@ func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 	return &Terminal{out: out, opts: o, board: newBoard(Story{})}
 }
 
-// Begin draws the run's steps.
+// Begin sets the run that the terminal shows. If this command did not create the run, Begin
+// prints a line that says so.
 func (t *Terminal) Begin(s Story) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Terminal) Begin(s Story) {
 	}
 }
 
-// Facts folds the facts in and redraws.
+// Facts updates the board with the facts and redraws the block.
 func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Terminal) Note(text string) {
 	t.above(Clean(text))
 }
 
-// Tick redraws, so that times count down.
+// Tick redraws the block, so that it shows the current times.
 func (t *Terminal) Tick(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *Terminal) Tick(now time.Time) {
 	t.redraw()
 }
 
-// End draws the block a last time, whole, and leaves it.
+// End draws the block for the last time and leaves it on the screen.
 func (t *Terminal) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *Terminal) above(text string) {
 
 // erase removes the block. If the screen has become narrower since the block was drawn, the
 // terminal has broken long lines into several. erase counts the lines as they are now.
-// Otherwise the upper ones would stay.
+// Otherwise the upper lines would stay on the screen.
 func (t *Terminal) erase(b *strings.Builder) {
 	if len(t.drawn) == 0 {
 		return
@@ -164,7 +164,7 @@ func (t *Terminal) erase(b *strings.Builder) {
 	t.drawn = nil
 }
 
-// redrawEvery keeps a run of many steps from drawing for each fact.
+// redrawEvery is the shortest pause between two drawings that new facts cause.
 const redrawEvery = 50 * time.Millisecond
 
 func (t *Terminal) redraw() {
@@ -200,7 +200,7 @@ func (t *Terminal) redraw() {
 	t.last = t.opts.Now()
 }
 
-// write ignores errors: a screen that is gone must not stop the run.
+// write ignores errors, because the run must continue even if the screen is gone.
 func (t *Terminal) write(s string) { _, _ = io.WriteString(t.out, s) }
 
 // A styled line is text and the colour it is shown in.
@@ -209,7 +209,7 @@ type styled struct {
 	style string // SGR parameters, or ""
 }
 
-// fit cuts a line to the screen and colours it.
+// fit cuts a line to the width of the screen and colours it.
 func (t *Terminal) fit(l styled, columns int) string {
 	s := t.cut(l, columns)
 	if t.opts.Color && l.style != "" {
@@ -218,7 +218,7 @@ func (t *Terminal) fit(l styled, columns int) string {
 	return s
 }
 
-// cut shortens a line to the screen.
+// cut shortens a line to the width of the screen.
 func (t *Terminal) cut(l styled, columns int) string {
 	s := l.text
 	if t.opts.ASCII {
@@ -227,24 +227,24 @@ func (t *Terminal) cut(l styled, columns int) string {
 	if columns > 1 {
 		s = Cut(s, columns-1)
 	}
-	if t.opts.ASCII { // the mark of what was cut is none of those characters
+	if t.opts.ASCII { // Cut may have added a "…", which is not ASCII
 		s = strings.ReplaceAll(s, "…", "~")
 	}
 	return s
 }
 
-// width is how many columns a line takes on the screen.
+// width returns how many columns a line takes on the screen.
 func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
 
-// lines gives what has not scrolled up yet: settled lines, which change no more,
-// and live ones, as many as the screen can hold.
+// lines returns what has not scrolled up yet: settled lines, which do not change any more,
+// and live lines. hidden is how many live lines the screen cannot hold.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // lines beyond that are only counted
+	room := t.room + 1 // further live lines are only counted
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return
@@ -270,10 +270,10 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	return settled, append(live, t.summary()), hidden
 }
 
-// waits reports whether nothing of the row has begun.
+// waits reports whether neither the row nor an instance of it has begun.
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
-// widths measures the columns by the steps and the first instances of each.
+// widths computes the widths of the columns from the steps and their first instances.
 func (t *Terminal) widths() (name, action int) {
 	name, action = 10, 10
 	measure := func(r *row) {
@@ -296,8 +296,8 @@ func (t *Terminal) widths() (name, action int) {
 	return name, action
 }
 
-// headline names the run and says how long it has. On a narrow screen the name
-// is cut, not the deadline.
+// headline returns the first line: the names of the run, and the time until its deadline. On
+// a narrow screen it cuts the names, not the deadline.
 func (t *Terminal) headline(columns int) styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
 	if run := t.board.story.Run; run != t.board.story.Name() {
@@ -315,7 +315,7 @@ func (t *Terminal) headline(columns int) styled {
 	if t.now.After(d) {
 		right = what + " passed"
 	}
-	const gap = 52 // where the deadline stands if there is room
+	const gap = 52 // column of the deadline if there is room
 	if room := columns - 2 - Width(right); columns > 1 && room < max(gap, Width(s)) {
 		s = pad(Cut(s, max(room, 1)), room)
 	}
@@ -438,7 +438,7 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	return "-", undoneText(r.status), "2"
 }
 
-// remaining is the time left of the step's deadline, else of the attempt.
+// remaining returns the time until the step's deadline, or else until complete-by.
 func (t *Terminal) remaining(r *row) string {
 	by := r.limit
 	if by.IsZero() && r.phase == phaseRunning {

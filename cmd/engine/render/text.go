@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from a stranger safe to show on one line of a terminal:
-// control characters, escape sequences and characters that turn text around
-// are replaced, line breaks become blanks (T20).
+// Clean makes text from a stranger safe to show on one line of a terminal. It replaces control
+// characters, escape sequences and characters that change the direction of text. Line breaks
+// become spaces (T20).
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -24,10 +24,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Visible makes a text of several lines, such as a source file, safe to show on a
-// terminal, and shows what it has changed: every character that Clean would replace is
-// written as an escape such as \u001b, and a byte that is no text as one such as \x9b.
-// Line breaks and tabs stay.
+// Visible makes a text of several lines, such as a source file, safe to show on a terminal. It
+// writes every character that Clean would replace as an escape such as \u001b, and a byte that
+// is not valid UTF-8 as an escape such as \x9b. Line breaks and tabs stay.
 func Visible(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -95,8 +94,8 @@ func Span(d time.Duration) string {
 	return "0s"
 }
 
-// Clock formats a time of day in UTC: "10:00:03Z", with the date if it is not
-// that of now.
+// Clock formats a time of day in UTC: "10:00:03Z". It adds the date if t and now are not on
+// the same day.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -113,7 +112,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Width is the number of terminal columns that s takes.
+// Width returns the number of terminal columns that s takes.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -122,8 +121,8 @@ func Width(s string) int {
 	return n
 }
 
-// runeWidth counts East Asian wide characters and pictographs twice and
-// combining marks not at all. It errs on the wide side, so that no line wraps.
+// runeWidth returns 2 for East Asian wide characters and pictographs, 0 for combining
+// marks, and else 1. If in doubt, it returns too much rather than too little, so that no line wraps.
 func runeWidth(r rune) int {
 	switch {
 	case r >= 0x0300 && r <= 0x036f, r == 0x200b, r == 0x200c, r == 0x200d, r >= 0xfe00 && r <= 0xfe0f:
@@ -137,8 +136,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Cut shortens s to at most width columns, with an ellipsis if anything was
-// lost.
+// Cut shortens s to at most width columns. If it removes anything, s ends in an ellipsis.
 func Cut(s string, width int) string {
 	if width <= 0 || Width(s) <= width {
 		return s
@@ -153,7 +151,7 @@ func Cut(s string, width int) string {
 	return s
 }
 
-// pad fills s with blanks up to width columns.
+// pad fills s with spaces up to width columns.
 func pad(s string, width int) string {
 	if w := Width(s); w < width {
 		return s + strings.Repeat(" ", width-w)

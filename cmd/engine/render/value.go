@@ -10,12 +10,11 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// SensitiveText stands in place of a sensitive value.
+// SensitiveText replaces a sensitive value in all output.
 const SensitiveText = "(sensitive)"
 
-// Redact returns the JSON of a value with its sensitive parts replaced by
-// "(sensitive)" and its references to secrets by what they refer to, such as
-// "(secret env:TOKEN)". Numbers stay as they are.
+// Redact returns the JSON of a value. It replaces sensitive parts by "(sensitive)", and
+// references to secrets by a text such as "(secret env:TOKEN)". Numbers stay as they are.
 func Redact(v dsl.Value) json.RawMessage {
 	if len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 {
 		return v.JSON()
@@ -59,9 +58,9 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt puts with in place of what path leads to. Where the path leads
-// nowhere, the deepest value reached is replaced: too much is hidden rather
-// than too little.
+// replaceAt puts the text in the parameter with in place of the value at path. If there is no
+// value at path, it replaces the deepest value on the way. So it hides too much rather than
+// too little.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
@@ -85,9 +84,8 @@ func replaceAt(doc any, path []string, with string) any {
 	return with
 }
 
-// Literal formats JSON for people, as it would stand in HCL: keys without
-// quotes where they need none. Long values take several lines, of which all
-// but the first are indented.
+// Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need
+// them. A long value takes several lines. All lines except the first are indented.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -6,40 +6,39 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A View shows the progress of one run. A view that writes to a screen may be
-// written to by several goroutines (log lines); its other methods are called
-// by one goroutine at a time.
+// A View shows the progress of one run. Several goroutines may write log lines through a view
+// that writes to a screen. Its other methods are called by one goroutine at a time.
 type View interface {
-	// Begin says which run is shown. It is called once, before any fact.
+	// Begin sets the run that the view shows. It is called once, before any fact.
 	Begin(s Story)
-	// Facts shows new facts; first is the number of facts[0] in the run's
-	// story, counted from 1.
+	// Facts shows new facts. first is the number of facts[0] among all facts of the run,
+	// counted from 1.
 	Facts(first int, facts []story.Fact)
 	// Circuit shows that an agent's circuit breaker changed its state.
 	Circuit(c Circuit)
 	// Note shows a remark that is no fact of the run, on one line.
 	Note(text string)
-	// Tick lets the view say what the passing of time calls for. It is to be
-	// called a few times a second.
+	// Tick lets the view update the times that it shows, and write "still running" lines. It
+	// must be called a few times a second.
 	Tick(now time.Time)
-	// End leaves the screen in order. No other method is called after it.
+	// End completes the output. No other method is called after it.
 	End()
 }
 
-// A Story is what is known of a run before its facts.
+// A Story holds what a view must know about a run before it shows the facts.
 type Story struct {
 	Run      string // public run id
 	Workflow string
 	Key      string     // unique key, or ""
-	Steps    []StepInfo // in order of the workflow
+	Steps    []StepInfo // steps in the order of the workflow
 	Attached bool       // the run existed already
-	Status   string     // of an attached run
+	Status   string     // status of an attached run
 	Ended    time.Time  // when an attached run ended; zero = it is open
-	Past     bool       // of an attached run: everything that has happened in it is told first
+	Past     bool       // the past facts of an attached run are shown first
 }
 
-// attached says what an attached run is, so that nobody takes what is told of it
-// for what happens now; "" for a new run.
+// attached returns a line about a run that existed already, so that users do not take its past
+// facts for new ones; "" = the run is new.
 func (s Story) attached() string {
 	run := "run " + Clean(s.Run) + " of workflow " + Clean(s.Workflow) + prefixed(", key ", Clean(s.Key))
 	ended := run + " has ended already: "
@@ -59,13 +58,13 @@ func (s Story) attached() string {
 	return ended + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
 }
 
-// told reports whether a fact is shown as a line: of a run that has ended only
-// the end is, unless its past was asked for.
+// told reports whether a fact is shown as a line. If the run has ended, only its end is
+// shown, unless Past is set.
 func (s Story) told(f story.Fact) bool {
 	return s.Ended.IsZero() || s.Past || f.Kind == story.FactRunFinished
 }
 
-// Name is what people call the run: its unique key if it has one.
+// Name returns the name of the run for people: its unique key, or else its id.
 func (s Story) Name() string {
 	if s.Key != "" {
 		return s.Key
@@ -73,11 +72,11 @@ func (s Story) Name() string {
 	return s.Run
 }
 
-// A StepInfo is what is known of a step before it runs.
+// A StepInfo holds what is known about a step before it runs.
 type StepInfo struct {
 	Name   string
 	Action string   // AGENT.ACTION
-	After  []string // steps it waits for directly
+	After  []string // steps that it waits for directly
 	Undo   bool     // its effect can be undone
 }
 
@@ -85,8 +84,8 @@ type StepInfo struct {
 type Circuit struct {
 	Agent     string
 	State     string // closed, open or half-open
-	Failures  int    // counted now
-	Threshold int    // consecutive failures that open it; 0 = by ratio
+	Failures  int    // number of failures that the breaker counts now
+	Threshold int    // number of failures in a row that open it; 0 = a ratio of failures opens it
 	Until     time.Time
 	At        time.Time
 }

@@ -51,7 +51,7 @@ func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	return 1
 }
 
-// reachable reports why the database cannot be asked; nil = it can.
+// reachable returns an error that says why the database cannot be reached; nil = it answers.
 func reachable(ctx context.Context, db string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,33 +15,33 @@ import (
 type List struct {
 	Evaluator *eval.Evaluator
 	Self      int
-	List      []Argument // by name; also those not written that have a default
+	List      []Argument // sorted by name; includes arguments that are not written but have a default
 	UsesSelf  bool
 	konst     *value.Value
-	room      int // bytes to make room for
+	room      int // estimated size of the JSON, in bytes
 }
 
 // An Argument is one attribute of an input or config block.
 type Argument struct {
 	Spec     *Spec
 	Name     string
-	Path     []byte         // JSON pointer
-	Compiled *eval.Compiled // nil: it was not written and has a default
+	Path     []byte         // JSON pointer of the argument, such as /amount
+	Compiled *eval.Compiled // nil: the argument is not written, but it has a default
 	At       diag.Range
-	Direct   *fasteval.Expr // nil: the evaluator evaluates it
-	Ready    *ready         // its value, if that is known
-	Preset   *ready         // its default; nil = none
+	Direct   *fasteval.Expr // compiled for the fast evaluator; nil = it needs the general evaluator
+	Ready    *ready         // encoded value; nil = not known before a run
+	Preset   *ready         // encoded default; nil = the argument has no default
 }
 
-// A ready is the value of an argument that depends on nothing, as it is
-// written; without JSON the argument is left out.
+// A ready holds an argument in encoded form: its value, or its default. If json is nil, the
+// argument is left out of the object of all arguments.
 type ready struct {
 	json      []byte
-	sensitive []string // pointers from the object of all arguments
+	sensitive []string // JSON pointers of sensitive parts; they start at the object of all arguments
 	secrets   []value.Secret
 }
 
-// ReadyOf writes an argument; nil if it cannot be.
+// ReadyOf encodes the value of an argument. It returns nil if the value cannot be encoded.
 func ReadyOf(name string, v cty.Value) *ready {
 	if v == cty.NilVal {
 		return &ready{}
@@ -53,10 +53,11 @@ func ReadyOf(name string, v cty.Value) *ready {
 	return &ready{json: e.Out, sensitive: e.Sensitive, secrets: e.Secrets}
 }
 
-// usualSize is what room is made for in advance for a value that is not known.
+// usualSize is the size in bytes that Fold assumes for a value that is not known yet.
 const usualSize = 112
 
-// Fold evaluates arguments that refer to nothing once.
+// Fold estimates the size of the object of all arguments. If all arguments are known already,
+// it builds the object now, once for all calls.
 func (a *List) Fold() {
 	a.room = 2
 	for _, x := range a.List {
@@ -76,12 +77,12 @@ func (a *List) Fold() {
 	}
 }
 
-// Eval is the ValueFunc of the arguments.
+// Eval evaluates all arguments. It is used as a ValueFunc.
 func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
 
-// Build evaluates the arguments; skipSelf leaves out those that depend on
-// self.output. They are written one after the other. What cannot be written
-// matters only if all can be evaluated.
+// Build evaluates all arguments and writes them into one object. With skipSelf, an argument
+// that depends on self.output gets its default, or is left out if it has none. If one argument
+// cannot be evaluated and another cannot be encoded, Build returns the evaluation error.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
@@ -141,7 +142,7 @@ func (a *List) evaluate(x *Argument, s *eval.Scope) (cty.Value, error) {
 // An argumentWriter writes the object of all arguments.
 type argumentWriter struct{ value.Encoder }
 
-// next begins another attribute.
+// next writes a comma, except before the first attribute.
 func (e *argumentWriter) next() {
 	if e.Out[len(e.Out)-1] != '{' {
 		e.Out = append(e.Out, ',')
@@ -158,8 +159,8 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct writes an argument with the fast evaluator. If that gives up, direct returns false
-// and leaves e as it was.
+// direct writes an argument with the fast evaluator. It returns false and leaves e unchanged if
+// that evaluator cannot evaluate the argument, or if the value needs further checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

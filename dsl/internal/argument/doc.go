@@ -6,7 +6,8 @@
 // It touches nothing but the Scope.
 //
 // Invariants:
-//   - An argument outside of its type, enum, pattern or codes is an error.
-//   - null stands for the default, or leaves the argument out.
-//   - Arguments that depend on nothing are evaluated once, when the workflow is linked.
+//   - A value that does not fit the type, enum, pattern or codes of its argument is an error.
+//   - If the value is null, the argument gets its default. An optional argument without a
+//     default is left out.
+//   - Arguments that refer to nothing are evaluated once, when the workflow is linked.
 package argument

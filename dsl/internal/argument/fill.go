@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Filler builds the arguments of a declared undo.
+// A Filler builds the arguments of an undo that the schema declares (compensated_by).
 type Filler struct {
 	Evaluator *eval.Evaluator
 	Self      int
@@ -18,13 +18,14 @@ type Filler struct {
 	Fields    []Fill
 }
 
-// A Fill is one argument of a declared undo, and which value of the step it gets.
+// A Fill says from which part of the step one argument of a declared undo gets its value.
 type Fill struct {
 	Spec *Spec
-	From string // "output", "input" or "" for the default only
+	From string // part of the step that has the value: "output" or "input"; "" = use the default
 }
 
-// Eval evaluates the arguments, as a ValueFunc does. It needs a Scope with Self.
+// Eval returns the object of all arguments. It is used as a ValueFunc. Self of the Scope must
+// be set.
 func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
 		return value.Value{}, eval.ErrNoScope
@@ -58,7 +59,8 @@ func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	return v, nil
 }
 
-// attribute returns an attribute of an object that may be null.
+// attribute returns an attribute of an object. It returns null if v is null, is no object or
+// does not have the attribute.
 func attribute(v cty.Value, name string) cty.Value {
 	raw, marks := v.Unmark()
 	if raw.IsNull() || !raw.IsKnown() || !raw.Type().IsObjectType() || !raw.Type().HasAttribute(name) {

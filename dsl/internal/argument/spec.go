@@ -12,19 +12,21 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Spec is one argument an action (or a config) takes.
+// A Spec describes one argument of an action, or of the config of an agent.
 type Spec struct {
 	Field   schema.Field
 	Type    cty.Type
-	Default cty.Value // converted default; cty.NilVal = none
+	Default cty.Value // default, converted to Type; cty.NilVal = none
 	enum    []cty.Value
-	// enumText is enum as canonical JSON.
+	// enumText holds the values of enum as canonical JSON.
 	enumText []string
 	Words    *schema.Words
-	hide     bool // sensitive as a whole because of what is below a list
+	// hide is true for a list or map whose elements have sensitive parts. Then the whole value
+	// is sensitive.
+	hide bool
 }
 
-// Specs prepares the fields of a schema.
+// Specs returns a Spec for each field of a schema, by name.
 func Specs(fields []schema.Field) (map[string]*Spec, error) {
 	out := map[string]*Spec{}
 	for _, f := range fields {
@@ -68,14 +70,14 @@ func (s *Spec) parse(raw []byte) (cty.Value, error) {
 	return value.Conform(v, s.Type)
 }
 
-// Required reports whether a value has to be written: the argument is neither optional nor has
-// it a default.
+// Required reports whether a workflow must give a value: the argument is not optional and has
+// no default.
 func (s *Spec) Required() bool { return !s.Field.Optional && s.Default == cty.NilVal }
 
 var errRequired = errors.New("a value is required, this is null")
 
-// Accept converts one argument. For null it returns the default, or
-// cty.NilVal to leave the argument out.
+// Accept converts a value to the type of the argument, checks it and marks its sensitive
+// parts. For null it returns the default, or cty.NilVal if the argument is left out.
 func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	if v.IsKnown() && v.IsNull() {
 		switch {
@@ -103,7 +105,7 @@ func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	return out, nil
 }
 
-// checkEnum refuses a known value that the schema does not list.
+// checkEnum refuses a known value that is not in the enum of the schema.
 func (s *Spec) checkEnum(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
@@ -123,8 +125,9 @@ func (s *Spec) checkEnum(v cty.Value) error {
 	return fmt.Errorf("it must be one of %s", strings.Join(texts, ", "))
 }
 
-// checkWords checks the texts that are known already against the field's
-// pattern and codes.
+// checkWords checks the texts in v that are already known. They must match the pattern of the
+// field. If the field holds codes, they must be error codes, too. In a map, the pattern applies
+// to the keys, and the values are the codes.
 func (s *Spec) checkWords(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if s.Words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
@@ -159,7 +162,8 @@ func (s *Spec) checkWords(v cty.Value) error {
 	return nil
 }
 
-// checkWord checks one text against the pattern of the field, and one against its codes.
+// checkWord checks that text matches the pattern of the field. It also checks that code can be
+// an error code, if the field holds codes.
 func (s *Spec) checkWord(text, code string) error {
 	if err := s.Words.CheckPattern(text); err != nil {
 		return err
@@ -167,7 +171,8 @@ func (s *Spec) checkWord(text, code string) error {
 	return s.Words.CheckCode(code)
 }
 
-// isSecret reports whether marks include that of a secret, whose text is not known yet.
+// isSecret reports whether one of the marks is a SecretMark. Then the text is not known yet and
+// cannot be checked.
 func isSecret(marks cty.ValueMarks) bool {
 	for m := range marks {
 		if _, ok := m.(value.SecretMark); ok {
@@ -177,7 +182,7 @@ func isSecret(marks cty.ValueMarks) bool {
 	return false
 }
 
-// mark marks a default like a value that was given.
+// mark marks a default as sensitive, if the field is sensitive.
 func (s *Spec) mark(v cty.Value) cty.Value {
 	if s.Field.Sensitive {
 		return v.Mark(value.SensitiveMark{})
@@ -185,8 +190,7 @@ func (s *Spec) mark(v cty.Value) cty.Value {
 	return v
 }
 
-// Preset is what stands for an argument that is not written; nil if it has no
-// default.
+// Preset returns the encoded default of the argument; nil if it has none.
 func (s *Spec) Preset() *ready {
 	if s.Default == cty.NilVal {
 		return nil
@@ -194,9 +198,8 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes reports whether an argument is surely taken as it is written: neither
-// null, for which there may be a default, nor outside its enum, nor a text that
-// has to be looked at.
+// takes reports whether the JSON of an argument is valid without further checks. Such JSON is
+// not null. The enum contains it, if there is one. The field has neither a pattern nor codes.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

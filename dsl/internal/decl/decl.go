@@ -15,39 +15,39 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A Module holds the declarations of a module: what its blocks say, checked as far as that
-// is possible without the agents. Package link makes workflows of them.
+// A Module holds the declarations of a module. They are checked as far as that is possible
+// without the schemas of agents. Package link makes workflows of them.
 type Module struct {
-	Files   map[string][]byte // that make up the module
-	Sources map[string][]byte // all that were read, for messages
+	Files   map[string][]byte // texts of the module's files, by name
+	Sources map[string][]byte // texts of all files that were read, by name; for messages
 	Reads   functions.Reads
 	Places  report.Places
 
 	Agents    map[string]*Agent
-	Variables map[string]*Variable   // of file level
-	locals    map[string]*eval.Local // of file level
-	ownLocals []*eval.Local          // the same, and their twins
-	Workflows []*Workflow            // with twins
+	Variables map[string]*Variable   // variables outside of workflows, by name
+	locals    map[string]*eval.Local // locals outside of workflows, by name
+	ownLocals []*eval.Local          // all locals outside of workflows, also those whose name is already used
+	Workflows []*Workflow            // all workflows, also those whose name is already used
 	Auto      []noun.Assignment
 	Funcs     map[string]function.Function
 	File      string
 	Failed    bool
-	Partial   bool // a file could not be parsed: names are missing
-	Older     bool // stored before some rules were made, which do not hold for it
+	Partial   bool // declarations are missing: a file has errors, or the check ended early
+	Older     bool // the definition was stored before some rules existed; these are not checked
 
-	// Declarations whose name is taken, which is an error: checked for others,
-	// and never used.
+	// Declarations whose name is already used, which is an error. They are checked for other
+	// errors, but never used.
 	TwinAgents    []*Agent
-	TwinVariables []*Variable // of file level
+	TwinVariables []*Variable // variables outside of workflows
 }
 
-// An Agent is an agent block, or an agent that an action only names.
+// An Agent is an agent block, or an agent without a block that an action names (Implied).
 type Agent struct {
 	Name, Plugin, Constraint string
 	Where                    hcl.Range
-	PluginAt                 hcl.Range // the plugin argument, else where
+	PluginAt                 hcl.Range // place of the plugin argument; without one, the same as Where
 	Implied                  bool
-	Block                    *syntax.Block // nil if implied
+	Block                    *syntax.Block // nil if Implied
 	Instances, Concurrency   int
 	Env                      []string
 	Breaker                  noun.Breaker
@@ -59,11 +59,11 @@ type Variable struct {
 	Name, Description string
 	Where             hcl.Range
 	Deployment        bool
-	Type              cty.Type // cty.DynamicPseudoType if neither written nor inferred
+	Type              cty.Type // cty.DynamicPseudoType if it is neither written nor inferred
 	TypeText          string
 	typed             bool      // a type was written
-	kind              valueKind // kind of the default; used if Type is not written
-	element           cty.Type  // of kindList
+	kind              valueKind // kind of the default; used if no type was written
+	element           cty.Type  // type of the elements if kind is kindList
 	defaults          *typeexpr.Defaults
 	Default           cty.Value // converted default; cty.NilVal = none
 	Sensitive         bool
@@ -81,22 +81,22 @@ type Condition struct {
 type Workflow struct {
 	Name, Description    string
 	Where                hcl.Range
-	Twin                 bool // the name is another's: an error, and checked for others
+	Twin                 bool // another workflow has the name, an error; it is checked, but never used
 	Block                *syntax.Block
-	Variables            map[string]*Variable // of the workflow and of the file
-	TwinVariables        []*Variable
-	Locals               map[string]*eval.Local // of the workflow and of the file
-	OwnLocals            []*eval.Local          // with twins
-	Steps                []*Step                // with twins, which are not in index
-	Index                map[string]int
+	Variables            map[string]*Variable   // variables of the workflow and of the module, by name
+	TwinVariables        []*Variable            // variables of the workflow whose name is already used
+	Locals               map[string]*eval.Local // locals of the workflow and of the module, by name
+	OwnLocals            []*eval.Local          // all locals of the workflow, also duplicates
+	Steps                []*Step                // all steps, also duplicates
+	Index                map[string]int         // index in Steps by name; of duplicates, the first
 	Outputs              []*Output
-	outputAt             map[string]hcl.Range // by name
+	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
-	Order                []int // nil where there is a cycle
+	Order                []int // topological order of the steps; nil = there is a cycle
 }
 
 // An Output is an output block.
@@ -120,14 +120,14 @@ type Step struct {
 	Input      []syntax.Arg
 	InputAt    hcl.Range
 	dependsOn  []int
-	After      map[int]hcl.Range // direct dependencies, and what made them
+	After      map[int]hcl.Range // steps that it depends on directly, and place of each reference
 	OutputType cty.Type          // cty.NilType = not written
 	OutputAt   hcl.Range
 	NoUndo     bool
 	Pivot      bool
 	Idempotent *bool
 	ReadOnly   *bool
-	OnRerun    noun.Rerun // RerunDefault = not written, or broken
+	OnRerun    noun.Rerun // RerunDefault = not written, or invalid
 	Pre, Post  []*Condition
 	FailWhen   []*Refusal
 	Wait       *Wait         // of StepWait
@@ -178,19 +178,19 @@ func (s *Step) Conditions() []*Condition {
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the step's when is about an instance, so that it
-// cannot be evaluated before for_each.
+// WhenEach reports whether the condition in when mentions each.*. Such a condition is evaluated
+// for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
 	return s.Each() && e != nil && e.Compiled != nil && e.Compiled.Each
 }
 
-// A valueKind is as much as a default that is written as a list or an object
-// says about other values of its variable.
+// A valueKind says which values a variable without a type accepts, if its default is a list or
+// an object.
 type valueKind uint8
 
 const (
-	kindOpen valueKind = iota // nothing
+	kindOpen valueKind = iota // any value
 	kindList
 	kindObject
 )

@@ -17,14 +17,13 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// duplicate reports a name that is taken. What bears it is a twin: it is
-// checked like any other, so that its own errors show at once, but nothing can
-// refer to it.
+// duplicate reports a name that is already used. The declaration is checked like any other, so
+// its other errors are reported, too. But nothing can refer to it.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
 }
 
-// recordReads performs every file() and env() of a block once.
+// recordReads runs every file() and env() of a block once, and stores what they return.
 func (d *decoder) recordReads(b *syntax.Block) {
 	for _, name := range sorted.Keys(b.Attrs) {
 		d.recordExpr(b.Attrs[name])
@@ -89,7 +88,8 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a declaration into a map. It returns it if its name is taken.
+// variable reads a variable block and adds the variable to a map. If the map has a variable with
+// this name already, it returns the new variable instead of adding it.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -124,12 +124,11 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deploymen
 	return nil
 }
 
-// variableDefault evaluates a default: functions may stand in it, references
-// may not.
+// variableDefault evaluates a default. A default may call functions, but not refer to anything.
 func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
-		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // not missing, only broken
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // the default is invalid
 		return
 	}
 	val, err := v.Convert(val)
@@ -148,8 +147,8 @@ func conditionOf(b *syntax.Block) *Condition {
 	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
 }
 
-// localsBlock reads declarations into a map, and returns all of them, also
-// those whose name is taken.
+// localsBlock reads a locals block and adds the locals to a map. It returns all of them, also
+// those whose name is already used.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {
@@ -195,7 +194,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Steps = append(w.Steps, s)
 			if first, dup := w.Index[c.Label]; dup {
 				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a second one is no news
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // do not report the copy as a second pivot
 				continue
 			}
 			w.Index[s.Name] = s.Index
@@ -268,7 +267,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also where the word is wrong: something was meant
+		s.NoUndo = true // also if the word is wrong: one error is enough, without a missing undo
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -325,7 +324,7 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads agent.NAME.ACTION.
+// action reads the attribute action of a step or of a compensate block: agent.NAME.ACTION.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

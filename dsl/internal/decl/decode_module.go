@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// module reads the top level. What is needed to understand the rest (file()
-// and env(), then variables and locals) comes first.
+// module reads the top level of the files. It first reads what other blocks need: file() and
+// env(), then variables and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
 		d.recordReads(b)
@@ -56,12 +56,12 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	}
 }
 
-// maxShared is the limit of workflows times declarations at the file level: each workflow
-// checks all of these declarations again.
+// maxShared limits the number of workflows multiplied by the number of variables and locals
+// outside of workflows. Each workflow checks all of these again.
 const maxShared = 1_000_000
 
-// tooMany reports whether the module has too many workflows for what it
-// declares for all of them.
+// tooMany reports an error and returns true if the module has too many workflows: more than
+// maxWorkflows, or more than maxShared allows.
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n := 0
 	for _, b := range blocks {

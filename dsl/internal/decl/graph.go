@@ -19,7 +19,7 @@ type graphDecoder struct {
 	refs referenceDecoder
 }
 
-// resolve compiles every expression of the module and builds the graphs.
+// resolve compiles every expression of the module and orders the steps of each workflow.
 func (d graphDecoder) resolve() {
 	fileNames := &names{variables: d.m.Variables, locals: d.m.locals}
 	for _, n := range sorted.Keys(d.m.locals) {
@@ -53,7 +53,7 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	}
 }
 
-// impliedAgents adds the agents that are used without a block.
+// impliedAgents adds the agents that an action names, but that have no agent block.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.Agents[name] == nil {
@@ -120,8 +120,8 @@ func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
 	return b.Attrs
 }
 
-// resolveStep compiles the forward part of a step; every step it refers to is
-// a dependency.
+// resolveStep compiles the expressions of a step, except those of its undo. Every step to which
+// they refer becomes a dependency.
 func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
@@ -178,7 +178,7 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	if !direct {
 		at = e.Range
 	}
-	if w.Steps[on].Name == s.Name { // or to the one whose name it took
+	if w.Steps[on].Name == s.Name { // the step itself, or the first one with its name
 		e.Bad = true
 		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In fail_when, postcondition and compensate it is self.output.", s.Name)
 		return
@@ -227,8 +227,7 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// sortSteps fills order; it reports cycles and returns false if
-// there are any.
+// sortSteps sets w.Order. If the steps have a cycle, it reports the cycle and returns false.
 func (d graphDecoder) sortSteps(w *Workflow) bool {
 	w.Order = nil
 	n := len(w.Steps)
@@ -264,8 +263,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap of small numbers: ready steps leave it in the order of
-// their declaration.
+// intHeap is a heap that returns the smallest number first. So steps that are ready come in the
+// order of their declaration.
 type intHeap []int
 
 func (h *intHeap) push(x int) {
@@ -299,8 +298,8 @@ func (h *intHeap) pop() int {
 	return top
 }
 
-// reportCycle walks back from a step that could not be ordered until it meets
-// itself.
+// reportCycle reports one cycle of steps. From a step that could not be ordered, it follows the
+// dependencies until it comes to a step for the second time.
 func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 	cur := 0
 	for i, n := range open {
@@ -309,7 +308,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 			break
 		}
 	}
-	back := func(i int) int { // a dependency that is itself blocked
+	back := func(i int) int { // the first dependency that could not be ordered either
 		best := -1
 		for on := range w.Steps[i].After {
 			if open[on] > 0 && (best < 0 || on < best) {
@@ -342,8 +341,8 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
-// pivotEdges makes the pivot wait for every step that does not wait for it,
-// so that no other step runs at the same time.
+// pivotEdges makes the pivot wait for every step that does not wait for the pivot. Then no other
+// step runs at the same time as the pivot.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {
@@ -363,7 +362,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.Order) - 1; k >= 0; k-- { // last ones first: they cover those before them
+	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: waiting for a step covers those before it
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
 			p.After[i] = p.Block.Attr("pivot").Range
@@ -376,8 +375,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	d.sortSteps(w)
 }
 
-// Downstream returns the steps that wait for step i, transitively. It needs
-// order.
+// Downstream returns the steps that wait for step i, directly or through others. It needs
+// w.Order.
 func (w *Workflow) Downstream(i int) map[int]bool {
 	out := map[int]bool{}
 	for _, k := range w.Order {
@@ -391,7 +390,7 @@ func (w *Workflow) Downstream(i int) map[int]bool {
 	return out
 }
 
-// upstream returns what step i waits for, transitively.
+// upstream returns the steps for which step i waits, directly or through others.
 func (w *Workflow) upstream(i int) map[int]bool {
 	seen := map[int]bool{}
 	stack := []int{i}
@@ -408,8 +407,9 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether more steps than up may have to come before s:
-// where the steps have a cycle, what a pivot waits for is not known.
+// maybeUpstream reports whether s may wait for more steps than those in up. This is so if the
+// steps have a cycle, and s is the pivot or waits for it. Then it is not known for which steps
+// the pivot waits.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false
@@ -424,8 +424,8 @@ func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 
 func (w *Workflow) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
-// resolveUndo compiles the compensate block. It may use the results of steps
-// that surely ran before, and is no dependency itself.
+// resolveUndo compiles the compensate block of a step. The block may use the results of steps
+// that surely ran before this step. Its references do not become dependencies.
 func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 	u := s.Undo
 	if u == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// open reports whether neither a type nor a default says what the variable
-// holds.
+// open reports whether the variable accepts any value, because neither a type nor a default
+// restricts it.
 func (v *Variable) open() bool {
 	return !v.typed && v.Type == cty.DynamicPseudoType && v.kind == kindOpen
 }
 
-// infer gives a variable without type the type of its default. A list or an
-// object that is written out fixes only what it is, because others may be
-// longer or have further attributes; the elements of a list of strings, of
-// numbers or of bools are such too.
+// infer gives a variable without a type the type of its default. If the default is a list or an
+// object, it sets only the kind: then the variable accepts any list, or any object. If all
+// elements of a default list have one primitive type, the elements of every value must have this
+// type, too.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return
@@ -34,8 +34,8 @@ func (v *Variable) infer() {
 	}
 }
 
-// commonPrimitive is the primitive type that all elements have; any if there
-// is none.
+// commonPrimitive returns the primitive type that all elements have; cty.DynamicPseudoType if
+// they have none in common.
 func commonPrimitive(elements []cty.Type) cty.Type {
 	if len(elements) == 0 || !elements[0].IsPrimitiveType() {
 		return cty.DynamicPseudoType
@@ -48,7 +48,8 @@ func commonPrimitive(elements []cty.Type) cty.Type {
 	return elements[0]
 }
 
-// convertKind checks a value against the kind of the default.
+// convertKind checks that a value has the kind of the default. If the type of the elements of a
+// list is known, it converts them.
 func (v *Variable) convertKind(x cty.Value) (cty.Value, error) {
 	ty := x.Type()
 	switch list := ty.IsTupleType() || ty.IsListType() || ty.IsSetType(); {

@@ -30,7 +30,7 @@ func (d literalDecoder) promise(b *syntax.Block, name string) *bool {
 	return &v
 }
 
-// flag reads a literal bool.
+// flag returns an attribute that is a literal bool; def if it is not written or is invalid.
 func (d literalDecoder) flag(b *syntax.Block, name string, def bool) bool {
 	e := b.Attr(name)
 	if e == nil {
@@ -59,7 +59,8 @@ func (d literalDecoder) literalText(e *eval.Expr, name string) (string, bool) {
 	return v.AsString(), true
 }
 
-// text reads a description: a constant string, "" if absent.
+// text returns an attribute that is a constant string, such as description; "" if it is not
+// written or is invalid.
 func (d literalDecoder) text(b *syntax.Block, name string) string {
 	e := b.Attr(name)
 	if e == nil {
@@ -77,8 +78,7 @@ func (d literalDecoder) text(b *syntax.Block, name string) string {
 	return s.AsString()
 }
 
-// literal evaluates an attribute that must be written out: no references and
-// no functions.
+// literal evaluates an attribute that must neither refer to anything nor call functions.
 func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false
@@ -98,8 +98,8 @@ func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	return v, true
 }
 
-// constant evaluates an attribute in which functions may stand, references
-// not.
+// constant evaluates an attribute that may call functions, but must not refer to anything. why
+// is the error message for an attribute that does.
 func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false

@@ -26,9 +26,9 @@ type Options struct {
 	// File is the one file that makes up the module; "" = every *.hcl and
 	// *.hcl.json file of the root directory.
 	File string
-	// Env looks an environment variable up for env(); nil = none is set.
+	// Env looks up an environment variable for env(); nil = no variable is set.
 	Env func(name string) (value string, ok bool)
-	// Dir is what messages call the directory; "" = "this directory".
+	// Dir is the name of the directory in messages; "" = "this directory".
 	Dir string
 	// EngineVersion is checked against required_version; "" = not checked.
 	EngineVersion string
@@ -44,15 +44,16 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 		m.build(r, source, opts.EngineVersion)
 		m.loadValues(r, fsys)
 	}) {
-		m.Partial = true // what was not looked at is missing
+		m.Partial = true // the check ended early, so declarations are missing
 	}
 	diags := r.Finish()
 	m.Failed = diags.HasErrors()
 	return m, diags
 }
 
-// ParseStored reads the files of a stored definition, which holds what file() and env()
-// answer. older leaves out the rules that were made after it was stored.
+// ParseStored reads the files of a stored definition. answers holds what file() and env()
+// returned when the definition was loaded. If older is true, the definition was stored before
+// some rules existed, and these are not checked.
 func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(file)
 	m.Older, m.Reads = older, answers
@@ -61,7 +62,7 @@ func ParseStored(file string, files map[string][]byte, answers functions.Reads, 
 	}
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
-		r.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		r.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
 	m.build(r, storedSource{&m.Reads}, "")
 	diags := r.Finish()
@@ -134,13 +135,13 @@ func (m *Module) load(r *report.Reporter, fsys fs.FS, dir string) {
 	}
 }
 
-// readFile reads at most one byte more than is allowed: a file of any size
-// costs no more than that.
+// readFile reads a file and reports errors. It reads at most one byte more than is allowed, so
+// that a file of any size needs little memory.
 func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
-		r.Sources[name] = nil // known as a file, though none of it is kept
+		r.Sources[name] = nil // the file is known, but its text is not stored
 		r.HCL(hcl.Diagnostics{syntax.TooBig(name)})
 	case err != nil:
 		r.Errorf(hcl.Range{}, "Cannot read file", "%s.", err)
@@ -148,8 +149,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// build turns the files into declarations. It is the same for a directory and
-// for a stored definition.
+// build turns the files into declarations. It does the same for a directory and for a stored
+// definition.
 func (m *Module) build(r *report.Reporter, source readSource, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
@@ -173,14 +174,15 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // with a file missing, half of the names would seem unknown
+	if !broken { // names that a broken file declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 	} else {
 		m.Failed, m.Partial = true, true
 	}
 }
 
-// parseFile measures and parses one file and notes where its blocks are.
+// parseFile checks the limits of one file and parses it. It adds the places of the blocks to
+// m.Places.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
 	if strings.HasSuffix(name, ".json") {
@@ -204,9 +206,8 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces lists the blocks of a body with their extent, outer before
-// inner. Blocks named input and locals are left out: they say nothing that
-// the source line does not.
+// blockPlaces lists where the blocks of a body start and end, outer blocks before inner ones. It
+// leaves out input and locals blocks, because the source line alone is clear enough there.
 func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type
@@ -231,7 +232,7 @@ func (m *Module) loadValues(r *report.Reporter, fsys fs.FS) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		if m.File == "" {
-			return // load has said so
+			return // load has reported it
 		}
 		r.Errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 		return

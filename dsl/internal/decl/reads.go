@@ -17,7 +17,7 @@ import (
 var errTooLarge = errors.New("larger than 1 MiB")
 
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
-	// To open a pipe would wait, and a device may do something when it is opened.
+	// Check before opening: opening a pipe would wait, and opening a device may have effects.
 	info, err := fs.Stat(fsys, name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", name)
@@ -50,8 +50,8 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	return data, nil
 }
 
-// A readSource answers file() and env() while a definition is loaded, and
-// keeps the answers in the module's reads.
+// A readSource reads the files and variables for file() and env() while a definition is loaded.
+// It stores them in Module.Reads.
 type readSource interface {
 	readFile(name string) error
 	readEnv(name string)
@@ -102,14 +102,14 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// ownDirectory reports whether a path leads into a directory of the engine. Case
-// does not count, because some systems do not tell cases apart.
+// ownDirectory reports whether a path leads into a directory .engine. It does not distinguish
+// upper and lower case, because some file systems do not, either.
 func ownDirectory(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
 }
 
-// resolveLinks follows symbolic links itself, because a file system made from
-// a directory follows them out of it.
+// resolveLinks replaces the symbolic links in a path by their targets. It refuses a link that
+// leads out of the module's directory, because os.DirFS would follow it.
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {
@@ -146,7 +146,7 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 	return done, nil
 }
 
-// storedSource serves a definition that is read back: everything was recorded.
+// storedSource is the readSource of a stored definition, which already has the files and variables.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string) error {

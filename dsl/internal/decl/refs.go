@@ -22,10 +22,10 @@ import (
 // references that are not allowed where they are.
 type referenceDecoder struct {
 	*decoder
-	visits map[*eval.Local]visit // of the search through local values
+	visits map[*eval.Local]visit // state of each local in the search for cycles
 }
 
-// A visit is how far a depth-first search has come with a local value.
+// A visit is the state of a local value in a depth-first search.
 type visit uint8
 
 const (
@@ -54,17 +54,17 @@ const (
 	allowForward  = allowRunLevel | allowStep
 )
 
-// names is what a place in the source can see.
+// names holds the names to which the expressions at one place in the source can refer.
 type names struct {
 	variables map[string]*Variable
 	locals    map[string]*eval.Local
 	steps     []*Step
 	index     map[string]int
 	hasEach   bool
-	inUndoOf  string // name of the step, inside compensate
+	inUndoOf  string // inside of compensate: name of the step; otherwise ""
 }
 
-// compile checks every reference of an expression and notes what it uses.
+// compile checks every reference of an expression. The result says what the expression uses.
 func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
 	if e == nil {
 		return nil
@@ -75,7 +75,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	c := &eval.Compiled{Syntax: e.Syntax, Direct: map[int]hcl.Range{}}
 	e.Compiled = c
 	locals := map[string]*eval.Local{}
-	for _, t := range e.Syntax.Variables() { // also where something else is wrong already
+	for _, t := range e.Syntax.Variables() { // also if the expression has another error
 		if d.reference(c, t, ns, a, locals) {
 			c.Refs = append(c.Refs, t)
 		} else {
@@ -92,7 +92,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	for i := range c.Direct {
 		all[i] = true
 	}
-	for _, l := range c.Locals { // compiled before, in order of use
+	for _, l := range c.Locals { // these locals are already compiled
 		if l.Expr.Bad {
 			e.Bad = true
 		}
@@ -115,7 +115,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	return c
 }
 
-// fold evaluates an expression that refers to nothing, once and for all.
+// fold evaluates an expression that refers to nothing, and stores its value in c.Constant.
 func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return
@@ -129,7 +129,7 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	c.Constant = &v
 }
 
-// reference checks one traversal; false means it was refused.
+// reference checks one reference, t. If the reference is not allowed, it returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -216,11 +216,11 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	return false
 }
 
-// refLocal checks that what a local uses is available where it is used.
+// refLocal checks a reference to a local. The steps that the local uses must be available there.
 func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
-		return false // part of a cycle, reported
+		return false // the local is part of a cycle, which is reported
 	}
 	if len(lc.Steps) > 0 && a&allowStep == 0 {
 		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
@@ -232,7 +232,7 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	return true
 }
 
-// refStep checks step.NAME... and the attribute after it.
+// refStep checks a reference to step.NAME, its key and its attribute.
 func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowStep == 0 {
 		d.unavailable(at, "step")
@@ -319,8 +319,8 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	d.Errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
 }
 
-// local compiles a local value, and those it uses first. It returns nil for
-// one that is part of a cycle.
+// local compiles the locals that a local uses, and then the local. It returns nil if the local
+// is part of a cycle.
 func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
 	switch d.visits[l] {
 	case finished:
@@ -375,7 +375,7 @@ func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
 	return nil
 }
 
-// secretCalls checks where secret() stands and what it names.
+// secretCalls checks that secret() is used only in allowed places, and with valid references.
 func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
 	all := eval.Calls(c.Syntax, "secret")
 	if len(all) == 0 {
@@ -409,8 +409,8 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// secretPlaces collects the calls of secret() that stand alone, inside a
-// template, or there inside of objects and tuples.
+// secretPlaces collects the calls of secret() in allowed places: alone or inside of a template,
+// also in values of objects and tuples.
 func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:

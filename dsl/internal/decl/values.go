@@ -65,8 +65,7 @@ func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 	return out
 }
 
-// Convert brings a value to the variable's type, with defaults of optional
-// attributes filled in.
+// Convert converts a value to the variable's type. It adds the defaults of optional attributes.
 func (v *Variable) Convert(x cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !x.IsNull() {
 		if !x.Type().IsPrimitiveType() {
@@ -82,7 +81,7 @@ func (v *Variable) Convert(x cty.Value) (cty.Value, error) {
 	return value.Conform(x, v.Type)
 }
 
-// Value evaluates one assignment.
+// Value returns the value of an assignment, before its conversion to the type of the variable.
 func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 	if e, _ := noun.WrittenValue(a); e != nil {
 		x, diags := metered.EvaluateOnce(e, nil, nil)
@@ -98,13 +97,14 @@ func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() { // let the conversion speak: "a number is required"
+	// Return the text: its conversion gives a better error, such as "a number is required".
+	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() {
 		return cty.StringVal(a.Text), nil
 	}
 	return x, err
 }
 
-// parseText reads the text of a flag or variable as an expression.
+// parseText parses the text of a flag or an environment variable as an expression.
 func parseText(a noun.Assignment) (cty.Value, error) {
 	name := "<" + a.Source + ">"
 	if d := syntax.Prescan([]byte(a.Text), name); d != nil {
@@ -134,8 +134,8 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 	return x, nil
 }
 
-// collectionOrText takes a text that is a list or an object as one, and any
-// other as the string that it is.
+// collectionOrText parses a text that is a list or an object. It returns every other text as a
+// string.
 func collectionOrText(a noun.Assignment) cty.Value {
 	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		if x, err := parseText(a); err == nil {

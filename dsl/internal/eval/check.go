@@ -6,7 +6,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A CheckWorld knows types only: it finds what is wrong before a run.
+// A CheckWorld supplies values of which only the types are known. With it, errors in
+// expressions are found before a run.
 type CheckWorld struct {
 	Evaluator *Evaluator
 	Vars      cty.Value
@@ -14,11 +15,11 @@ type CheckWorld struct {
 	Each      cty.Value
 	Self      cty.Value
 	Locals    map[*Local]KeptLocal
-	used      *metered.Meter // of the expression that is looked at
+	used      *metered.Meter // meter of the current expression; nil = not made yet
 	Effort    *metered.Allowance
 }
 
-// Next begins with another expression.
+// Next begins the next expression, which gets its own meter.
 func (w *CheckWorld) Next() { w.used = nil }
 
 func (w *CheckWorld) meter() *metered.Meter {

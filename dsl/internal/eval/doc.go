@@ -4,13 +4,14 @@
 //	in:   a Compiled expression and a Scope (a run), or a CheckWorld (only types are known)
 //	out:  a value of the expression library, or an error for people
 //
-// An Expr is an expression as it is written; a Compiled one knows what it refers to. An Evaluator
-// puts only that into the context of the evaluation. A World supplies the values.
+// An Expr is an expression as it is written. A Compiled expression also lists everything that it
+// refers to. An Evaluator puts only these values into the context of the evaluation. A World
+// supplies the values.
 //
 // It touches nothing but the Scope. A Memo keeps decoded values between the evaluations of one run.
 //
 // Invariants:
 //   - The result and its cost do not depend on what a Memo holds.
 //   - An error of a run holds no sensitive text.
-//   - A secret() is passed on whole or not at all.
+//   - An expression can pass on a whole secret(), but never a part of it.
 package eval

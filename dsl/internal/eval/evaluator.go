@@ -12,32 +12,34 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// An Evaluator evaluates the expressions of one linked workflow (or of the
-// file level, with no steps).
+// An Evaluator evaluates the expressions of one linked workflow, or the
+// expressions outside of workflows, which cannot refer to steps.
 type Evaluator struct {
 	Funcs map[string]function.Function
 	Vars  map[string]VariableShape
 	Steps []StepShape
-	// shared is set for the file level, whose expressions see the scopes of
-	// other workflows: nothing is kept in those.
+	// Shared is set for expressions outside of workflows. They are evaluated with
+	// the scopes of many workflows, so the Evaluator caches nothing in a scope.
 	Shared bool
 }
 
-// A VariableShape is what is known of a variable before a run.
+// A VariableShape describes a variable, as far as it is known before a run.
 type VariableShape struct {
 	Type      cty.Type
 	Sensitive bool
 }
 
-// A StepShape is what is known of a step's result before a run.
+// A StepShape describes a step and the types of its result, as far as they are
+// known before a run.
 type StepShape struct {
 	Name string
 	Each bool
 	Out  cty.Type // object type of the output
-	In   cty.Type // object type of the arguments, all optional
+	In   cty.Type // object type of the arguments; all its attributes are optional
 }
 
-// Run evaluates an expression for a run.
+// Run evaluates an expression for a run. self is the index of the step that
+// self.* describes.
 func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
 	if diags.HasErrors() {
@@ -46,7 +48,7 @@ func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	return v, nil
 }
 
-// Value evaluates an expression in a world.
+// Value evaluates an expression. w supplies the values that the expression refers to.
 func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	if c.Constant != nil {
 		return *c.Constant, nil
@@ -58,8 +60,8 @@ func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	return c.evaluate(ctx)
 }
 
-// Context holds only the roots, steps and locals that the expression refers
-// to.
+// Context returns the context in which the expression is evaluated. It holds only the roots
+// (such as var or each), steps and locals that the expression refers to.
 func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagnostics) {
 	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
@@ -119,7 +121,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	c := l.Expr.Compiled
 	if l.Expr.Bad || c == nil {
-		return cty.DynamicVal, nil // reported where it is declared
+		return cty.DynamicVal, nil // the error was reported at the declaration
 	}
 	if k, ok := w.localValue(l); ok {
 		return k.value, ev.settleLocal(l, k, w)
@@ -151,16 +153,18 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	return v, nil
 }
 
-// A KeptLocal is a local value with what it cost, which each evaluation pays
-// that needs it: or else an expression would fail on an engine that does not
-// have the value yet, and succeed on another one.
+// A KeptLocal is a cached local value with the cost of its computation. Each
+// evaluation that uses the value is charged this cost, even if it finds the value
+// in the cache. Otherwise an expression could fail on an engine that has to
+// compute the value, and succeed on an engine that has it already.
 type KeptLocal struct {
 	value cty.Value
 	metered.Spent
 }
 
-// settleLocal pays, once for each evaluation, for a local value that is known
-// from another one, and for those that it was made of.
+// settleLocal charges the evaluation for a local value that an earlier evaluation
+// has cached, and for the locals from which that value was made. Each of them is
+// charged only once in an evaluation.
 func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
 	if !w.settle(l, k) {
 		return nil
@@ -178,11 +182,12 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 	return nil
 }
 
-// maxText bounds what one local value may hold.
+// maxText is the largest size of a local value, in bytes.
 const maxText = 4 << 20
 
-// checkSize keeps local values from doubling each other until memory is full.
-// A meter that is overdrawn meanwhile stays so.
+// checkSize refuses a local value that is too large. Without this limit, each local could be
+// twice as large as the one before, until memory is full. If a limit of the meter is exceeded
+// meanwhile, m.Over is set and checkSize does not panic.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {
@@ -198,7 +203,8 @@ func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	return nil
 }
 
-// instanceNodes is what the result of an instance weighs without its output.
+// instanceNodes is the number of nodes in the result of an instance, without its
+// output.
 const instanceNodes = 4
 
 func loadOfStep(r StepResult) value.Load {

@@ -15,8 +15,8 @@ import (
 type Expr struct {
 	Syntax   hclsyntax.Expression
 	Range    hcl.Range
-	Raw      *string // JSON: the string as written
-	Bad      bool    // refused already; not to be evaluated
+	Raw      *string // the string as written, if the source is JSON
+	Bad      bool    // an error was reported for it, so it must not be evaluated
 	Compiled *Compiled
 }
 
@@ -42,8 +42,8 @@ func (e *Expr) Traversal() hcl.Traversal {
 	return t
 }
 
-// Elements returns the parts of a list constructor, and false for any other
-// expression.
+// Elements returns the elements of an expression such as [a, b]. It returns false
+// for any other expression.
 func (e *Expr) Elements() ([]*Expr, bool) {
 	t, ok := e.Syntax.(*hclsyntax.TupleConsExpr)
 	if !ok {
@@ -68,15 +68,16 @@ func (e *Expr) Elements() ([]*Expr, bool) {
 // isJSON reports whether the expression comes from the JSON form.
 func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json") }
 
-// A Compiled expression knows what it refers to. Its evaluation context holds only that.
+// A Compiled is an expression with a list of everything that it refers to. Its evaluation
+// context holds only these values.
 type Compiled struct {
-	Syntax     hclsyntax.Expression // as written
-	Metered    hclsyntax.Expression // as it is evaluated
-	Refs       []hcl.Traversal      // that were not refused
+	Syntax     hclsyntax.Expression // the expression as written
+	Metered    hclsyntax.Expression // the same with nodes that charge for its cost; evaluate uses this form
+	Refs       []hcl.Traversal      // references that it contains, except those that were refused
 	Vars       bool
 	Locals     []*Local
-	Steps      []int             // indices of steps, also of those that its locals refer to, ascending
-	Direct     map[int]hcl.Range // steps the expression names itself
+	Steps      []int             // indices of the steps that it or its locals refer to, ascending
+	Direct     map[int]hcl.Range // steps named in the expression itself: their place in it, by step index
 	Named      []int             // the keys of Direct, ascending
 	Each       bool
 	EachKey    bool
@@ -85,10 +86,10 @@ type Compiled struct {
 	Failure    bool
 	Run        bool
 	Secrets    bool
-	Constant   *cty.Value // value, if it refers to nothing
+	Constant   *cty.Value // its value, if it refers to nothing; otherwise nil
 }
 
-// evaluate evaluates the expression in a context that has all that it refers to.
+// evaluate evaluates the expression. The context must hold everything that it refers to.
 func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.Secrets {
 		return secretTree(c.Syntax, ctx)
@@ -119,8 +120,8 @@ func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 // SecretRule says where secret() may be written.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
-// Calls returns the calls of the named functions in an expression, of all
-// functions if none is named.
+// Calls returns the function calls in an expression. If names are given, it returns only the
+// calls of the functions with these names.
 func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {

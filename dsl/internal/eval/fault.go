@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// runtimeError turns the diagnostics of a run into one error for people,
-// without the sensitive values its context held.
+// runtimeError makes one error for people from the diagnostics of an evaluation in
+// a run. It hides the sensitive values of the evaluation context.
 func runtimeError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
@@ -50,7 +50,7 @@ func sensitiveTexts(ctx *hcl.EvalContext) []string {
 			for _, m := range marks {
 				part, err := m.Path.Apply(raw)
 				if err != nil {
-					continue // a path into a set cannot be followed; its texts stay unknown
+					continue // a path cannot lead into a set, so texts in sets are not found
 				}
 				walkTexts(part, seen)
 			}

@@ -9,88 +9,90 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Scope is what an expression can see. The evaluator only reads it.
+// A Scope holds everything that an expression can refer to. An evaluation changes only its Memo
+// and its Allowance.
 type Scope struct {
 	Run  RunInfo
 	Vars value.Value // object of all variables by name
 
-	// Step returns what is known of the step with this index; it is called
-	// only for steps the expression refers to. nil: no step is visible.
+	// Step returns the result of the step with this index. It is called only for
+	// steps that the expression refers to. nil = the expression cannot refer to steps.
 	Step func(index int) StepResult
 
-	Each    *EachItem // inside an instance of for_each
-	Self    *Self     // in postcondition and compensate
-	Failure *Failure  // in compensate
+	Each    *EachItem // each.* in an instance of a for_each step; otherwise nil
+	Self    *Self     // self.* in postcondition and compensate; otherwise nil
+	Failure *Failure  // failure.* in compensate; otherwise nil
 
-	// Memo caches decoded values between evaluations for one run. It may be
-	// nil; a Memo serves one goroutine at a time.
+	// Memo caches decoded values between the evaluations of one run; nil = no
+	// cache. Only one goroutine at a time may use a Memo.
 	Memo *Memo
 
-	// Allowance bounds what the expressions of one decision cost together.
-	// nil: only the limits of each expression count.
+	// Allowance limits the cost of all expressions of one decision together.
+	// nil = only the limits of each single expression apply.
 	Allowance *metered.Allowance
 }
 
-// A Memo caches, for one run, the decoded form of values and of finished
-// steps. A finished step's result never changes, so entries never go stale.
+// A Memo caches, for one run, decoded values and the results of finished steps.
+// The result of a finished step never changes, so an entry is never outdated.
 // The zero Memo is ready to use.
 type Memo struct {
-	owner   *Evaluator // whose values these are
+	owner   *Evaluator // evaluator that has made the entries
 	steps   map[int]keptStep
-	results map[int]StepResult // of steps with instances
+	results map[int]StepResult // results of steps with instances, by index of the step
 	locals  map[*Local]KeptLocal
 }
 
 type keptStep struct {
 	value cty.Value
-	load  value.Load // the cost of decoding it, for the budget of an evaluation
+	load  value.Load // size of the value; each evaluation that uses it is charged for decoding it
 }
 
-// RunInfo is run.* in expressions.
+// RunInfo holds the values of run.* in expressions.
 type RunInfo struct {
-	ID        string // public run id
+	ID        string // id of the run in the form that people see, such as r-6xlt…
 	Workflow  string
 	Key       string // value of unique.key, or ""
 	StartedAt time.Time
 }
 
-// An EachItem is each.key and each.value.
+// An EachItem holds the values of each.key and each.value.
 type EachItem struct {
 	Key   string
 	Value value.Value
 }
 
-// A Self is self.* in postcondition and compensate.
+// A Self holds the values of self.* in postcondition and compensate.
 type Self struct {
 	Input       value.Value
 	Output      value.Value
-	OutputKnown bool   // false: the output is not known (the outcome was not)
+	OutputKnown bool   // false = the output is not known, because the outcome was unknown
 	Key         string // idempotency key of the forward call
 	TimedOut    bool
 }
 
-// A Failure is failure.*: the first failure that turned the run. Step is ""
-// where no step is to blame.
+// A Failure holds the values of failure.*: the failure because of which the run
+// is undone. Step is "" if no step caused the failure.
 type Failure struct {
 	Step    string
 	Code    string
 	Message string
 }
 
-// A StepResult is what expressions see of one step. For a step without
-// for_each only One is set; with for_each Instances holds one entry a key.
+// A StepResult holds the values of one step that expressions can refer to. For a
+// step without for_each only One is set. For a step with for_each, Instances holds
+// one entry for each key.
 type StepResult struct {
 	Each      bool
 	One       InstanceResult
-	Instances []InstanceResult // ascending by key
-	Final     bool             // the step's forward work has ended: the result may be cached
+	Instances []InstanceResult // sorted by key
+	Final     bool             // the step makes no more attempts, so the result may be cached
 }
 
 // An InstanceResult is the result of one instance of a step.
 type InstanceResult struct {
 	Key       string
-	Status    string      // succeeded, skipped, caught, failed, cancelled, or a status of a step still open
-	Output    value.Value // null unless succeeded, or caught with an output
+	Status    string      // succeeded, skipped, caught, failed, cancelled, or a state of a step that has not ended
+	Output    value.Value // null, except if the step succeeded, or was caught with an output
 	Attempts  int
 	ErrorCode string // "" = no error
 	ErrorText string

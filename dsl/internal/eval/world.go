@@ -11,15 +11,18 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A World supplies the values of references: those of a run, or unknown ones
-// while a definition is checked.
+// A World supplies the values of references: the values of a run, or unknown
+// values while a definition is checked.
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // each, self, failure, run
+	root(name string) (cty.Value, error) // name is each, self, failure or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
-	settle(l *Local, k KeptLocal) bool // true the first time in an evaluation
+	// settle notes that this evaluation uses l. It returns true if this is the first use of l in
+	// the evaluation. A CheckWorld always returns false: it charges for a local only when it
+	// computes the local.
+	settle(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }
 
@@ -27,11 +30,11 @@ type World interface {
 type runWorld struct {
 	ev   *Evaluator
 	s    *Scope
-	self int // index of the step that self is about
-	// locals are those of this evaluation: one that several others use is
-	// still evaluated once.
+	self int // index of the step that self.* describes
+	// locals holds the local values that this evaluation has used. So a local that several other
+	// locals use is evaluated only once.
 	locals map[*Local]KeptLocal
-	used   metered.Meter // by this evaluation, its locals included
+	used   metered.Meter // cost of this evaluation, including its locals
 }
 
 func (w *runWorld) meter() *metered.Meter {
@@ -51,8 +54,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
-// decodeVars decodes the object of all variables to their declared types; the
-// result is kept with the Value, so that it is decoded once a run.
+// decodeVars decodes the object of all variables and converts each variable to its declared
+// type. It caches the result in the Value. So the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
@@ -65,7 +68,7 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode variables: %w", err)
 	}
-	raw, whole := raw.Unmark() // sensitive as a whole is sensitive in each part
+	raw, whole := raw.Unmark() // if the whole object is sensitive, each variable is sensitive, too
 	attrs := map[string]cty.Value{}
 	given := map[string]cty.Value{}
 	if !raw.IsNull() && raw.Type().IsObjectType() {
@@ -94,7 +97,8 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 
 func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
-// memoOf returns the memo of a run for an evaluator; nil if there is none.
+// memoOf returns the Memo of the scope; nil if the evaluator must not cache. If another
+// evaluator has made the entries of the Memo, memoOf removes them.
 func memoOf(s *Scope, ev *Evaluator) *Memo {
 	if s == nil || s.Memo == nil || ev.Shared {
 		return nil
@@ -105,8 +109,8 @@ func memoOf(s *Scope, ev *Evaluator) *Memo {
 	return s.Memo
 }
 
-// ResultOf asks a scope for the result of a step. It keeps the result of a finished step
-// with instances: to put it together takes time for each of them.
+// ResultOf returns the result of a step. If the step is finished and has instances, ResultOf
+// caches the result in the Memo, because Scope.Step takes time for each instance.
 func ResultOf(s *Scope, ev *Evaluator, i int) StepResult {
 	if !ev.Steps[i].Each {
 		return s.Step(i)
@@ -174,7 +178,7 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 // ErrorType is the type of step.NAME.error.
 var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
-// instanceValue is step.NAME, or one of its instances, in a run.
+// instanceValue returns the value of step.NAME, or of one of its instances, in a run.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
 	if err != nil {
@@ -201,8 +205,8 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	}), nil
 }
 
-// decodeOutput decodes an output to its type. An output that does not fit it keeps its own
-// type.
+// decodeOutput decodes an output to its type. If the output does not fit this type, it keeps
+// its own type.
 func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
 	raw, err := value.Decode(v)
 	if err != nil {
@@ -214,7 +218,7 @@ func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
 	if c, err := value.Conform(raw, ty); err == nil {
 		return c, nil
 	}
-	return raw, nil // such as the substitute output of another shape
+	return raw, nil // for example an output that catch has substituted
 }
 
 func timeValue(t time.Time) cty.Value {
@@ -261,7 +265,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// SelfValue is self in a run.
+// SelfValue returns the value of self in a run.
 func SelfValue(s *Self, shape StepShape) (cty.Value, error) {
 	in, err := decodeOutput(s.Input, shape.In)
 	if err != nil {
@@ -304,8 +308,8 @@ func (w *runWorld) note(l *Local, k KeptLocal) {
 	w.locals[l] = k
 }
 
-// keepLocal remembers a local value, for the whole run if everything it was
-// made of is final.
+// keepLocal caches the value of a local. If all steps that it uses are final, it
+// keeps the value for the whole run; otherwise only for this evaluation.
 func (w *runWorld) keepLocal(l *Local, c *Compiled, k KeptLocal) {
 	w.note(l, k)
 	m := w.memo()

@@ -13,22 +13,23 @@ import (
 )
 
 // A copier checks JSON against a shape and writes its canonical form, in one pass and
-// without building a tree. It knows the common case only: it gives up where a value has to be
-// converted and where something is wrong. Then the general evaluator has to handle the value:
-// it converts, or says what is wrong. Where a copier does not give up, its output is the same
-// as that of the general evaluator, to the byte.
+// without building a tree. It knows the common case only: it gives up if a value has to be
+// converted, or if something is wrong. Then the general evaluator handles the value: it
+// converts the value or reports the error. If a copier does not give up, its output is the
+// same as that of the general evaluator, byte for byte.
 type copier struct {
 	value.Lexer
 	out   []byte
 	depth int
-	path  []byte   // JSON pointer of the value being read, where its shape is marked
-	marks []string // pointers of what is sensitive
+	path  []byte   // JSON pointer of the current value; correct only if its shape has sensitive parts
+	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // see arrange
-	members []value.Member // see arrange
+	scratch []byte         // buffer that the method arrange uses again
+	members []value.Member // members that the method attributes found
 }
 
-// Canonical checks a document against a shape; ok is false if it gives up.
+// Canonical checks a document against a shape and returns its canonical form; ok is false if the
+// copier gives up.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -41,8 +42,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. hidden says that it is inside of something
-// sensitive, where marks say nothing new.
+// value copies one value. hidden means that the value is inside of a sensitive part. Then its
+// own parts need no marks.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -102,11 +103,11 @@ func (c *copier) numeral() bool {
 	return ok
 }
 
-// shortNumber is a length up to which a number has far fewer digits than the
-// evaluator keeps, so that it is read and written without loss.
+// shortNumber is a length in bytes. A number up to this length has far fewer
+// digits than the evaluator keeps, so no digit can be lost.
 const shortNumber = 100
 
-// appendNumber writes a number as NumberText does.
+// appendNumber writes a number in the form of value.NumberText.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -157,7 +158,7 @@ func (c *copier) object(sh *Shape, hidden bool) bool {
 	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
-	start, n := len(c.out), 0 // n counts what is kept
+	start, n := len(c.out), 0 // n counts the attributes that are kept
 	c.Pos++
 	c.out = append(c.out, '{')
 	ordered := true
@@ -206,8 +207,8 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map; keep says
-// whether it belongs to the object.
+// attribute copies the value of one attribute of an object or map. keep is false
+// if the attribute does not belong to the object and must be dropped.
 func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
@@ -235,8 +236,8 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 	return true, ok
 }
 
-// allows reports whether a value is among those of the enum. A string counts
-// only as it was written: the evaluator compares before it normalises.
+// allows reports whether the enum contains a value. A string must be written exactly as in the
+// enum, because the general evaluator compares it before it normalises Unicode.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true
@@ -265,7 +266,7 @@ func (s *Shape) field(name []byte) *shapeField {
 	return nil
 }
 
-// attributes notes the members of a canonical object.
+// attributes stores the members of a canonical object in c.members.
 func (c *copier) attributes(object []byte) {
 	c.members = c.members[:0]
 	l := value.Lex(object)
@@ -279,9 +280,9 @@ func (c *copier) attributes(object []byte) {
 	}
 }
 
-// arrange writes an object again, with its members in order and null for those
-// that were left out. It gives up if two members have one name, or one is
-// required.
+// arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
+// writes null for optional members that are missing. It gives up if two members have the same
+// name, or if a required member is missing.
 func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)

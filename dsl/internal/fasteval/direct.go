@@ -16,26 +16,26 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Expr is an expression in a form that is evaluated on the bytes of the values that it
-// refers to. It can be a reference, a template, an object or a list of such, or a comparison.
-// It gives up wherever anything is unusual. Then the general evaluator evaluates, so the
-// outcome is always the same as that of the general evaluator.
+// An Expr is an expression that is evaluated on the JSON bytes of the values that it refers to.
+// It can be a reference, a template, an object or a list of these, or a comparison. It gives up
+// if anything is unusual. Then the general evaluator evaluates the expression. So the result is
+// always that of the general evaluator.
 type Expr struct {
-	kind  directKind
-	json  []byte     // constant: canonical JSON; in a template: as it stands in a JSON string
-	ref   *reference // reference
-	shape *Shape     // of a constant or reference, as it is wanted
-	keys  []string   // object: sorted, parallel to parts
-	parts []*Expr    // template, object, list, operation
+	kind  directKind // decides which of the following fields are used
+	json  []byte     // constant: its canonical JSON; in a template: its bytes inside of the JSON string
+	ref   *reference // reference: where its value is
+	shape *Shape     // constant or reference: the shape that its value must have
+	keys  []string   // object: the names of its attributes, sorted, in the order of parts
+	parts []*Expr    // template, object, list or operation: its parts
 	op    *hclsyntax.Operation
-	local bool // it is the value of a local, which may not be too large
+	local bool // the expression is the value of a local, whose size is limited
 }
 
-// maxNodes bounds the size of a direct expression: local values that name each
-// other twice would double it each time.
+// maxNodes is the largest number of nodes of an Expr. Without this limit, each local
+// that refers twice to another local would double the number.
 const maxNodes = 200
 
-// smallLocal is a size in bytes of JSON that checkSize never refuses.
+// smallLocal is a size of JSON in bytes. eval.checkSize accepts every local up to this size.
 const smallLocal = 64 << 10
 
 type directKind uint8
@@ -49,8 +49,8 @@ const (
 	directOperation
 )
 
-// Compile compiles an expression of a definition, which belongs to step self; nil if the
-// evaluator must evaluate it. effort bounds what the compilation may cost.
+// Compile compiles an expression of a step; self is the index of the step. It returns nil if
+// the general evaluator must evaluate the expression. effort limits the cost of compiling.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
@@ -60,8 +60,8 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.direct(e.Syntax, to)
 }
 
-// direct compiles an expression whose value is wanted in a shape; nil if the
-// evaluator must do it.
+// direct compiles an expression whose value must have the shape to. It returns nil if the
+// general evaluator must evaluate it.
 func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
@@ -118,7 +118,7 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles the parts; nil if one cannot be.
+// of compiles expressions as the parts of d; nil if one of them cannot be compiled.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.direct(e, to)
@@ -130,7 +130,7 @@ func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	return d
 }
 
-// constant evaluates what refers to nothing.
+// constant evaluates an expression that refers to nothing.
 func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 	if len(eval.Calls(e, "secret")) > 0 {
 		return nil
@@ -144,8 +144,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
-	// A set is written in order already, a number in full: only what the bytes
-	// can say may become another type.
+	// In the JSON, a set is already sorted and a number has all its digits. So Canonical accepts
+	// the bytes exactly if the value fits the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -231,9 +231,9 @@ func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	return d
 }
 
-// inTemplate returns a JSON value as it stands inside of a string. Only ASCII
-// is sure to stay what it is, whatever it is put together with, and only
-// small whole numbers are sure to be written the same way.
+// inTemplate returns the bytes of a JSON value as they appear in a template's string. It gives
+// up if the text is not ASCII, because normalisation may join it with the text next to it. It
+// also gives up for large numbers, fractions, null, lists and objects.
 func inTemplate(raw []byte) ([]byte, bool) {
 	switch {
 	case len(raw) == 0:
@@ -248,7 +248,7 @@ func inTemplate(raw []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// object compiles an object with keys that are known.
+// object compiles an object with constant keys.
 func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny {
 		return nil
@@ -290,8 +290,9 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	return nil
 }
 
-// WriteInto appends the value, which stands at path in its document, to out, and its marks
-// to marks. It may have written a part of it when it gives up, which it says by false.
+// WriteInto appends the value as JSON to out, and the pointers of its sensitive parts to marks.
+// path is the place of the value in its document. If WriteInto gives up, it returns false, and
+// out may end with a part of the value.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -301,8 +302,8 @@ func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bo
 	return c.out, c.marks, ok
 }
 
-// write appends the value as canonical JSON; false if it gives up. c.path says
-// where the value stands.
+// write appends the value as canonical JSON; it returns false if it gives up.
+// c.path is the place of the value in its document.
 func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
@@ -366,7 +367,7 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	return v, err == nil
 }
 
-// Value evaluates to a Value, sensitive as a whole where that is said.
+// Value evaluates to a Value. If whole is true, the whole Value is sensitive.
 func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	c := copier{}
 	if whole {
@@ -449,9 +450,9 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 	return true
 }
 
-// truth evaluates an operation whose result is a boolean. It evaluates both operands, also
-// if the first decides the result: if one of them has a mark, such as sensitive, truth
-// reports ok = false, and the general evaluator takes over.
+// truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
+// the first decides the result. If one of them is sensitive, ok is false, and the general
+// evaluator evaluates the operation.
 func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)
@@ -462,7 +463,7 @@ func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	c.out = c.out[:at] // the operands stay readable until something is written
+	c.out = c.out[:at] // a and b stay valid until the next write to c.out
 	a, b := buf[0], buf[1]
 	switch d.op {
 	case hclsyntax.OpLogicalNot:
@@ -499,8 +500,8 @@ func truthOf(raw []byte) (v, ok bool) {
 	return string(raw) == "true", string(raw) == "true" || string(raw) == "false"
 }
 
-// scalars reports whether two JSON values are of one scalar type, so that
-// they are equal where their canonical forms are.
+// scalars reports whether two JSON values have the same scalar type. Then they are
+// equal exactly if their canonical forms are equal.
 func scalars(a, b []byte) bool {
 	class := func(raw []byte) byte {
 		switch c := raw[0]; {
@@ -518,7 +519,7 @@ func scalars(a, b []byte) bool {
 	return k == class(b) && strings.IndexByte(`"t0`, k) >= 0
 }
 
-// wholeOf reads a small whole number.
+// wholeOf parses a small whole number; it returns false for any other value.
 func wholeOf(raw []byte) (int64, bool) {
 	if len(raw) > 15 {
 		return 0, false

@@ -2,13 +2,14 @@
 // saves most of the time of a step (decision 27).
 //
 //	in:   an expression (Compile) and a Scope; a reply and its Shape (Canonical)
-//	out:  canonical JSON with marks, or "not me"
+//	out:  canonical JSON with marks, or false if it gives up
 //
 // It touches nothing but the Scope.
 //
 // Invariants:
-//   - It gives up wherever anything is unusual: a value to convert, a mark inside, something
-//     missing. Then package eval evaluates, which also says what is wrong.
-//   - Where it does not give up, the outcome is that of package eval to the byte. Tests compare
-//     the two over generated expressions, values and replies.
+//   - It gives up if anything is unusual: a value needs a conversion, a part of a value is
+//     sensitive, or something is missing. Then package eval evaluates the expression, and
+//     reports what is wrong.
+//   - If it does not give up, its result is the same as that of package eval, byte for byte.
+//     Tests compare the two with generated expressions, values and replies.
 package fasteval

@@ -15,40 +15,40 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Context is what a direct expression sees: when it is compiled the
-// declarations, when it is evaluated a scope.
+// A Context holds what an Expr needs: the declarations while it is compiled, and a
+// scope while it is evaluated.
 type Context struct {
 	Evaluator *eval.Evaluator
-	Self      int                // index of the step that self is about
-	locals    []*eval.Local      // that the expression refers to
-	nodes     *int               // compiled so far
-	effort    *metered.Allowance // of the check that compiles
+	Self      int                // index of the step that self.* describes
+	locals    []*eval.Local      // locals that the expression refers to
+	nodes     *int               // number of nodes that were compiled so far
+	effort    *metered.Allowance // limits the cost of compiling
 	Scope     *eval.Scope
 }
 
-// A reference reads one value by a path known when the definition is linked.
+// A reference reads one value. Its path is known when the definition is linked.
 type reference struct {
 	root  string
-	field string           // of a step or its instance, each, self, failure, run; "" of var
-	step  int              // of root step
-	key   *reference       // key of the instance; nil where name says it, or there are none
-	name  string           // key of the instance
+	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
+	step  int              // index of the step; only if root is "step"
+	key   *reference       // reference to the instance's key; nil = the key is in name, or no instances
+	name  string           // key of the instance, if it is constant
 	each  bool             // the step has instances
-	path  []value.PathStep // in the document
-	ptr   string           // path as a JSON pointer
+	path  []value.PathStep // path of the value in its document
+	ptr   string           // the field path as a JSON pointer
 
-	shape     *Shape // of what is found; nil if it has none
-	sensitive bool   // whatever its value
+	shape     *Shape // shape of the value; nil if its type has none
+	sensitive bool   // the variable is declared sensitive
 }
 
-// A finding is what a reference found: a part of a document, or a text.
+// A finding is the value that a reference has found: a part of a document, or a text.
 type finding struct {
-	raw       []byte // canonical JSON; nil = text
+	raw       []byte // canonical JSON; nil = the value is a string, in the field text
 	text      string
-	sensitive bool // as a whole
+	sensitive bool // the whole value is sensitive
 }
 
-// reference compiles a traversal; nil if it can be left to the evaluator only.
+// reference compiles a traversal; nil if the general evaluator must read the value.
 func (x *Context) reference(t hcl.Traversal) *reference {
 	steps := make([]value.PathStep, 0, len(t))
 	for _, s := range t[1:] {
@@ -108,7 +108,8 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep adds what follows the name of a step or of its instance.
+// ofStep adds the part of the path after the name of a step or after the key of its
+// instance.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -138,7 +139,8 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through notes a path into a document of a type.
+// through sets the path of the value in a document of type ty, and the shape of the value. If
+// the path does not fit the type, shape stays nil.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {
@@ -183,8 +185,8 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	return value.PathStep{}, false
 }
 
-// find reads the value; false leaves it to the evaluator, which knows what to
-// do about null, about what is missing, and about marks inside of the value.
+// find reads the value. It returns false if the general evaluator must read it: the
+// value may be null or missing, or a part of it may be sensitive.
 func (r *reference) find(x *Context) (f finding, ok bool) {
 	if x.Scope == nil {
 		return finding{}, false
@@ -247,7 +249,8 @@ func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
 	return res.Instances[i], true
 }
 
-// plainText returns the text of a JSON string that is written as it is.
+// plainText returns the text of a JSON string of printable ASCII without escapes. It
+// returns false for any other value.
 func plainText(raw []byte) (string, bool) {
 	l := value.Lex(raw)
 	if l.Peek() != '"' {
@@ -329,7 +332,7 @@ func (r *reference) ofRun(i *eval.RunInfo) (finding, bool) {
 	return finding{}, false
 }
 
-// within follows the path into a document.
+// within reads the value at the path in a document.
 func (r *reference) within(v value.Value) (finding, bool) {
 	sensitive, ok := value.MarksAt(v, r.ptr)
 	if !ok {

@@ -10,16 +10,16 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape is a type in the form in which JSON is checked against it: see
-// copier. Types that need more than a look at the bytes, such as sets, which
-// are sorted and lose duplicates, have none.
+// A Shape describes a type for a copier, which checks JSON against it. Some types have no Shape,
+// because the bytes alone do not decide. An example is a set: its elements must be sorted, and
+// duplicates removed.
 type Shape struct {
 	kind   schema.Kind
-	elem   *Shape       // of a list or map
-	fields []shapeField // of an object, sorted by name
-	marked bool         // has sensitive parts
-	hide   bool         // is sensitive as a whole, because what is below a list cannot be marked
-	open   bool         // of an object: other attributes are dropped
+	elem   *Shape       // shape of the elements of a list or map
+	fields []shapeField // attributes of an object, sorted by name
+	marked bool         // the value has sensitive parts
+	hide   bool         // the whole value is sensitive, because elements cannot be marked
+	open   bool         // an object may have other attributes, which the copier drops
 }
 
 // A shapeField is one attribute of an object.
@@ -27,12 +27,12 @@ type shapeField struct {
 	name      string
 	shape     *Shape
 	optional  bool // may be left out or null
-	filled    bool // may not be null, of whatever type it is
+	filled    bool // must not be null, even if its type allows null
 	sensitive bool
-	enum      []string // canonical JSON of the values allowed; nil = any
+	enum      []string // canonical JSON of the allowed values; nil = all
 }
 
-// hidden reports whether the field is sensitive whatever its value.
+// hidden reports whether the whole field is sensitive, whatever its value is.
 func (f *shapeField) hidden() bool { return f.sensitive || f.shape.hide }
 
 // Anything is the shape of a value of which nothing is known.
@@ -83,7 +83,8 @@ func ShapeOfFields(fields []schema.Field) *Shape {
 	return out.sorted()
 }
 
-// sorted brings the fields into order; nil if two have one name.
+// sorted sorts the fields by name and returns s. It returns nil if two fields have
+// the same name.
 func (s *Shape) sorted() *Shape {
 	slices.SortFunc(s.fields, func(a, b shapeField) int { return strings.Compare(a.name, b.name) })
 	for i := range s.fields {
@@ -128,9 +129,9 @@ func ShapeFrom(ty cty.Type) *Shape {
 	return nil
 }
 
-// meet returns the shape of values that pass from one type to another without
-// being converted; nil if there is none. What is sensitive, allowed or may be
-// left out is what the second says.
+// meet returns the shape of the values that have the type from, and can be used as the type to
+// without a conversion; nil if there is none. The shape to decides which parts are sensitive or
+// optional, and which values are allowed.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:
@@ -161,8 +162,9 @@ func meet(from, to *Shape) *Shape {
 	return &out
 }
 
-// Narrowed returns the shape of replies that output_type narrows; nil if it has
-// none. What the schema says nothing about may hold more than is wanted of it.
+// Narrowed returns the shape of the replies to a step with output_type; nil if it
+// has none. If the schema allows any value in a field, a reply may have more
+// attributes there than output_type names.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil
@@ -185,7 +187,7 @@ func Narrowed(declared, wanted *Shape) *Shape {
 	return &out
 }
 
-// opened returns the shape with all its objects open.
+// opened returns a copy of the shape in which all objects may have other attributes.
 func (s *Shape) opened() *Shape {
 	out := *s
 	out.open = s.kind == schema.KindObject

@@ -45,7 +45,7 @@ var (
 	allTrueFunc = boolFold(true)
 	anyTrueFunc = boolFold(false)
 
-	// coalesce takes the first argument that is neither null nor "".
+	// coalesceFunc returns the first argument that is neither null nor "".
 	coalesceFunc = function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "vals", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true},
 		Type: func(args []cty.Value) (cty.Type, error) {
@@ -278,7 +278,7 @@ var (
 	})
 	jsonDecodeFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "str", Type: cty.String}},
-		// The type is that of the value: to find it first would decode twice.
+		// The type depends on the text, and finding it here would decode the text twice.
 		Type: function.StaticReturnType(cty.DynamicPseudoType),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			return value.DecodeJSON([]byte(args[0].AsString()))
@@ -336,7 +336,7 @@ var (
 		Type: function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			if !args[0].IsKnown() {
-				return cty.UnknownVal(cty.Bool), nil // marks may come with the value
+				return cty.UnknownVal(cty.Bool), nil // the value may be sensitive once it is known
 			}
 			return cty.BoolVal(args[0].HasMark(value.SensitiveMark{})), nil
 		},

@@ -1,9 +1,10 @@
 // Package functions is the table of functions that expressions can call.
 //
-//	in:   what file() and env() answered when the definition was loaded
-//	out:  a table by name
+//	in:   the results of file() and env(), recorded when the definition was loaded
+//	out:  a table of functions by name
 //
-// It touches nothing: functions depend on their arguments only, so evaluating twice gives the
-// same. A function that is dear for large arguments needs a price in package metered. A function
-// of other languages that reads a clock or chance is in Impure, with what to use instead.
+// It touches nothing: functions depend on their arguments only, so a second evaluation gives the
+// same value. A function that is expensive for large arguments needs a rate in package metered.
+// Some functions of other languages read a clock or random numbers. Impure names them, and says
+// what to use instead.
 package functions

@@ -13,16 +13,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Reads are the answers of file() and env(): recorded when first asked, so
-// that a stored definition needs neither.
+// Reads holds the results of file() and env(). They are recorded when the module
+// is loaded, so a stored definition needs neither files nor environment.
 type Reads struct {
 	Files map[string]string
 	Env   map[string]*string // nil = not set
 }
 
-// Impure names functions that Terraform has and this language must not have,
-// with what to use instead: the same expression must give the same value
-// whenever it is evaluated.
+// Impure names functions of Terraform that this language must not have, and says
+// what to use instead. An expression must give the same value whenever it is
+// evaluated.
 var Impure = map[string]string{
 	"timestamp":     "Use run.started_at.",
 	"plantimestamp": "Use run.started_at.",
@@ -33,8 +33,8 @@ var Impure = map[string]string{
 
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
-// Table returns the function table of one module. All functions are pure;
-// file and env answer from what was recorded when the module was loaded.
+// Table returns the function table of one module. All functions are pure: file
+// and env return what was recorded when the module was loaded.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	f["file"] = textFunction("path", func(name string) (cty.Value, error) {
@@ -116,8 +116,8 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// limited refuses format strings with absurd widths, which cost as much
-// memory as they name.
+// limited makes a function that refuses format strings with huge widths. The
+// library would allocate as many bytes as the width says.
 func limited(f function.Function) function.Function {
 	params := f.Params()
 	return function.New(&function.Spec{

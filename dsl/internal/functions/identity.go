@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// identity returns a text that two known values share exactly if they are
-// equal. With it a value is looked up, not compared with each other one.
+// identity returns a text that is the same for two known values exactly if they are equal. With
+// it, a value is found in a Go map, and not compared with all other values.
 func identity(v cty.Value) string { return string(appendIdentity(nil, v)) }
 
 func appendIdentity(out []byte, v cty.Value) []byte {
@@ -22,7 +22,7 @@ func appendIdentity(out []byte, v cty.Value) []byte {
 	case ty == cty.Number:
 		f := v.AsBigFloat()
 		if f.Sign() == 0 {
-			return append(out, '0') // and not -0
+			return append(out, '0') // -0 equals 0
 		}
 		return appendSized(out, 'f', f.Text('p', 0))
 	case !v.CanIterateElements():

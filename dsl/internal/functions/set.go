@@ -8,18 +8,19 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The operations on sets, in a time that grows with the number of elements.
-// The library's grows with its square.
+// The operations on sets. Their time grows in proportion to the number of elements. The time of
+// the library's operations grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
-	// In a set that is given first and in how many of the n others.
+	// With keep = nil, the result has the elements that all sets have.
 	setIntersectionFunc = setFunction(stdlib.SetIntersectionFunc, nil)
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )
 
-// setFunction makes a function of sets: keep decides by whether an element is
-// in the first set and in how many others it is; nil keeps what is in all.
-// Where something is not known yet the library decides.
+// setFunction makes a function of sets. keep decides whether the result contains an
+// element: first says whether the first set has it, and others is the number of
+// other sets that have it. Without keep, the result contains the elements that all
+// sets have. If an argument is not known yet, the library's function f is called.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

@@ -57,7 +57,7 @@ var (
 		return cty.BoolVal(strings.Contains(s, p)), nil
 	})
 
-	// Slash-separated on every system, so that a definition means the same
+	// These functions split paths at slashes on every system, so a definition means the same
 	// everywhere.
 	basenameFunc = mapText(path.Base)
 	dirnameFunc  = mapText(path.Dir)
@@ -76,7 +76,7 @@ var (
 	})
 
 	md5Func = mapText(func(s string) string { h := md5.Sum([]byte(s)); return hex.EncodeToString(h[:]) })
-	// sha1 and md5 are for matching what other systems compute, not for security.
+	// md5 and sha1 are for comparisons with the hashes of other systems, not for security.
 	sha1Func         = mapText(func(s string) string { h := sha1.Sum([]byte(s)); return hex.EncodeToString(h[:]) })
 	sha256Func       = mapText(func(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeToString(h[:]) })
 	sha512Func       = mapText(func(s string) string { h := sha512.Sum512([]byte(s)); return hex.EncodeToString(h[:]) })
@@ -111,7 +111,7 @@ var (
 		return cty.NumberIntVal(int64(x.Compare(y))), nil
 	})
 
-	// replace takes a regular expression where the second argument is
+	// replaceFunc uses the second argument as a regular expression if it is
 	// written between slashes, as in Terraform.
 	replaceFunc = function.New(&function.Spec{
 		Params: []function.Parameter{

@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// yamlDecodeFunc decodes a text that is within the limits.
+// yamlDecodeFunc decodes a YAML text. It refuses a text that exceeds a limit of
+// metered.CheckYAML.
 var yamlDecodeFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "src", Type: cty.String}},
 	Type:   function.StaticReturnType(cty.DynamicPseudoType),

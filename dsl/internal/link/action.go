@@ -14,7 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// actionNoun merges the author's promises into the declared capabilities.
+// actionNoun makes the noun of an action. A promise of the workflow's author (nil = none)
+// replaces what the schema declares.
 func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
@@ -32,7 +33,8 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 	}
 }
 
-// ReplyFunc checks, converts and marks replies (S35).
+// ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts
+// (S35).
 func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	sh := ReplyShape(fields, declared, wanted)
 	slow := ReplyConverted(fields, declared, wanted)
@@ -47,8 +49,7 @@ func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (v
 	}
 }
 
-// ReplyShape is the shape of replies that need no conversion; nil if there are
-// none.
+// ReplyShape returns the shape of replies that need no conversion; nil if every reply needs one.
 func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shape {
 	sh := fasteval.ShapeOfFields(fields)
 	if wanted.Equals(declared) {
@@ -57,8 +58,8 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
-// ReplyConverted is the general way of ReplyFunc: it converts the reply to the types of
-// the evaluator, and its errors say what is wrong.
+// ReplyConverted returns a function with the same results as that of ReplyFunc. It does not use
+// the fast evaluator, so it is slower. But its errors say what is wrong.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {
@@ -83,8 +84,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 	}
 }
 
-// narrow converts a reply to the type that output_type gives it; what it names
-// without optional() must be there.
+// narrow converts a reply to the type in output_type. Attributes that output_type names without
+// optional() must not be null.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {

@@ -51,7 +51,7 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 	c, err := version.NewConstraint(la.decl.Constraint)
 	if err != nil {
-		return // reported by Parse
+		return // package decl has reported it
 	}
 	v, err := version.NewVersion(la.bin.Version)
 	if err != nil || !c.Check(v.Core()) {
@@ -60,7 +60,7 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 }
 
-// fileContext evaluates what stands outside of workflows.
+// fileContext returns a workflowLinker for the expressions outside of workflows.
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
@@ -68,7 +68,7 @@ func (l *linker) fileContext() *workflowLinker {
 	}
 }
 
-// variableShapes is what the evaluator has to know of variables.
+// variableShapes returns for each variable its type and whether it is sensitive.
 func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
 	out := make(map[string]eval.VariableShape, len(decls))
 	for name, v := range decls {
@@ -77,13 +77,13 @@ func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableSha
 	return out
 }
 
-// unknownVars is the object of all variables, of which only types are known.
+// unknownVars returns the object of all variables. The values are unknown, but have their types.
 func unknownVars(decls map[string]*decl.Variable) cty.Value {
 	attrs := map[string]cty.Value{}
 	for name, v := range decls {
 		x := value.UnknownOf(v.Type)
 		if v.Type.IsObjectType() && v.Nullable {
-			x = cty.UnknownVal(value.PlainType(v.Type)) // may be null as a whole
+			x = cty.UnknownVal(value.PlainType(v.Type)) // the whole object may be null
 		}
 		if v.Sensitive {
 			x = x.Mark(value.SensitiveMark{})

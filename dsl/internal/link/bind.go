@@ -17,16 +17,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A bind holds the parts of the declarations that Bind reads.
+// A bind holds those parts of the declarations that Workflow.Bind needs.
 type bind struct {
 	ev      *eval.Evaluator
 	decls   map[string]*decl.Variable
-	known   map[string]bool // variables of the other workflows of the module
+	known   map[string]bool // names of the variables of all workflows
 	sources map[string][]byte
 	places  report.Places
 }
 
-// values is Workflow.Bind.
+// values implements Workflow.Bind.
 func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
@@ -66,7 +66,7 @@ func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
 		return true
 	}
 	if b.known[a.Name] && a.Source != "--var" {
-		return false // for another workflow of the module
+		return false // the variable belongs to another workflow of the module
 	}
 	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
 		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
@@ -80,7 +80,8 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// placed reports an error about an assignment at its place, if it has one.
+// placed reports an error about an assignment. If the assignment is in a values file, the error
+// shows the place.
 func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
@@ -102,7 +103,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 		}
 		x = raw
 		if x.IsNull() && !v.Nullable && v.Default != cty.NilVal {
-			x = v.Default // null means: as if not given
+			x = v.Default // null is not allowed, so it means the default
 		}
 	}
 	switch {
@@ -128,7 +129,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 	return x, true
 }
 
-// validate runs the validation blocks with the values in place.
+// validate runs the validation blocks of all variables with their values.
 func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {
@@ -178,8 +179,8 @@ func (b *bind) message(w eval.World, c *decl.Condition) string {
 	return messageText(v)
 }
 
-// messageText returns an error message, unless it would show something
-// sensitive.
+// messageText converts the value of error_message to a text. It replaces a message that contains
+// a sensitive value.
 func messageText(v cty.Value) string {
 	if v.ContainsMarked() {
 		return "The condition is not met. The message is hidden, because it holds a sensitive value."
@@ -191,7 +192,7 @@ func messageText(v cty.Value) string {
 	return s
 }
 
-// variableList describes the variables in order of name.
+// variableList describes the variables, sorted by name.
 func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	out := make([]noun.Variable, 0, len(decls))
 	for _, v := range decls {

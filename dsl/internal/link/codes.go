@@ -40,23 +40,23 @@ func validCode(s string) bool {
 	return s != "" && len(s) <= 100
 }
 
-// engineCodes are the codes that do not come from agents' schemas.
+// engineCodes are the error codes that the schema of an agent does not have to declare.
 var engineCodes = []string{
 	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
 	sdk.CodeAborted, sdk.CodeInvalid, sdk.CodeDenied,
 	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
 }
 
-// knownCodes are the codes that a step or an undo can fail with. They are open
-// where some are known only in a run.
+// knownCodes holds the error codes with which a step or an undo can fail. If some of them are
+// known only in a run, open is true.
 type knownCodes struct {
-	others string // what a message says of any other code: "Action X does not answer with"
+	others string // start of the message about an unknown code: "Action X does not answer with"
 	own    []string
 	open   bool
 }
 
-// codesOf collects the codes of a call: those that its action declares, that
-// its input names and that its conditions give.
+// codesOf collects the error codes of a call: those that its action declares, those in its
+// input and those of its conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
@@ -74,8 +74,8 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes adds the codes that the input of a generic agent names. Where the
-// schema does not say which argument holds them, it can be any.
+// namedCodes adds the codes that are written in the input of a generic agent. If the schema does
+// not say which argument holds codes, namedCodes searches all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
@@ -91,8 +91,8 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Ar
 	}
 }
 
-// values adds the texts of a value. If a part of the value is unknown before the run, the
-// list of codes counts as incomplete.
+// values adds the texts of a value to the codes. If a part of the value is unknown before the
+// run, it sets open.
 func (k *knownCodes) values(v cty.Value) {
 	raw, _ := v.UnmarkDeep()
 	switch {
@@ -114,8 +114,7 @@ func (k *knownCodes) literals(e *eval.Expr) {
 	k.own = append(k.own, literals(e)...)
 }
 
-// codes warns about error codes that cannot occur, which are most likely
-// spelled wrong.
+// codes warns about error codes in a list that cannot occur. They are most likely spelled wrong.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -147,7 +146,7 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes are the codes of a list as far as they are known before a run.
+// writtenCodes returns those codes of a list that are known before a run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
@@ -174,8 +173,8 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	return out
 }
 
-// workflowCodes looks at the codes of the workflow's own retry block, which
-// holds for all steps.
+// workflowCodes checks the codes in the workflow's retry block. The block applies to all steps,
+// so the codes of all steps are known codes.
 func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
@@ -192,8 +191,8 @@ func (l codeLinker) workflowCodes() {
 	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
-// constant reports whether an expression holds nothing but literals, so that
-// literals finds every string in it.
+// constant reports whether an expression has neither references nor function calls. In such an
+// expression the function literals finds every string.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

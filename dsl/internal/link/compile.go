@@ -20,8 +20,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// exprFunc makes a function of a run from an expression, nil from nil. What is
-// known already is checked and converted here, once.
+// exprFunc returns a function that evaluates an expression in a run; nil for no expression. A
+// value that is known before a run is checked and converted here, once.
 func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*eval.Scope) (T, error) {
 	if e == nil {
 		return nil
@@ -65,8 +65,8 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 	}
 }
 
-// valueFunc makes a ValueFunc from an expression; whole marks the result as
-// sensitive.
+// valueFunc makes a ValueFunc from an expression. If whole is true, the whole result is marked
+// as sensitive.
 func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
@@ -95,8 +95,8 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	}
 }
 
-// arguments checks what is written against what is taken. byKey says that
-// arguments which depend on self.output may be left out.
+// arguments checks the written arguments against the schema, and compiles them. byKey is true for
+// an undo by key: its call may leave out the arguments that depend on self.output.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
@@ -155,13 +155,13 @@ func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string
 func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
 	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
 	switch {
-	case len(a.Expr.Syntax.Variables()) == 0: // perhaps with secret()
+	case len(a.Expr.Syntax.Variables()) == 0: // no references; but it may call secret()
 		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
 		if err == nil {
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			out.Ready = argument.ReadyOf(a.Name, v) // else the error is that of each evaluation
+			out.Ready = argument.ReadyOf(a.Name, v) // an error is returned by each evaluation in a run
 		}
 	case value.IsPlain(a.Name):
 		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
@@ -169,8 +169,8 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 	return out
 }
 
-// extraAttributes reports attributes of an object written out that the
-// argument's type does not have: the conversion would drop them silently.
+// extraAttributes reports attributes of a written object that the argument's type does not have.
+// The conversion would drop them without an error.
 func (l argumentLinker) extraAttributes(spec *argument.Spec, a syntax.Arg) {
 	cons, ok := a.Expr.Syntax.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.Type.IsObjectType() {

@@ -9,11 +9,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// confidential reports whether a run of the workflow may come to hold sensitive
-// values, whatever its variables are: it writes secret() or sensitive(), or has
-// an output that is sensitive, or its actions are given or return what their
-// schemas call sensitive. Locals of the file count even where they are not
-// used.
+// confidential reports whether a run of the workflow may contain sensitive values even if no
+// variable is sensitive. This is so in three cases: an expression calls secret() or sensitive();
+// an output of the workflow is sensitive; an action gets or returns a value that its schema calls
+// sensitive. Locals of the file count even if they are not used.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.Block) {
@@ -50,8 +49,8 @@ func confidential(l *workflowLinker) bool {
 	return false
 }
 
-// hides reports whether an action returns something sensitive, or takes it in
-// one of the arguments given.
+// hides reports whether an action has a sensitive output, or whether one of the given arguments
+// is sensitive.
 func hides(a *linkedAction, given []syntax.Arg) bool {
 	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
 		return true

@@ -9,7 +9,8 @@
 // It touches nothing but its arguments.
 //
 // Invariants:
-//   - What can be known before a run is checked here, once. What depends on a run is a function
-//     of its Scope.
-//   - A workflow without errors can always be undone as it says, or says that it cannot.
+//   - Everything that is known before a run is checked here, once. Everything else becomes a
+//     function of a Scope.
+//   - In a workflow without errors, each step with an effect has an undo, or it is known that
+//     the step is not undone.
 package link

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// eachValue links for_each and returns what each is before a run.
+// eachValue links for_each. It returns the value of each.* for the checks before a run.
 func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	e := d.Attr("for_each")
 	if e == nil {
@@ -24,7 +24,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	before := len(l.List)
 	v := l.check(e)
 	defer func() {
-		if len(l.List) == before { // else it was said already, better
+		if len(l.List) == before { // otherwise a better error is already reported
 			out.ForEach = l.forEach(e)
 		}
 	}()
@@ -62,8 +62,8 @@ func eachBefore(v cty.Value) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"key": key, "value": elem})
 }
 
-// forEach makes the function of a for_each. A map that is only referred to is
-// taken apart where it stands.
+// forEach returns the function that evaluates for_each. If for_each is a reference and nothing
+// else, the function splits the stored JSON of the map without decoding it.
 func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (noun.Each, error) {
 	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
 	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
@@ -94,7 +94,8 @@ func (l stepLinker) listHint(e *eval.Expr, ty cty.Type) {
 	l.Errorf(e.Range, "Invalid for_each", "for_each takes a map, or a set of strings, because keys name the instances; this is a list. Use %s.", hint)
 }
 
-// commonElement is the type all attributes of an object have, if they do.
+// commonElement returns an unknown value of the type that all attributes of an object have. If
+// they have no common type, it returns cty.DynamicVal.
 func commonElement(ty cty.Type) cty.Value {
 	var common cty.Type
 	for _, at := range ty.AttributeTypes() {
@@ -109,7 +110,7 @@ func commonElement(ty cty.Type) cty.Value {
 	return value.UnknownOf(common)
 }
 
-// eachOf converts a value to instances.
+// eachOf converts the value of for_each to instances.
 func eachOf(v cty.Value) (noun.Each, error) {
 	raw, marks := v.Unmark()
 	ty := raw.Type()

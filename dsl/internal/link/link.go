@@ -28,8 +28,8 @@ type linker struct {
 	m         *decl.Module
 	fileLevel *eval.Evaluator
 	agents    map[string]*linkedAgent
-	known     map[string]bool // variables of all workflows
-	// undirected leaves every expression to the general evaluator. Tests compare the outcomes.
+	known     map[string]bool // names of the variables of all workflows
+	// undirected turns the fast evaluator off. Tests compare the results with and without it.
 	undirected bool
 }
 
@@ -49,7 +49,7 @@ type linkedAction struct {
 	schema schema.Action
 	in     map[string]*argument.Spec
 	out    cty.Type
-	broken bool // the schema itself makes no sense
+	broken bool // its schema is invalid, which is reported
 }
 
 // A workflowLinker links one workflow.
@@ -60,7 +60,7 @@ type workflowLinker struct {
 	world *eval.CheckWorld
 	out   *noun.Workflow
 	steps []*linkedStep
-	cur   int // step being linked; -1 = none
+	cur   int // index of the step that is being linked; -1 = none
 }
 
 // A linkedStep is a step, and the noun that it becomes.
@@ -69,12 +69,12 @@ type linkedStep struct {
 	action   *linkedAction // nil if unknown
 	noun     *noun.Step
 	readOnly bool
-	// The settings of the step and of its undo; nil where they depend on the run.
+	// The settings of the step and of its undo; nil if they depend on the run.
 	static, undoStatic *noun.Settings
 	timer              time.Duration // of a timer; 0 where it depends on the run
 }
 
-// An argumentLinker links the arguments of blocks: their types, values and evaluation.
+// An argumentLinker checks the arguments of blocks and compiles them.
 type argumentLinker struct{ *workflowLinker }
 
 // A codeLinker checks the error codes that steps name against those that actions declare.
@@ -83,13 +83,13 @@ type codeLinker struct{ *workflowLinker }
 // A stepLinker links one step: its action, settings, conditions and for_each.
 type stepLinker struct{ *workflowLinker }
 
-// An undoLinker links the undo of steps, and checks that everything with an effect has one.
+// An undoLinker links the undo of steps, and checks that every step with an effect has one.
 type undoLinker struct{ *workflowLinker }
 
 // A nullChecker finds expressions that read a value which may be null.
 type nullChecker struct{ *workflowLinker }
 
-// docText is the description of an argument, to be appended to a message.
+// docText returns the description of an argument as the end of a message.
 func docText(s string) string {
 	if s == "" {
 		return ""
@@ -113,8 +113,8 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator; nil if the evaluator must evaluate
-// it.
+// direct compiles an expression for the fast evaluator. It returns nil if only the general
+// evaluator can evaluate it.
 func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
@@ -122,7 +122,7 @@ func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr
 	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
 }
 
-// title names the action with its plugin, for messages.
+// title returns the name of the action with its plugin and version, for messages.
 func (a *linkedAction) title() string {
 	v := a.agent.bin.Version
 	if v != "" {
@@ -133,7 +133,7 @@ func (a *linkedAction) title() string {
 
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
-// action finds an action; nil after reporting that there is none (S73).
+// action returns an action; nil if there is none, which is reported (S73).
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	la := l.agents[agent]
 	if la == nil || la.missing || name == "" {
@@ -165,7 +165,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return a
 }
 
-// shapes finds the action of every step and what its result looks like.
+// shapes finds the action of every step, and the types of its arguments and of its output.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
 		if s.Kind != decl.StepCalls {
@@ -190,7 +190,7 @@ func (l *workflowLinker) shapes() {
 	l.valueShapes()
 }
 
-// argType is the type of a step's arguments as self.input shows them.
+// argType returns the type of self.input: an object with all arguments of the action.
 func argType(specs map[string]*argument.Spec) cty.Type {
 	attrs := map[string]cty.Type{}
 	for n, s := range specs {
@@ -199,7 +199,7 @@ func argType(specs map[string]*argument.Spec) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
 }
 
-// outputType narrows the declared outputs by output_type.
+// outputType returns the type of a step's output: the declared outputs, narrowed by output_type.
 func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	if s.OutputType == cty.NilType {
 		return a.out
@@ -248,8 +248,8 @@ func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	return one
 }
 
-// check evaluates an expression with unknown values and reports what cannot
-// work. It returns cty.DynamicVal where nothing is known.
+// check evaluates an expression as far as values are known before a run, and reports errors. It
+// returns cty.DynamicVal after an error, or if nothing is known.
 func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 	if e == nil || e.Compiled == nil {
 		return cty.DynamicVal
@@ -271,14 +271,14 @@ func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 	return v
 }
 
-// checkReferences looks at the references of an expression that cannot be
-// evaluated, each alone, so that one mistake does not hide the others.
-// Those inside try() and can() may fail.
+// checkReferences checks the references of an expression that cannot be evaluated. It evaluates
+// each reference separately, so one mistake does not hide the others. References inside of try()
+// and can() may fail.
 func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(c, l.world)
 	if diags.HasErrors() {
-		return // a local value's, reported there
+		return // a local has an error, which is reported at the local
 	}
 	bearing := eval.Calls(c.Syntax, "try", "can")
 	for _, t := range c.Refs {
@@ -290,8 +290,8 @@ func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	}
 }
 
-// explain reports diagnostics of an evaluation; where the result of a step
-// lacks an attribute it names the action.
+// explain reports diagnostics of an evaluation. If the output of a step does not have an
+// attribute, the message names the action.
 func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		name, ty, ok := report.MissingAttribute(d)
@@ -325,7 +325,7 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput finds the action whose output was looked at in vain.
+// actionWithOutput returns the action to whose output, of type ty, a diagnostic refers; or nil.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
 		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
@@ -351,8 +351,8 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 	return nil
 }
 
-// checkLoops looks inside for expressions over collections that are not known
-// yet, which the library does not evaluate.
+// checkLoops checks the bodies of "for" expressions over collections that are not known yet. The
+// library does not evaluate these bodies.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return
@@ -371,7 +371,7 @@ type loopVisitor struct {
 	ctx []*hcl.EvalContext
 }
 
-// Enter opens the scope of a for expression and evaluates its parts in it.
+// Enter opens the scope of a "for" expression and evaluates its parts in it.
 func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	f, ok := n.(*hclsyntax.ForExpr)
 	if !ok {
@@ -406,7 +406,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Exit closes the scope of a for expression.
+// Exit closes the scope of a "for" expression.
 func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	if _, ok := n.(*hclsyntax.ForExpr); ok {
 		v.ctx = v.ctx[:len(v.ctx)-1]

@@ -12,13 +12,13 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Workflows links the workflows of a module. They are nil if there are errors, or were
-// any before. It reports to r, and returns what r has found.
+// Workflows links the workflows of a module. It returns no workflows if parsing or linking found
+// errors. It reports to r, and returns all findings of r.
 func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
-// GeneralWorkflows is Workflows without the fast evaluator, for tests that compare the two.
+// GeneralWorkflows is Workflows without the fast evaluator. Tests compare the results of both.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
@@ -39,10 +39,12 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	l.known = knownVariables(m)
 	if m.Older {
-		l.Effort = metered.NewAllowance(math.MaxInt64) // it was checked when it was stored
+		l.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
-	for _, a := range m.TwinAgents { // before those that the names stand for
+	// Link agents with a name that is already used first. Below, the first agent with the name,
+	// which is the one that is used, replaces them in l.agents.
+	for _, a := range m.TwinAgents {
 		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)
 		}
@@ -89,7 +91,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	return wl.out
 }
 
-// knownVariables names all variables that any workflow declares.
+// knownVariables returns the names of the variables of all workflows.
 func knownVariables(m *decl.Module) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range m.Workflows {

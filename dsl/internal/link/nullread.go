@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// nullReads warns where the output of a step that may have none is read
-// without a guard: an attribute of null fails the reader.
+// nullReads warns about expressions that read an attribute of a step's output without a guard,
+// although the output may be null. If it is null, the expression fails.
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
@@ -46,16 +46,16 @@ func (l nullChecker) nullReads() {
 	}
 }
 
-// coveredByWhen reports whether an attribute of a step is evaluated only where
-// the step's when is true. A when that mentions each is evaluated after
-// for_each and the settings.
+// coveredByWhen reports whether an attribute of a step is evaluated only if the condition in when
+// is true. A condition that mentions each.* is evaluated after for_each and the settings, so it
+// does not cover them.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
 
 // A nullReason is why the output of a step can be null.
 type nullReason struct {
-	skipped bool // by the step's when
+	skipped bool // the step may be skipped, because it has when
 	text    string
 }
 
@@ -76,7 +76,7 @@ func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
 	return out
 }
 
-// attrText is the source of a step's attribute; "" if it is not written.
+// attrText returns the source of a step's attribute without white space; "" if not written.
 func (l nullChecker) attrText(d *decl.Step, name string) string {
 	if d == nil || d.Attr(name) == nil {
 		return ""
@@ -96,8 +96,7 @@ func (l nullChecker) exactText(r hcl.Range) string {
 	return string(src[r.Start.Byte:r.End.Byte])
 }
 
-// withoutSpace removes white space, so that the same condition compares
-// equal however it is laid out.
+// withoutSpace removes white space, so that two layouts of one condition are equal.
 func withoutSpace(b []byte) []byte {
 	var out []byte
 	for _, c := range b {
@@ -125,26 +124,26 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 // conditions that test the step's status or repeat its when.
 type nullVisitor struct {
 	l      nullChecker
-	reader *decl.Step // nil: a local or an output
+	reader *decl.Step // step with the expression; nil = a local or an output
 	guards []guard
 	loops  []stepLoop
 }
 
-// A guard is an expression inside which some steps are safe to read.
+// A guard is an expression inside of which some steps are safe to read.
 type guard struct {
-	node  hclsyntax.Node // nil: the reader's own when
-	all   bool
-	steps map[string]bool
-	when  string // the condition as written
+	node  hclsyntax.Node  // the expression; nil = the whole reading step, guarded by its when
+	all   bool            // every step is safe to read
+	steps map[string]bool // names of the steps that are safe to read
+	when  string          // text of the condition, without white space
 }
 
-// A stepLoop is a for expression over the instances of a step.
+// A stepLoop is a "for" expression over the instances of a step.
 type stepLoop struct {
 	node           hclsyntax.Node
 	variable, step string
 }
 
-// Enter opens guards and loops and looks at references.
+// Enter opens guards and loops and checks references.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -159,7 +158,8 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
-			v.guards = append(v.guards, guard{node: n, all: true}) // the condition sees each instance
+			// The condition may test each instance.
+			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 		if step := wholeStep(n.CollExpr); step != "" {
 			v.loops = append(v.loops, stepLoop{n, n.ValVar, step})
@@ -182,8 +182,8 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested is the guard that a condition makes of the steps it tests: their
-// status, their error, or whether there is an output at all.
+// tested returns the guard of a condition. Inside of the guard, the steps that the condition tests
+// are safe to read. A test reads the status or the error of a step, or asks if there is an output.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -204,14 +204,14 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 // A stepRead is a reference to an attribute of a step or of an instance.
 type stepRead struct {
 	step, field string
-	whole       bool // nothing below the attribute
-	byEach      bool // of the instance with the reader's own key
+	whole       bool // the attribute itself is read, nothing inside of it
+	byEach      bool // the key of the instance is each.key
 	at          hcl.Range
 	text        string
 }
 
-// readOf understands step.NAME.FIELD, step.NAME[KEY].FIELD and, in a loop over
-// the instances of a step, VARIABLE.FIELD.
+// readOf returns what an expression reads of a step. It knows step.NAME.FIELD,
+// step.NAME[KEY].FIELD and, in a loop over the instances of a step, VARIABLE.FIELD.
 func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	r := stepRead{}
 	var rest hcl.Traversal
@@ -234,7 +234,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) { // written in JSON, with escapes
+			// In a JSON source the text of the reference may have escapes.
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
 				r.text = "step." + r.step + "." + r.field
 			}
 			return r, true
@@ -243,7 +244,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep is the step whose instances a loop variable holds; "" if it is none.
+// loopStep returns the name of the step over whose instances a loop variable runs; "" = none.
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -253,7 +254,7 @@ func (v *nullVisitor) loopStep(variable string) string {
 	return ""
 }
 
-// stepName is the name in step.NAME.
+// stepName returns NAME of step.NAME.
 func stepName(t hcl.Traversal) (string, bool) {
 	if t.RootName() != "step" || len(t) < 2 {
 		return "", false
@@ -262,7 +263,7 @@ func stepName(t hcl.Traversal) (string, bool) {
 	return name.Name, ok
 }
 
-// wholeStep is NAME if an expression is step.NAME, else "".
+// wholeStep returns NAME if an expression is step.NAME and nothing else; otherwise "".
 func wholeStep(e hclsyntax.Expression) string {
 	t, ok := e.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || len(t.Traversal) != 2 {
@@ -274,7 +275,7 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	i, ok := v.l.decl.Index[r.step]
-	if !ok || r.field != "output" || r.whole { // the output as a whole may be null
+	if !ok || r.field != "output" || r.whole { // to read the whole output is safe, even if it is null
 		return
 	}
 	d := v.l.steps[i].decl
@@ -295,14 +296,14 @@ func (v *nullVisitor) read(r stepRead) {
 		r.step, reasons[0].text, r.text, r.status())
 }
 
-// status is how the status of what was read is written.
+// status returns the text of the reference to the status of the same step.
 func (r stepRead) status() string {
 	before, _, _ := strings.Cut(r.text, ".output")
 	return before + ".status"
 }
 
-// sameWhen reports whether a condition is the one under which a step runs. One
-// that mentions each means the same only for the same keys.
+// sameWhen reports whether a condition is the same as in when of the step d. If it mentions each.*,
+// the reading step must have the same for_each, and read the instance with its own key.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

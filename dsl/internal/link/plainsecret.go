@@ -16,23 +16,23 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// secretName recognises the names of arguments and of keys whose values are secrets:
-// password, db_password, X-API-Key. It does not recognise public_key, max_tokens or
+// An argument or a key contains a secret if its name matches secretName, but not noSecret.
+// Examples are password, db_password and X-API-Key. No examples are public_key, max_tokens and
 // next_page_token.
 var (
 	secretName = regexp.MustCompile(`(^|_)(passwords?|passwd|pwd|passphrase|secret|token|bearer|api_?key|private_key|access_key|secret_key|client_secret|credentials?|authorization|cookie)$`)
 	noSecret   = regexp.MustCompile(`(^|_)(page|continuation|sync|next|idempotency|csrf)_token$`)
 )
 
-// Texts that hold a password whatever their name is: a URL with user:password@, and
-// password=… among the words of a connection string.
+// urlPassword and wordPassword find a password in a text, whatever its name is: a URL with
+// user:password@, and password=… in a connection string.
 var (
 	urlPassword  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:[^\s/@]+@`)
 	wordPassword = regexp.MustCompile(`(^|[\s;])(password|pwd)\s*=\s*[^\s;]`)
 )
 
-// plainSecrets warns of secrets that are written into the workflow: everybody who may
-// read the workflow, or the definition in the state, can read them.
+// plainSecrets warns of secrets that are written into the workflow. Every person who may read
+// the workflow, or the definition in the store, can read them.
 func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title string) {
 	if a.Expr.Bad || a.Expr.Syntax == nil {
 		return
@@ -56,21 +56,21 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title s
 	})
 }
 
-// maxNamedSecrets is how many secrets of an argument a warning names.
+// maxNamedSecrets is the largest number of secrets of an argument that a warning names.
 const maxNamedSecrets = 10
 
-// holdsAddress reports whether an argument is an address, in which only a password is
-// a secret.
+// holdsAddress reports whether an argument has the name of an address, such as a URL. In an
+// address only a password is a secret.
 func holdsAddress(name string) bool {
 	name = strings.ToLower(name)
 	return name == "dsn" || strings.HasSuffix(name, "_dsn") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri")
 }
 
 // plainSecret looks for secrets in an expression.
-type plainSecret struct{ found []string } // paths
+type plainSecret struct{ found []string } // paths of the secrets
 
-// look looks at what stands at path under a name. secret says that it is one whatever
-// its name is.
+// look searches the expression at path for secrets. name is its argument or key. If secret is
+// true, the expression is a secret whatever its name is.
 func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret bool) {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -99,7 +99,8 @@ func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret boo
 	}
 }
 
-// text looks at a text. One that is put together is looked at for its written parts.
+// text checks whether a text is a secret or contains a password. If parts of the text are
+// computed, it checks only the fixed parts.
 func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)
@@ -116,8 +117,8 @@ func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret 
 	}
 }
 
-// constantText returns the text that an expression is written as. Nothing is
-// evaluated.
+// constantText returns the text of an expression that is a literal text; false for any other
+// expression. It evaluates nothing.
 func constantText(e hclsyntax.Expression) (string, bool) {
 	switch e := e.(type) {
 	case *hclsyntax.LiteralValueExpr:

@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
-// rerun links what a further attempt does with what earlier ones left behind,
-// and checks that the action can say what heartbeat_timeout and on_rerun need.
+// rerun links on_rerun, which says how a new attempt treats earlier attempts. It checks that the
+// action declares the heartbeats and checkpoints that heartbeat_timeout and on_rerun need.
 func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil {
@@ -33,14 +33,14 @@ func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// undoFirst checks that a step can be undone while it is not known what it has
-// done, and that its next attempt has a key of its own.
+// undoFirst checks that a step can be undone without its output, and that its next attempt gets
+// another idempotency key.
 func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:
 		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
 	case noun.Undo == nil || noun.NoUndo:
-		if d.Undo == nil { // else its action is broken, which has been said
+		if d.Undo == nil { // otherwise the action of the undo is invalid, which is reported
 			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.Name)
 		}
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:

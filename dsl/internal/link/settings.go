@@ -24,13 +24,14 @@ import (
 // Defaults of the language.
 const (
 	defaultTimeout    = 30 * time.Second
-	defaultAttempts   = 3 // of idempotent and read-only actions; 1 of all others
+	defaultAttempts   = 3 // attempts of idempotent and read-only actions; others have 1
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	maxAttemptsNumber = 1_000_000
 )
 
-// forwardDefaults are the settings of a step that says nothing.
+// forwardDefaults returns the settings of a step for which none are written. repeatable is true
+// if the action of the step is idempotent or read-only.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
@@ -45,7 +46,8 @@ func forwardDefaults(repeatable bool) noun.Settings {
 	}
 }
 
-// undoDefaults are the settings of an undo: repeated until its deadline.
+// undoDefaults returns the settings of an undo for which none are written: it is repeated until
+// its deadline.
 func undoDefaults() noun.Settings {
 	return noun.Settings{
 		Timeout: defaultTimeout,
@@ -148,7 +150,7 @@ var retrySetters = map[string]setter{
 	},
 }
 
-// choose calls the function of the word the value is.
+// choose calls the function in words whose key is the text v. Any other text is an error.
 func choose(v cty.Value, words map[string]func()) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -163,7 +165,8 @@ func choose(v cty.Value, words map[string]func()) error {
 	return nil
 }
 
-// setMaxFailures takes a count, or a share such as "20%", rounded down.
+// setMaxFailures reads a count, or a share such as "20%". A share gives a number of instances,
+// rounded down.
 func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -185,7 +188,7 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is one written attribute of a step's or undo's limits.
+// A setting is one limit that is written in a step, in a retry block or in a compensate block.
 type setting struct {
 	name string
 	e    *eval.Expr
@@ -193,8 +196,8 @@ type setting struct {
 	d    *fasteval.Expr
 }
 
-// settingsOf makes the Settings function. The second result holds the settings
-// if they do not depend on the run.
+// settingsOf returns the function Settings of a step or of an undo. The second result is the
+// settings themselves; nil if they depend on the run.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
@@ -250,8 +253,8 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals brings intervals that were written into order with those that were
-// not.
+// orderIntervals makes sure that initial_interval is not longer than max_interval. If only one of
+// them is written, it changes the other. If both are written, it returns an error.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
@@ -267,9 +270,9 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings lists what a step says about its limits: retry merges
-// attribute by attribute, step over workflow. A workflow's max_attempts does
-// not reach actions that are not idempotent.
+// stepSettings lists the written limits of a step. If the step's retry block does not have an
+// attribute, it takes the attribute from the workflow's retry block. But the workflow's
+// max_attempts does not apply to an action that is neither idempotent nor read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
@@ -304,7 +307,7 @@ func undoSettings(b *syntax.Block) []setting {
 	return list
 }
 
-// longestPause is the longest pause after the given attempt (counted from 1).
+// longestPause returns the longest pause after the given attempt (counted from 1).
 func longestPause(r *noun.Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// skeletonFunc returns the Skeleton of an action: the type that a result has
-// for the workflow, and what the schema says about each of its fields.
+// skeletonFunc returns the function Skeleton of an action. The form has the fields of the output
+// in the workflow, and the values that the schema allows for each field.
 func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 	return func() string {
 		tree := skeletonOf(wanted)
@@ -23,13 +23,14 @@ func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(tree); err != nil {
-			return "{}" // strings in maps and lists can always be written
+			return "{}" // never happens: strings in maps and lists can always be encoded
 		}
 		return string(bytes.TrimSpace(out.Bytes()))
 	}
 }
 
-// describeField adds to a field of the skeleton which values are allowed.
+// describeField writes into a field of the skeleton which values the schema allows: those of its
+// enum instead of the type, and null if the field is optional.
 func describeField(object map[string]any, f schema.Field) {
 	kind, plain := object[f.Name].(string)
 	if !plain {
@@ -55,8 +56,8 @@ func describeField(object map[string]any, f schema.Field) {
 	object[f.Name] = kind
 }
 
-// skeletonOf is a JSON tree with the names of a type; a leaf is the name of its
-// own type in capitals.
+// skeletonOf returns a JSON tree with the attribute names of a type. Each leaf is the name of its
+// type in capitals.
 func skeletonOf(ty cty.Type) any {
 	switch {
 	case ty == cty.String:

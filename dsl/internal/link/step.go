@@ -35,7 +35,7 @@ func (l stepLinker) validation(v *decl.Variable) {
 	}
 }
 
-// limits links what belongs to the workflow as a whole.
+// limits links the deadlines and the unique key of the workflow, and checks its retry block.
 func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
@@ -83,8 +83,8 @@ func (l stepLinker) outputs() {
 	}
 }
 
-// mentionsSensitive finds what marks on unknown values cannot show: sensitive
-// outputs of the instances of a step.
+// mentionsSensitive reports whether an expression reads a sensitive output of a for_each step.
+// Before a run the instances are unknown and have no marks, so it compares the names of outputs.
 func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
 		return false
@@ -163,10 +163,11 @@ func (l stepLinker) onlyWithEach(d *decl.Step) {
 	}
 }
 
-// stepAction links the forward call.
+// stepAction links the call of a step: its action, arguments, settings and error codes.
 func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
-	if a == nil { // reported; the arguments may still be looked at
+	if a == nil {
+		// The missing action was reported already. Check the arguments anyway.
 		for _, x := range d.Input {
 			l.check(x.Expr)
 		}
@@ -187,7 +188,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// SelfValue is self before a run.
+// selfValue returns the value of self.* for the checks before a run.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if l.steps[i].decl.Kind != decl.StepCalls {
@@ -272,8 +273,8 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 	return out
 }
 
-// substituteType is the output type with every attribute optional: what is
-// left out of a substitute output is null.
+// substituteType returns the type for the output of catch: the output type with every attribute
+// optional. An attribute that is left out is null.
 func substituteType(ty cty.Type) cty.Type {
 	if !ty.IsObjectType() {
 		return ty
@@ -294,8 +295,8 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 	}
 }
 
-// shortest is the shortest timeout or interval of the workflow; 0 where that
-// depends on the run.
+// shortest returns the shortest timeout or interval of the workflow; 0 if one of them depends on
+// the run.
 func (l stepLinker) shortest() time.Duration {
 	best := time.Duration(-1)
 	add := func(d time.Duration) {

@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// undo links what undoes a step: its compensate block, else the action that
-// its own action names.
+// undo links the undo of a step: its compensate block, or else the action in compensated_by of
+// the step's action.
 func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	switch {
 	case d.Undo != nil:
@@ -41,8 +41,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// writtenUndo links a compensate block. The second result is its settings, nil where they
-// depend on the run.
+// writtenUndo links a compensate block. The second result is its settings; nil if they depend on
+// the run.
 func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.Settings) {
 	a := l.action(u.Agent, u.Action, u.ActionAt)
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.Block))
@@ -67,8 +67,8 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 
 func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
-// declaredUndo fills the arguments of compensated_by by name: from the
-// forward output, then from the forward input. The second result is its settings.
+// declaredUndo links the undo in compensated_by. An argument gets the output with the same name
+// from the step, or else the input with the same name. The second result is the undo's settings.
 func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.Agent, fwd.schema.CompensatedBy, d.ActionAt)
@@ -112,7 +112,7 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 	}, static
 }
 
-// soundness checks rules about the workflow as a whole.
+// soundness checks the rules for the workflow as a whole.
 func (l undoLinker) soundness() {
 	d := l.decl
 	if d.Deadline == nil {
@@ -140,7 +140,7 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before fills in the reverse edges.
+// before computes Before of each step from After of the other steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {
@@ -159,7 +159,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	if d.Pivot || later[i] {
 		return
 	}
-	if len(l.decl.Index) == 1 { // twins may be meant to go
+	if len(l.decl.Index) == 1 { // steps with the same name count as one
 		out.NoUndo = true
 		return
 	}
@@ -167,8 +167,8 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
 }
 
-// promisedRetries warns where a step asks for retries that its action allows
-// after a definite failure only.
+// promisedRetries warns if a step asks for retries, but its action allows them only after a
+// failure that surely had no effect.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	out, asked := l.out.Steps[i], s.decl.Block.One("retry").Attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
@@ -180,7 +180,7 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot enforces what makes the point of no return safe.
+// pivot checks the rules for the pivot and for the steps after it.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {
@@ -236,7 +236,7 @@ func catchesAll(d *decl.Step) bool {
 	return slices.Contains(literals(e), "*")
 }
 
-// fits warns when attempts that were asked for can never start.
+// fits warns if some of the attempts that a step asks for can never start before its deadline.
 func (l undoLinker) fits(s *linkedStep) {
 	st := s.static
 	d := s.decl

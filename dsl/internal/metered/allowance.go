@@ -1,25 +1,25 @@
 package metered
 
-// An Allowance bounds what the expressions evaluated for one decision may cost
-// together. Each expression has a limit of its own besides; a decision may
-// evaluate thousands of them. The cost is counted in nominal nanoseconds of
-// one core, from the sizes of values and without a clock, so that the same
-// expressions over the same values cost the same on every engine.
+// An Allowance limits the cost of all expressions that are evaluated for one
+// decision. Each expression has its own limit, too, but a decision may evaluate
+// thousands of expressions. The cost is counted in nominal nanoseconds of one
+// core. It is computed from the sizes of values, without a clock. So the same
+// expressions with the same values cost the same on every engine.
 //
-// An Allowance serves one goroutine at a time. The nil Allowance bounds
-// nothing.
+// Only one goroutine at a time may use an Allowance. The nil Allowance sets no
+// limit.
 type Allowance struct {
 	limit, spent int64
 	over         bool
 }
 
-// NewAllowance returns an Allowance of a cost in nominal nanoseconds.
+// NewAllowance returns an Allowance with a limit of cost, in nominal nanoseconds.
 func NewAllowance(cost int64) *Allowance { return &Allowance{limit: cost} }
 
 // Over reports whether an evaluation was refused because of the Allowance.
 func (a *Allowance) Over() bool { return a != nil && a.over }
 
-// Spent returns the cost of what was evaluated so far, in nominal nanoseconds.
+// Spent returns the cost of all evaluations so far, in nominal nanoseconds.
 func (a *Allowance) Spent() int64 {
 	if a == nil {
 		return 0
@@ -27,7 +27,8 @@ func (a *Allowance) Spent() int64 {
 	return a.spent
 }
 
-// pay takes a cost off the Allowance; false means that it is used up.
+// pay adds a cost to what was spent. If the limit would be exceeded, it adds
+// nothing and returns false.
 func (a *Allowance) pay(cost int64) bool {
 	if a == nil {
 		return true

@@ -11,22 +11,22 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// What one expression may use, together with the local values that it needs.
-// Both accounts are estimates, made from the sizes of values before the work
-// is done: so every engine comes to the same result, and no memory is
-// allocated that is not allowed.
+// Limits of one expression, including the local values that it needs. Cost and
+// memory are estimates, made from the sizes of values before the work is done. So
+// every engine gets the same result, and no memory beyond the limit is allocated.
 const (
-	// MaxCost is in nominal nanoseconds of one slow core.
+	// MaxCost is the largest cost, in nominal nanoseconds of one slow core.
 	MaxCost = 500_000_000
-	// MaxMemory is in bytes, all that is ever allocated counted.
+	// MaxMemory is the largest number of bytes that may be allocated in total,
+	// including memory that is garbage later.
 	MaxMemory = 48 << 20
-	// maxNesting bounds how deep values may be nested while an expression is
-	// evaluated. What leaves an expression may be nested 200 deep.
+	// maxNesting is the deepest nesting of values while an expression is
+	// evaluated. The final value of an expression may be nested 200 deep.
 	maxNesting = 1000
 )
 
-// An overrun says why an evaluation was given up. It travels as a panic: an
-// error would only be collected while loops go on, and try() would catch it.
+// An overrun says which limit an evaluation has exceeded. It ends the evaluation
+// as a panic. An error would not end a loop, and try() would catch it.
 type overrun struct{ detail string }
 
 var (
@@ -40,22 +40,24 @@ var (
 
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
-// A Meter holds the accounts of one evaluation. Once it is overdrawn it stays
-// so, and the evaluation fails whatever caught the panic.
+// A Meter counts the cost and the memory of one evaluation. If a limit is exceeded,
+// Over is set and stays set. So the evaluation fails even if the library has caught
+// the panic.
 type Meter struct {
 	Cost, Memory int64
-	Locals       Spent // of these, what local values cost
+	Locals       Spent // the part of Cost and Memory that is due to local values
 	Allowance    *Allowance
-	Over         *overrun
+	Over         *overrun // limit that was exceeded; nil = none
 }
 
-// A Spent is a part of what a meter has taken.
+// A Spent is an amount of cost and memory.
 type Spent struct{ Cost, Memory int64 }
 
-// Add adds what was spent elsewhere.
+// Add adds another amount.
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
-// Since returns what was spent since then, without local values.
+// Since returns the amount that was charged since an earlier copy of the meter,
+// without the part that is due to local values.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
@@ -63,8 +65,8 @@ func (m *Meter) Since(then Meter) Spent {
 	}
 }
 
-// pay takes from both accounts. It panics with an overrun where that is too
-// much. The nil meter takes everything.
+// pay adds to the cost and the memory. It panics with an overrun if a limit is
+// exceeded. The nil meter has no limits.
 func (m *Meter) pay(cost, memory int64) {
 	if m == nil {
 		return
@@ -73,7 +75,7 @@ func (m *Meter) pay(cost, memory int64) {
 	m.check()
 }
 
-// Take is pay without the panic.
+// Take does the same as pay. But instead of a panic it returns false.
 func (m *Meter) Take(cost, memory int64) bool {
 	cost, memory = min(max(cost, 0), 2*MaxCost), min(max(memory, 0), 2*MaxMemory)
 	m.Cost, m.Memory = m.Cost+cost, m.Memory+memory
@@ -89,27 +91,28 @@ func (m *Meter) Take(cost, memory int64) bool {
 	return m.Over == nil
 }
 
-// check panics again where a panic was caught by the library.
+// check panics again if a limit was exceeded and the library has caught the panic.
 func (m *Meter) check() {
 	if m != nil && m.Over != nil {
 		panic(m.Over)
 	}
 }
 
-// Diagnostics is the overrun as the error of an expression.
+// Diagnostics returns the overrun as the error of an expression.
 func (o *overrun) Diagnostics(at hcl.Range) hcl.Diagnostics {
 	return ExprError(at, "Expression too expensive", o.detail)
 }
 
-// MeterName cannot be written in an expression.
+// MeterName is the name of the variable that holds the meter in an evaluation
+// context. No expression can contain this name.
 const MeterName = "\x00meter"
 
 var meterType = cty.Capsule("meter", reflect.TypeFor[Meter]())
 
-// Variable is the meter as a value of an evaluation context, where MeterOf finds it.
+// Variable returns the meter as a value for an evaluation context. MeterOf finds it there.
 func (m *Meter) Variable() cty.Value { return cty.CapsuleVal(meterType, m) }
 
-// MeterOf finds the meter of the evaluation that a context belongs to.
+// MeterOf returns the meter of the evaluation that a context belongs to; nil if it has none.
 func MeterOf(ctx *hcl.EvalContext) *Meter {
 	for ; ctx != nil; ctx = ctx.Parent() {
 		if v, ok := ctx.Variables[MeterName]; ok {
@@ -119,7 +122,8 @@ func MeterOf(ctx *hcl.EvalContext) *Meter {
 	return nil
 }
 
-// product multiplies sizes without overflow.
+// product multiplies sizes. It returns 1<<60 instead of a larger product, and 0 if a
+// factor is not positive.
 func product(factors ...int64) int64 {
 	out := int64(1)
 	for _, f := range factors {
@@ -134,12 +138,12 @@ func product(factors ...int64) int64 {
 	return out
 }
 
-// ExprError is one error about a place in the source.
+// ExprError returns one error about a place in the source.
 func ExprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }
 
-// Input pays for a load.
+// Input charges for a value of this load. It returns an error if a limit is exceeded.
 func (m *Meter) Input(l value.Load) error {
 	if !m.Take(l.Bytes*3+l.Nodes*300, l.Bytes+l.Nodes*150) {
 		return errors.New("the values are too large")

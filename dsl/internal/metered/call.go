@@ -12,14 +12,14 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A given is an expression that was evaluated already.
+// A given is an expression that was evaluated already, with its result.
 type given struct {
 	*hclsyntax.ParenthesesExpr
 	v     cty.Value
 	diags hcl.Diagnostics
 }
 
-// Value returns what the evaluation gave.
+// Value returns the result of the evaluation.
 func (g *given) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return g.v, g.diags }
 
 func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
@@ -27,14 +27,15 @@ func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
 	return &given{around(e), v, diags}
 }
 
-// A choice is a condition with its two results. The library evaluates both
-// and brings them to one type.
+// A choice is a conditional expression such as a ? b : c. The library evaluates
+// both results and converts them to one type.
 type choice struct {
 	*hclsyntax.ParenthesesExpr
 	cond *hclsyntax.ConditionalExpr
 }
 
-// Value evaluates both results, pays for the types they may get, and chooses.
+// Value evaluates both results, charges for their conversion to one type, and
+// returns the result that the condition selects.
 func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
@@ -52,9 +53,10 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// unify pays for a common type of the two results. Two tuples of different
-// length become lists, for which the library would compare all their elements
-// with each other; long ones become lists here.
+// unify charges for the search for a common type of the two results. The library converts two
+// tuples of different lengths to lists. For that it compares the types of all elements with each
+// other, which is slow. So unify converts long tuples itself before that. It converts objects
+// with different names to maps in the same way.
 func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
@@ -71,8 +73,8 @@ func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.payAlike([]cty.Type{yes.v.Type(), no.v.Type()})
 }
 
-// sameNames reports whether two objects have the same attributes, whose types
-// are then compared one by one.
+// sameNames reports whether two objects have the same names of attributes. Then
+// the library compares the types of their attributes one by one.
 func sameNames(a, b cty.Type) bool {
 	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
 		return false
@@ -85,11 +87,10 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// payAlike pays for the search for a common type, as the library makes it. Tuples of one
-// length are compared element by element, and so are objects with the same names. Other
-// tuples and objects become lists and maps: there the types of all elements together are
-// compared, each with each. So two tuples of 20,000 elements may need 20,000 comparisons
-// or 800 million.
+// payAlike charges for the library's search for a common type. The library compares tuples of
+// the same length, and objects with the same names, element by element. It converts other tuples
+// and objects to lists and maps: then it compares the types of all their elements with each
+// other. So two tuples of 20,000 elements may need 20,000 comparisons or 800 million.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return
@@ -125,7 +126,7 @@ func (m *Meter) payAlike(types []cty.Type) {
 	}
 }
 
-// payEach pays for the comparison of each type with each.
+// payEach charges for the comparison of each type with every other type.
 func (m *Meter) payEach(types []cty.Type) {
 	var w weight
 	for _, ty := range types {
@@ -135,7 +136,7 @@ func (m *Meter) payEach(types []cty.Type) {
 	m.pay(product(n, n, 6, 1+w.nodes/n), product(n, n, 3))
 }
 
-// elementTypes are the types of all elements of tuples, objects, lists and maps.
+// elementTypes returns the types of all elements of tuples, objects, lists and maps.
 func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
 	for _, ty := range types {
 		m.pay(sequenceLength(ty)*20, sequenceLength(ty)*32)
@@ -153,7 +154,8 @@ func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
 	return out
 }
 
-// equalCost is the cost of a comparison with a type. The first difference ends it.
+// equalCost returns the cost of comparing another type with this one. The comparison ends
+// at the first difference.
 func equalCost(ty cty.Type) int64 {
 	if ty.IsPrimitiveType() {
 		return 20
@@ -165,7 +167,7 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across returns one part of each type.
+// across calls the function part for each type, and returns the results.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {
@@ -174,8 +176,8 @@ func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	return out
 }
 
-// sequenceLength is the number of types in a tuple or an object, all of which
-// may be compared with each other.
+// sequenceLength returns the number of types in a tuple or an object, and 1 for
+// any other type. The library may compare all these types with each other.
 func sequenceLength(ty cty.Type) int64 {
 	switch {
 	case ty.IsTupleType():
@@ -186,17 +188,17 @@ func sequenceLength(ty cty.Type) int64 {
 	return 1
 }
 
-// A call is the call of a function.
+// A call is a node that calls a function and charges for the call.
 type call struct {
 	*hclsyntax.ParenthesesExpr
 	call *hclsyntax.FunctionCallExpr
 }
 
-// Value evaluates the arguments, pays for the call and makes it.
+// Value evaluates the arguments, charges for the call and makes it.
 func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(1000, 500)
-	if c.call.Name == "try" || c.call.Name == "can" { // they evaluate their arguments themselves
+	if c.call.Name == "try" || c.call.Name == "can" { // these two functions evaluate their arguments themselves
 		v, diags := c.call.Value(ctx)
 		m.check()
 		m.Weigh(v)
@@ -220,8 +222,8 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// settle pays for a call, and brings its arguments into a form that the
-// library converts in one go.
+// settle charges for a call. It converts tuples and objects among the arguments to
+// lists and maps, if the parameters have such types.
 func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	p := c.payment(m, args)
 	p.settle(c.call.Name)
@@ -268,7 +270,8 @@ func numberParams(f function.Function) (n int) {
 	return n
 }
 
-// payment weighs the arguments of a call. The last one may stand for many.
+// payment measures the arguments of a call. The last one may be a list that is followed by
+// "...": then each of its elements is an argument.
 func (c *call) payment(m *Meter, args []*given) payment {
 	values := make([]cty.Value, 0, len(args))
 	for i, a := range args {
@@ -277,7 +280,7 @@ func (c *call) payment(m *Meter, args []*given) payment {
 			n := int64(v.LengthInt())
 			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
 			if a.v.ContainsMarked() {
-				m.pay(product(n, n, 10), product(n, n, 24)) // all arguments are copied for each marked one
+				m.pay(product(n, n, 10), product(n, n, 24)) // the library copies all arguments for each marked one
 			}
 			values = append(values, v.AsValueSlice()...)
 			continue
@@ -292,9 +295,9 @@ func (c *call) payment(m *Meter, args []*given) payment {
 	return p
 }
 
-// uniform brings a tuple or an object to a list or a map where one is wanted.
-// Where the type of the elements is not certain, the library would compare the types of all elements
-// with each other; here each type is compared once.
+// uniform converts a tuple or an object to the type of a parameter, if that is a list, a set or
+// a map. The type of the elements may be open. Then the library would compare the types of all
+// elements with each other. uniform is faster, because it first removes equal types.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v
@@ -337,7 +340,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	}
 	if elem == cty.NilType || elem == cty.DynamicPseudoType || elem.HasDynamicTypes() {
 		p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
-		return v // what becomes of it is for the library to say
+		return v // the library converts v or refuses it
 	}
 	p.m.pay(w.nodes*300, w.nodes*elementBytes)
 	named := map[string]cty.Value{}

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// ConstantContext is for expressions that refer to nothing.
+// ConstantContext returns the context for expressions that refer to nothing.
 func ConstantContext(funcs map[string]function.Function, a *Allowance) *hcl.EvalContext {
 	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{MeterName: (&Meter{Allowance: a}).Variable()}}
 }
@@ -20,16 +20,15 @@ func EvaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, 
 	return Evaluate(Of(syn), ConstantContext(funcs, a))
 }
 
-// maxDiagnostics bounds what is reported of one expression, and maxDetail what
-// is said of each: a loop may fail in each round, and an error may cite a text
-// of any length.
+// Limits on the diagnostics of one expression. Without them, a loop could fail in each round,
+// and an error could quote a text of any length.
 const (
 	maxDiagnostics = 20
-	maxDetail      = 4 << 10
+	maxDetail      = 4 << 10 // bytes of the detail of one diagnostic
 )
 
-// Evaluate evaluates; a panic in the library becomes a diagnostic, because
-// an expression must never take the process down.
+// Evaluate evaluates an expression. A panic in the library becomes a diagnostic,
+// because an expression must never end the process.
 func Evaluate(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diags hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	defer func() {
@@ -51,9 +50,10 @@ func Evaluate(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diag
 	return syn.Value(ctx)
 }
 
-// shortened leaves out what is too much to read. A function that panics has its
-// stack in the message: the paths of the machine it was built on say nothing to
-// the author of an expression, and would get into the journal.
+// shortened applies the limits on diagnostics. If a function has panicked, it also
+// removes the stack from the message. The stack has file paths of the machine that
+// built the engine. They do not help the author of the expression, and would be
+// stored in the journal.
 func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
 	diags = diags[:min(len(diags), maxDiagnostics)]
 	for i, d := range diags {

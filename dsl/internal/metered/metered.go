@@ -10,18 +10,18 @@ import (
 
 // Costs of nodes, in nominal nanoseconds and bytes.
 const (
-	roundCost    = 2_000 // of the body of a loop, with its context
-	roundMemory  = 100   // the context is garbage at once
-	stepCost     = 300
-	faultMemory  = 1_000 // of a diagnostic: those of loops are collected
-	elementBytes = 100   // of an element in what is built
-	textMemory   = 4     // a byte of text in a buffer that grows, and in the result
-	textCost     = 4
+	roundCost    = 2_000 // one round of a loop: its body and its context
+	roundMemory  = 100   // one round of a loop, whose context is soon garbage
+	stepCost     = 300   // one node
+	faultMemory  = 1_000 // one diagnostic; a loop keeps the diagnostics of all its rounds
+	elementBytes = 100   // one element of a new list, map or object
+	textMemory   = 4     // one byte of text, in a buffer that grows and in the result
+	textCost     = 4     // one byte of text
 )
 
-// Of returns an expression as it is evaluated: like e, with nodes in it
-// that pay for the work. Only what may cost much is copied, and e stays as it
-// is, so that whatever looks at the source finds what was written.
+// Of returns an expression that has the same value as e, with additional nodes
+// that charge for the work. It copies only the parts of e that may be expensive.
+// It does not change e, so other code still finds the source as it was written.
 func Of(e hclsyntax.Expression) hclsyntax.Expression {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -100,7 +100,7 @@ func Of(e hclsyntax.Expression) hclsyntax.Expression {
 		c.Source = Of(e.Source)
 		return &c
 	}
-	return e // a literal, a reference, the item of a splat
+	return e // a literal, a reference or the item of a splat costs nearly nothing
 }
 
 func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
@@ -111,14 +111,14 @@ func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	return out
 }
 
-// around makes the part of a node by which the library's walks look through
-// it: a pair of parentheses around what was written.
+// around returns e in parentheses. The nodes of this package embed the result. So functions of
+// the library that walk through an expression find e inside of the node.
 func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }
 
-// A payer pays for the value of the expression in it, after a fixed amount
-// before it is evaluated.
+// A payer charges a fixed cost before it evaluates its expression. Then it calls
+// settle, which charges for the value; nil = no further charge.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	settle func(*Meter, cty.Value)
@@ -134,7 +134,7 @@ func paying(e hclsyntax.Expression, settle func(*Meter, cty.Value)) hclsyntax.Ex
 	return &payer{around(e), settle}
 }
 
-// Value evaluates the expression and pays for it.
+// Value evaluates the expression and charges for it.
 func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
@@ -156,7 +156,7 @@ func turn(e hclsyntax.Expression) hclsyntax.Expression {
 	return &round{around(Of(e))}
 }
 
-// Value pays before it evaluates.
+// Value charges for the round before it evaluates it.
 func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(roundCost, roundMemory)
@@ -166,7 +166,7 @@ func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// payText pays for a part of a string, before it is put into it.
+// payText charges for a part of a string, before the string is put together.
 func payText(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	switch n := int64(0); {
@@ -179,13 +179,13 @@ func payText(m *Meter, v cty.Value) {
 	}
 }
 
-// payTexts pays for the strings that a loop in a template makes.
+// payTexts charges for the strings that a loop in a template makes.
 func payTexts(m *Meter, v cty.Value) {
 	w := m.Weigh(v)
 	m.pay(w.bytes*textCost, w.bytes*textMemory)
 }
 
-// payBuilt pays for a value that was put together from others.
+// payBuilt charges for a value that was put together from others.
 func payBuilt(m *Meter, v cty.Value) {
 	m.Weigh(v)
 	raw, _ := v.Unmark()
@@ -195,7 +195,7 @@ func payBuilt(m *Meter, v cty.Value) {
 	}
 }
 
-// payOrder pays for the walk through the elements of a value.
+// payOrder charges for the walk through the elements of a value.
 func payOrder(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
@@ -204,14 +204,14 @@ func payOrder(m *Meter, v cty.Value) {
 	}
 }
 
-// payCompared pays for the comparison of a value with another one.
+// payCompared charges for the comparison of a value with another one.
 func payCompared(m *Meter, v cty.Value) {
 	w := m.Weigh(v)
 	m.pay(w.nodes*1500, w.nodes*50)
 }
 
-// payNumber pays for a value that may be read as a number. Numbers may have
-// many digits before the point: each multiplication may double them.
+// payNumber charges for a value that may be converted to a number. A number may
+// have many digits before the point: each multiplication may double them.
 func payNumber(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {

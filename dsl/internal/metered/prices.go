@@ -22,7 +22,7 @@ func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
 	return function.Function{}, false
 }
 
-// A payment is what a call has to pay for, known before it is made.
+// A payment holds the arguments of a call and their sizes, to charge for the call before it is made.
 type payment struct {
 	m       *Meter
 	args    []cty.Value
@@ -30,19 +30,19 @@ type payment struct {
 	all     weight
 }
 
-// A rate is the price of a call by the size of its arguments.
+// A rate is the cost of a call for each byte and each node of its arguments.
 type rate struct {
-	perByte, perNode       int64 // nanoseconds
-	byteMemory, nodeMemory int64 // bytes allocated for each
-	more                   func(*payment)
+	perByte, perNode       int64          // nanoseconds for each byte or node
+	byteMemory, nodeMemory int64          // bytes of memory for each byte or node
+	more                   func(*payment) // charges for costs beyond the rates; nil = there are none
 }
 
 // usual is the rate of functions that look at their arguments a few times and
 // copy them once.
 var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
 
-// rates are those of functions for which the usual one is too low or, where
-// large texts are usual, too high.
+// rates holds the rates of functions for which the usual rate is too low. It also has functions
+// that often get large texts, and for which the usual rate is too high.
 var rates = map[string]rate{
 	"length":          {perByte: 110, perNode: 50},
 	"md5":             {perByte: 8, byteMemory: 1},
@@ -107,7 +107,7 @@ var rates = map[string]rate{
 	"timecmp":         {perByte: 20},
 }
 
-// settle pays for a call.
+// settle charges for a call of the function with this name.
 func (p *payment) settle(name string) {
 	r, ok := rates[name]
 	if !ok {
@@ -122,7 +122,7 @@ func (p *payment) settle(name string) {
 	}
 }
 
-// text is an argument that is a string; "" where it is none, or not known.
+// text returns the argument with index i if it is a known string, and otherwise "".
 func (p *payment) text(i int) string {
 	if i >= len(p.args) {
 		return ""
@@ -134,15 +134,15 @@ func (p *payment) text(i int) string {
 	return v.AsString()
 }
 
-// built pays for a text of which the size is known.
+// built charges for a new text of a known size.
 func (p *payment) built(bytes int64) {
 	p.m.pay(product(bytes, textCost), product(bytes, textMemory))
 }
 
-// numbers pays for texts that may be read as numbers.
+// numbers charges for parsing: a function may convert its text arguments to numbers.
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
-// types pays for a common type of all arguments.
+// types charges for the search for a common type of all arguments.
 func (p *payment) types() {
 	types := make([]cty.Type, len(p.args))
 	for i, v := range p.args {
@@ -151,8 +151,8 @@ func (p *payment) types() {
 	p.m.payAlike(types)
 }
 
-// elements pays for a common type of the elements of all arguments. A tuple counts with
-// each type that its elements have, because it has become a list or a set by then.
+// elements charges for the search for a common type of the elements of all arguments. Equal
+// types in one tuple count once, because the tuple was converted to a list or a set before.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -167,8 +167,8 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// lists pays for a common type of the elements of lists. Where one argument is a tuple
-// the result is a tuple, and no common type is looked for.
+// lists charges for the search for a common type of the elements of lists. If one argument
+// is a tuple, the result is a tuple, and the library looks for no common type.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {
@@ -178,7 +178,8 @@ func (p *payment) lists() {
 	p.elements()
 }
 
-// payTrim: where not all letters are ASCII each is looked for in the others.
+// payTrim charges for trim. If the second argument is not plain ASCII, trim looks up each
+// character of the first argument in it.
 func payTrim(p *payment) {
 	if len(p.weights) == 2 && p.weights[1].special > 0 {
 		p.m.pay(product(p.weights[0].bytes, p.weights[1].bytes), 0)
@@ -199,8 +200,9 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted is how long one verb can make what it prints: the text, as JSON
-// or quoted, and its width or precision.
+// mostPrinted returns the number of verbs (such as %s) in a format, and the most bytes that one
+// verb can print. That is the size of the argument as JSON or quoted, and the width or
+// precision.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
 	for _, c := range format {
@@ -258,8 +260,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern pays for compiling a regular expression, which is done twice, and
-// for matching a text.
+// pattern charges for compiling a regular expression, which the library does twice, and for
+// matching a text. The parameters are the indexes of these two arguments.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -267,8 +269,8 @@ func (p *payment) pattern(pattern, text int) {
 	p.m.pay(product(s, 50+5*min(states, 1<<30)), 0)
 }
 
-// repeated is how often {n} at most repeats a part of a regular expression;
-// the library refuses more than a thousand.
+// repeated returns how often {n} can repeat a part of a regular expression, at
+// most 1,000: the library refuses more.
 func repeated(re string) int64 {
 	out := int64(1)
 	for rest := re; out < 1000; {
@@ -291,15 +293,15 @@ func repeated(re string) int64 {
 	return min(out, 1000)
 }
 
-// maxMatches bounds how many matches are counted.
+// maxMatches is the number of matches at which payRegexAll stops counting.
 const maxMatches = 100_000
 
 func payRegexAll(p *payment) {
 	p.pattern(0, 1)
-	p.pattern(0, 1) // once to count the matches
+	p.pattern(0, 1) // a second time, because payRegexAll matches the text, too
 	re, err := regexp.Compile(p.text(0))
 	if err != nil {
-		return // the call says so
+		return // the call reports the error
 	}
 	n := int64(len(re.FindAllStringIndex(p.text(1), maxMatches)))
 	p.m.pay(product(n, 300+200*int64(re.NumSubexp())), product(n, 150+150*int64(re.NumSubexp())))
@@ -308,9 +310,9 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange pays for the elements, of which the library makes at most 1,024.
+// payRange charges for the elements of a range. The library makes at most 1,024.
 func payRange(p *payment) {
-	var at [3]float64 // end; start and end; start, end and step
+	var at [3]float64 // the arguments: end, or start and end, or start, end and step
 	for i, v := range p.args {
 		raw, _ := v.Unmark()
 		if i < len(at) && raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() {
@@ -325,7 +327,7 @@ func payRange(p *payment) {
 		count = (at[1] - at[0]) / at[2]
 	}
 	n := int64(1024)
-	if count = math.Abs(count); count < 1024 { // and a number
+	if count = math.Abs(count); count < 1024 { // false if count is not a number
 		n = int64(count) + 1
 	}
 	p.m.pay(n*450, n*200)
@@ -366,8 +368,8 @@ func payProduct(p *payment) {
 	}
 }
 
-// paySet pays for elements that the library puts into one bucket of a set: it
-// compares each with all others there.
+// paySet charges for a new set. The library compares each element with all others
+// in the same bucket of the set.
 func paySet(p *payment) {
 	p.elements()
 	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))
@@ -381,7 +383,7 @@ func paySet(p *payment) {
 		if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() {
 			continue
 		}
-		each := 200 + p.all.nodes/int64(max(raw.LengthInt(), 1))*100 // to compare two elements
+		each := 200 + p.all.nodes/int64(max(raw.LengthInt(), 1))*100 // cost of comparing two elements
 		for it := raw.ElementIterator(); it.Next(); {
 			_, e := it.Element()
 			h := e.Hash()
@@ -397,13 +399,13 @@ func payCSV(p *payment) {
 	p.m.pay(fields*1000, fields*400)
 }
 
-// payJSON pays for each value of a document before it is decoded.
+// payJSON charges for each value of a document before the document is decoded.
 func payJSON(p *payment) {
 	n := value.JSONNodes([]byte(p.text(0)))
 	p.m.pay(n*1500, n*500)
 }
 
-// payYAMLText: each line is indented by its depth, and long ones are broken.
+// payYAMLText charges for yamlencode, which indents each line by its depth and breaks long lines.
 func payYAMLText(p *payment) {
 	w := p.all
 	lines := w.nodes + w.breaks

@@ -8,23 +8,24 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A weight is the size of a value as if it shared nothing: so much there is
-// for whatever walks it.
+// A weight is the size of a value. A part that occurs several times is counted
+// each time, because code that walks through the value visits it each time.
 type weight struct {
-	nodes   int64 // values in it, and types where there is no value
-	bytes   int64 // of texts and names
-	special int64 // of these, bytes that an encoder may have to escape
-	breaks  int64 // of these, blanks and line feeds
-	depth   int64
+	nodes   int64 // number of values; a null, unknown or empty value also counts the parts of its type
+	bytes   int64 // bytes of all texts and names
+	special int64 // number of these bytes that an encoder may have to escape
+	breaks  int64 // number of these bytes that are blanks or line feeds
+	depth   int64 // deepest nesting
 	longest int64 // bytes of the longest text
-	digits  int64 // bytes of the longest text that may be read as a number
-	Bits    int64 // before or behind the point of the longest number
+	digits  int64 // bytes of the longest text that may be parsed as a number
+	Bits    int64 // bits before or after the point, of the longest number
 }
 
 const nodeCost = 200
 
-// Weigh measures a value and pays for the look at it. A value that names
-// another one twice doubles with each level: then the account stops the walk.
+// Weigh measures a value and charges for the walk through it. If each level of a
+// value contains the next level twice, the walk doubles with each level. Then a
+// limit of the meter ends it.
 func (m *Meter) Weigh(v cty.Value) weight {
 	var w weight
 	m.add(&w, v, 1)
@@ -67,8 +68,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost is the cost of reaching one of n elements. The library sorts the elements of
-// a set each time, and the names of an object or a map nearly each time.
+// elementCost returns the cost of one of n elements in a walk. For each walk the library sorts
+// the elements of a set, and nearly always the names of an object or a map.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():
@@ -129,10 +130,10 @@ func (w *weight) text(m *Meter, s string) {
 	}
 }
 
-// Size is what the value takes in memory, roughly, if it shares nothing.
+// Size returns roughly how many bytes of memory the value takes, if no parts are shared.
 func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
 
-// json is at least the size of the value as JSON.
+// json returns an upper bound of the size of the value as JSON, in bytes.
 func (w weight) json() int64 { return w.bytes + 5*w.special + 8*w.nodes }
 
 func (w *weight) join(x weight) {
@@ -140,8 +141,8 @@ func (w *weight) join(x weight) {
 	w.depth, w.longest, w.digits = max(w.depth, x.depth), max(w.longest, x.longest), max(w.digits, x.digits)
 }
 
-// parsing is the cost of reading a long text as a number, which grows with
-// the square of its length.
+// parsing returns the cost of parsing a long text as a number. It grows with the
+// square of the length.
 func parsing(digits int64) int64 {
 	if digits < 200 {
 		return 0

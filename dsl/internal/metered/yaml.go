@@ -9,22 +9,22 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits on YAML. The library's decoder calls itself for each level, copies
-// what an alias names each time it is named, and a stack that overflows cannot
-// be recovered from: so a text is measured before it is decoded.
+// Limits on YAML. The library's decoder calls itself for each level of nesting, and
+// a program cannot recover from a stack overflow. It also copies the value of an
+// alias each time that the alias is used. So a text is checked before it is decoded.
 const (
-	maxYAMLColumn   = 200       // of block indentation
-	maxYAMLBrackets = 1_000     // that are not closed in their line
-	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by what it names
+	maxYAMLColumn   = 200       // columns of indentation
+	maxYAMLBrackets = 1_000     // brackets that are not closed in their line
+	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by its value
 )
 
-// yamlBreaks writes each line break of YAML as line feeds, and a byte order mark as
-// spaces: a line behind a mark is nested as it is without the mark. The size of the text
-// stays.
+// yamlBreaks replaces each line break of YAML by line feeds. It replaces a byte order mark by
+// spaces, because the decoder skips the mark and reads the indentation after it. The size of the
+// text stays the same.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
-// payYAML pays for a document before it is decoded. One beyond the limits is
-// refused by the call, at once.
+// payYAML charges for a document before it is decoded. It charges nothing for a
+// document that exceeds a limit, because the call refuses it without decoding.
 func payYAML(p *payment) {
 	text := p.text(0)
 	if CheckYAML(text) == nil {
@@ -33,13 +33,13 @@ func payYAML(p *payment) {
 	}
 }
 
-// CheckYAML measures a text without decoding it. It never takes a text for
-// flatter than it is.
+// CheckYAML checks the limits of a text without decoding it. It may overestimate
+// the nesting of the text, but never underestimates it.
 func CheckYAML(text string) error {
 	if yamlSize(text) > maxYAMLNames {
 		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLNames)
 	}
-	if json.Valid([]byte(text)) { // which is YAML too
+	if json.Valid([]byte(text)) { // JSON is YAML, too
 		return value.CheckDepth([]byte(text))
 	}
 	open := 0
@@ -54,8 +54,9 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// openBrackets counts the brackets that a line opens and does not close. Where
-// quotes or the like may make a bracket part of a text, none counts as closed.
+// openBrackets counts the brackets that a line opens and does not close. If the
+// line has quotes or similar characters, a bracket may be part of a text. Then no
+// bracket counts as closed.
 func openBrackets(line string) int {
 	if strings.ContainsAny(line, "\"'#!&*\\") {
 		return strings.Count(line, "[") + strings.Count(line, "{")
@@ -76,8 +77,8 @@ func openBrackets(line string) int {
 	return open
 }
 
-// yamlSize bounds the size of a text after its aliases are replaced by what
-// they name. With k anchors it grows most where each names the one before
+// yamlSize returns an upper bound of the size of a text after its aliases are replaced by their
+// values. The text grows most if each anchor's value uses the anchor before it, and all are used
 // equally often.
 func yamlSize(text string) int64 {
 	size := int64(len(text))
@@ -93,7 +94,7 @@ func yamlSize(text string) int64 {
 	return size
 }
 
-// named counts the places where a mark stands before a name.
+// named counts the places where a mark (& or *) stands before a name.
 func named(text string, mark byte) int64 {
 	n := int64(0)
 	for i := 0; i+1 < len(text); i++ {

@@ -2,7 +2,7 @@ package noun
 
 import "github.com/saga-engine/engine/sdk/schema"
 
-// An AgentBinary is what is known of the binary chosen for an agent.
+// An AgentBinary describes the binary that is chosen for an agent.
 type AgentBinary struct {
 	Schema   schema.Schema
 	Version  string // semantic version

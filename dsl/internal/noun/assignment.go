@@ -9,23 +9,23 @@ import (
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
-	// Text is the value as given by a flag or the environment. For a variable
-	// of type string it is taken as it is, otherwise it is an expression. Where
-	// neither a type nor a default says which, a text that is a list or an
-	// object is taken as one, any other as a string.
+	// Text is the value from a flag or from the environment. For a variable of type string it
+	// is the string itself; for any other type it is an expression. For a variable with neither
+	// a type nor a default, it is an expression if it is a valid list or object. Otherwise it
+	// is the string itself.
 	Text   string
-	Source string     // who says so: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
-	Where  diag.Range // place in a values file; zero for others
+	Source string     // where the value comes from: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
+	Where  diag.Range // place in a values file; zero for other sources
 
-	expr hclsyntax.Expression // from a values file; nil = Text
-	src  []byte
+	expr hclsyntax.Expression // value in a values file; nil = the value is Text
+	src  []byte               // text of that values file
 }
 
-// AssignmentIn is an assignment in a values file, whose text is src.
+// AssignmentIn returns an assignment from a values file. src is the text of that file.
 func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
 	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}
 }
 
 // WrittenValue returns the expression that a values file gives to a variable, and the text
-// of the file; nil for an assignment from elsewhere.
+// of the file. Both are nil for an assignment from another source.
 func WrittenValue(a Assignment) (hclsyntax.Expression, []byte) { return a.expr, a.src }

@@ -1,7 +1,7 @@
-// Package noun holds the nouns of a linked definition. Package dsl gives them to others under the
-// same names.
+// Package noun holds the nouns of a linked definition. Package dsl exports them under the same
+// names.
 //
-//	in:   what package link has resolved
+//	in:   declarations in which package link has resolved all names
 //	out:  Workflow, Step, Action, Undo and their parts: data, and functions of a Scope
 //
 // It touches nothing. A nil function means that the attribute was not written.

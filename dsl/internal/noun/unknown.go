@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl/rung"
 )
 
-// AfterUnknown says what follows an attempt of a step whose outcome is unknown:
-// each rung is tried where the one before did not help. A read-only action has
-// none, because its unknown outcomes are failures.
+// AfterUnknown returns the reactions to an attempt whose outcome is unknown, in the order in
+// which they are tried. Each is tried only if the one before did not help. A read-only action
+// has none, because its unknown outcomes count as failures.
 func (w *Workflow) AfterUnknown(s *Step, r Retry) []rung.Rung {
 	if s.Do.ReadOnly {
 		return nil
@@ -46,7 +46,7 @@ func (w *Workflow) lastRung(s *Step) rung.Rung {
 	return rung.Park
 }
 
-// undoneBlindly reports whether the undo can be called without the output.
+// undoneBlindly reports whether the undo can be called without the output of the step.
 func (s *Step) undoneBlindly() bool {
 	return s.Undo != nil && (s.Undo.Do.ByKey || !s.Undo.UsesSelf)
 }
@@ -59,13 +59,13 @@ func (s *Step) caughtAlways() bool {
 	return err == nil && slices.Contains(codes, AllCodes)
 }
 
-// pivotOrLater reports whether nothing is undone once the step has begun.
-// No other step runs at the same time as the pivot.
+// pivotOrLater reports whether the step is the pivot or runs after it. After an unknown outcome
+// of such a step nothing may be undone. All other steps end before the pivot begins.
 func (w *Workflow) pivotOrLater(s *Step) bool {
 	if w.Pivot < 0 {
 		return false
 	}
-	seen := make([]bool, len(w.Steps)) // the paths between two steps may be more than there are atoms
+	seen := make([]bool, len(w.Steps)) // visit each step once: the number of paths may be exponential
 	for todo := []*Step{s}; len(todo) > 0; {
 		s, todo = todo[len(todo)-1], todo[:len(todo)-1]
 		if s.Pivot {

@@ -7,5 +7,6 @@
 //
 // Invariants:
 //   - No finding shows a sensitive value.
-//   - A check ends after MaxErrors errors, and its expressions share one Allowance.
+//   - A check ends after MaxErrors errors. Its expressions share one Allowance, which limits
+//     their cost.
 package report

@@ -13,22 +13,23 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A Reporter collects findings and, in the end, adds to each what it takes to
-// show it.
+// A Reporter collects the findings of a check. Finish sorts them, and adds the source line and
+// the enclosing blocks of each.
 type Reporter struct {
 	Sources map[string][]byte
 	Places  Places
 	List    diag.Diagnostics
-	errors  int // in list
-	// whole is set where many errors end the check: see bounded.
+	errors  int // number of errors found so far
+	// whole is true while Bounded runs a check. Then the check ends after MaxErrors errors.
 	whole bool
-	// effort bounds what the evaluations of a check cost together.
+	// Effort limits the cost of all evaluations of a check together. If it is nil, the method
+	// Allowance sets it.
 	Effort *metered.Allowance
 }
 
-// MaxErrors and MaxFindings bound what is reported of a module. To look for
-// the name that was meant takes time for each error, and each finding shows
-// the line that it is about.
+// MaxErrors and MaxFindings limit how many errors and findings are reported for a module. They
+// limit time and memory, too: for many errors the check searches a similar name, and each finding
+// contains its source line.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -36,15 +37,16 @@ const (
 
 var errTooMany = errors.New("too many errors")
 
-// full reports whether no further finding is wanted.
+// full reports whether a limit is reached. Then no further finding is stored. If there are too
+// many errors inside of Bounded, full ends the check instead.
 func (r *Reporter) full() bool {
 	if r.errors >= MaxErrors && r.whole {
-		panic(errTooMany) // bounded says so
+		panic(errTooMany) // Bounded recovers and reports it
 	}
 	return r.errors >= MaxErrors || len(r.List) >= MaxFindings
 }
 
-// Push adds a finding that is complete but for its source line. It drops what is over the limits.
+// Push adds a finding; Finish adds its source line. Push drops findings that are over the limits.
 func (r *Reporter) Push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
 		if r.errors++; r.errors > MaxErrors {
@@ -56,7 +58,8 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 	r.List = append(r.List, d)
 }
 
-// Bounded runs a check, which ends with the error that is one too many.
+// Bounded runs a check, but ends it after MaxErrors errors. It returns false if it ended the
+// check.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
@@ -78,11 +81,11 @@ func (r *Reporter) Bounded(check func()) (whole bool) {
 	return true
 }
 
-// checkCost bounds what the expressions of a module cost while it is checked:
-// each of them is evaluated with what is known of it.
+// checkCost limits the cost of a check of a module: the cost of all its expressions together. The
+// check evaluates each expression with the values that are known before a run.
 const checkCost = 4 * metered.MaxCost
 
-// Allowance returns the account of all evaluations of the check.
+// Allowance returns the allowance that all evaluations of the check share.
 func (r *Reporter) Allowance() *metered.Allowance {
 	if r.Effort == nil {
 		r.Effort = metered.NewAllowance(checkCost)
@@ -109,7 +112,7 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 	r.Add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
-// Add adds a finding. The format is not used as one if there are no args.
+// Add adds a finding. Without args, format is the text itself.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
@@ -121,8 +124,8 @@ func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string,
 	r.Push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: Range(rng)})
 }
 
-// HCL adds diagnostics of the hcl library, with suggestions for attributes of
-// objects, which the library does not make.
+// HCL adds diagnostics of the hcl library. For an unknown attribute of an object it adds a
+// suggestion, because the library makes none.
 func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if r.full() {
@@ -158,8 +161,8 @@ func (r *Reporter) Finish() diag.Diagnostics {
 	return out
 }
 
-// snippet cuts the first line of the range out of src; it keeps the values
-// that d.Snippet already holds. It returns nil where there is no source.
+// snippet returns the first line of the range of d, and the values that d.Snippet already
+// holds. It returns nil if there is no source.
 func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	if d.Range.File == "" || from > len(src) || len(src) == 0 {
@@ -187,10 +190,11 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	return s
 }
 
-// MaxLine is how much of a line is shown before and after the place.
+// MaxLine is the largest number of bytes of a line that are shown before the start of a finding,
+// and also after it.
 const MaxLine = 500
 
-// window cuts a long line around a place.
+// window shortens a long line to the bytes around a position. It returns their start and end.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
@@ -212,19 +216,19 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// Places knows, for each file, which blocks enclose a position.
+// Places lists the blocks of each file, to find those that enclose a position.
 type Places map[string][]Place
 
-// A Place is the extent of one block, and how messages name it.
+// A Place holds where a block starts and ends, and its name in messages.
 type Place struct {
-	Start, End int // bytes
+	Start, End int // offsets in bytes
 	Label      string
 }
 
-// at returns the enclosing blocks of a range, outermost first; "" if none.
+// at names the blocks that enclose the start of a range, outermost first; "" if there is none.
 func (p Places) at(r diag.Range) string {
 	var labels []string
-	for _, pl := range p[r.File] { // in order of start, so outer before inner
+	for _, pl := range p[r.File] { // sorted by start, so an outer block comes first
 		if pl.Start <= r.Start.Byte && r.Start.Byte < pl.End {
 			labels = append(labels, pl.Label)
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// suggestAttribute finds, for a diagnostic about an attribute that an object
-// does not have, the object's most similar attribute. hcl knows the type but
-// does not look.
+// suggestAttribute returns a suggestion for a diagnostic about an attribute that an object does
+// not have: the most similar attribute, or the names of all. The hcl library suggests nothing.
 func suggestAttribute(d *hcl.Diagnostic) string {
 	name, ty, ok := MissingAttribute(d)
 	if !ok {
@@ -31,8 +30,8 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 	return ""
 }
 
-// MissingAttribute returns the attribute that a traversal could not find and
-// the object type it was looked for in.
+// MissingAttribute reads a diagnostic about an attribute that an object does not have. It returns
+// the name of the attribute and the type of the object; false for any other diagnostic.
 func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	if d.Summary != "Unsupported attribute" || d.Expression == nil || d.EvalContext == nil {
 		return "", cty.NilType, false
@@ -69,8 +68,8 @@ func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	return "", cty.NilType, false
 }
 
-// snippetValues describes the known values that the failed expression refers
-// to, without sensitive ones.
+// snippetValues describes the known values to which the failed expression refers. It does not
+// show sensitive values.
 func snippetValues(d *hcl.Diagnostic) []diag.SnippetValue {
 	if d.Expression == nil || d.EvalContext == nil {
 		return nil
@@ -92,7 +91,7 @@ func snippetValues(d *hcl.Diagnostic) []diag.SnippetValue {
 	return out
 }
 
-// describe says what a value is, for people; "" if nothing is known.
+// describe describes a value for people; "" if it is not known.
 func describe(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():
@@ -123,7 +122,7 @@ func describe(v cty.Value) string {
 	return ""
 }
 
-// traversalText writes a traversal as it stands in source.
+// traversalText returns a traversal as it is written in source, such as var.plan.
 func traversalText(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, s := range t {

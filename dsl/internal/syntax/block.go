@@ -15,8 +15,8 @@ import (
 // A Reader reads files, blocks and expressions, and reports what is wrong with them.
 type Reader struct{ *report.Reporter }
 
-// A Block is one block of source, read by its spec. Missing parts are nil, so
-// that one error does not hide the others.
+// A Block is one block of source, read according to its bodySpec. A missing part is nil: reading
+// continues, so the other errors are reported, too.
 type Block struct {
 	Kind       string
 	Label      string
@@ -24,18 +24,20 @@ type Block struct {
 	DefRange   hcl.Range
 	Attrs      map[string]*eval.Expr
 	Blocks     []*Block
-	Args       []Arg // of a free body, in order of the source
-	Broken     bool  // something in it was refused: missing parts may be no fault
+	Args       []Arg // attributes of a free body (bodySpec.free), in the order of the source
+	// Broken is true if a part of the block was refused. A part that seems to be missing may be
+	// the refused one, so it is not reported as missing.
+	Broken bool
 }
 
-// An Arg is one attribute of a free body.
+// An Arg is one attribute of a block that may have any attribute, such as input.
 type Arg struct {
 	Name  string
-	Where hcl.Range // of the name
+	Where hcl.Range // place of the name
 	Expr  *eval.Expr
 }
 
-// Attr returns an argument; nil if it is not written, or the block is nil.
+// Attr returns the expression of an attribute; nil if it is not written, or the block is nil.
 func (b *Block) Attr(name string) *eval.Expr {
 	if b == nil {
 		return nil
@@ -43,7 +45,7 @@ func (b *Block) Attr(name string) *eval.Expr {
 	return b.Attrs[name]
 }
 
-// One returns the block's inner block of a kind, or nil.
+// One returns the first inner block of a kind; nil if there is none.
 func (b *Block) One(kind string) *Block {
 	if b == nil {
 		return nil
@@ -69,7 +71,7 @@ func (b *Block) All(kind string) []*Block {
 	return out
 }
 
-// Read turns a body into a block by its spec and reports what does not fit.
+// Read reads a body as a block. It reports everything that the spec does not allow.
 func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
 	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
 	if spec.free {
@@ -95,7 +97,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 		if first, dup := once[hb.Type]; dup && !bs.many {
 			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
 				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
-			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // for what else is wrong with it
+			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // only to report the errors inside of it
 			continue
 		}
 		once[hb.Type] = hb.DefRange
@@ -109,7 +111,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	return b
 }
 
-// ReadFree reads a body whose arguments may have any name.
+// ReadFree reads a body that may have any attribute, and adds the attributes to b.Args.
 func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
@@ -131,8 +133,8 @@ func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	})
 }
 
-// checkName enforces one narrow grammar for names: they become keys, columns
-// of tables and labels of metrics.
+// checkName reports a name that ValidName refuses. Names become keys, columns of tables and
+// labels of metrics, so few characters are allowed.
 func (r Reader) checkName(b *Block) {
 	if !ValidName(b.Label) {
 		r.Errorf(b.labelRange, "Invalid name",
@@ -141,7 +143,7 @@ func (r Reader) checkName(b *Block) {
 	}
 }
 
-// ValidName reports whether a name is within the grammar that checkName enforces.
+// ValidName reports whether a name has only allowed characters, and at most 100 of them.
 func ValidName(s string) bool {
 	if s == "" || len(s) > 100 {
 		return false
@@ -155,8 +157,8 @@ func ValidName(s string) bool {
 	return true
 }
 
-// expr takes an expression over and checks the parts that depend on nothing
-// else: names of functions and the size of numbers.
+// expr converts an expression of the hcl library. If typ is true, the expression is a type
+// constraint. Otherwise expr checks the names of functions and the length of numbers.
 func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	out := &eval.Expr{Range: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
@@ -176,9 +178,9 @@ func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	return out
 }
 
-// fromJSON converts an expression of the JSON form: strings are templates,
-// objects and arrays are constructors. It returns nil after reporting an
-// error, and the raw text of a string.
+// fromJSON converts an expression of the JSON form. A string becomes a template; an object or
+// an array becomes a constructor. For a string it also returns the raw text. If it cannot
+// convert the expression, it reports an error and returns nil.
 func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
@@ -204,7 +206,7 @@ func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 		}
 		return out, nil
 	}
-	val, diags := e.Value(nil) // without a context strings come as they are
+	val, diags := e.Value(nil) // without a context, the library does not evaluate templates in strings
 	if diags.HasErrors() {
 		r.HCL(diags)
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// checkSyntax reports what is wrong with an expression alone, without the values that it reads: functions
-// that do not exist, numbers too long; it makes long numbers exact.
+// checkSyntax reports errors that can be found without values: functions that do not exist, and
+// numbers with too many digits. It also makes long numbers exact.
 func (r Reader) checkSyntax(e *eval.Expr) {
 	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
@@ -36,7 +36,7 @@ func (r Reader) checkSyntax(e *eval.Expr) {
 	})
 }
 
-// checkNumber reports a literal number with too many digits.
+// checkNumber makes a literal number exact. It reports a number with too many digits.
 func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	if err := ExactNumber(n, r.Sources[n.SrcRange.Filename]); err != nil {
 		e.Bad = true
@@ -44,8 +44,8 @@ func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	}
 }
 
-// ExactNumber keeps a literal number exact: the library rounds what it reads to 512 bits,
-// about 150 digits. src is the text that holds the number.
+// ExactNumber replaces the value of a long literal number by the exact one. The library rounds
+// numbers to 512 bits, about 150 digits. src is the text of the whole file or value.
 func ExactNumber(n *hclsyntax.LiteralValueExpr, src []byte) error {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return nil

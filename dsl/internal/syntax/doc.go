@@ -1,6 +1,6 @@
 // Package syntax reads the text of files as blocks, arguments and expressions.
 //
-//	in:   bytes of a file, and the table of what may stand in which block (schema.go)
+//	in:   bytes of a file, and the table of the attributes and blocks that each block may have (schema.go)
 //	out:  Block with its arguments and inner blocks; the canonical layout of a file
 //
 // A new block of the language begins as a row in that table.

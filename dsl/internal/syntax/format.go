@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// Format lays a source out; see dsl.Format. Of source that cannot be parsed it returns
-// the text as it is, and the reason.
+// Format returns a source in the canonical layout; see dsl.Format. If it cannot parse the
+// source, it returns the text unchanged, and the reason.
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
@@ -27,7 +27,7 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 		return src, r.Finish()
 	}
 	out := unwrapTemplates(src, body)
-	for range maxFormatPasses { // the library's layout settles after a pass or two
+	for range maxFormatPasses { // the library may need a second pass before its layout is stable
 		next := endWithNewline(hclwrite.Format(out), lineBreak(src))
 		if bytes.Equal(next, out) {
 			break
@@ -35,14 +35,14 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 		out = next
 	}
 	if !sameMeaning(src, out) {
-		return src, r.Finish() // never give out what reads differently
+		return src, r.Finish() // the new layout would change the meaning: return the source unchanged
 	}
 	return out, r.Finish()
 }
 
 const maxFormatPasses = 8
 
-// formattable parses source; nil after reporting why it cannot.
+// formattable parses a source. If it cannot, it reports why and returns nil.
 func formattable(r *report.Reporter, src []byte, filename string) *hclsyntax.Body {
 	if d := Prescan(src, filename); d != nil {
 		r.HCL(hcl.Diagnostics{d})
@@ -69,7 +69,7 @@ func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.D
 		return src, r.Finish()
 	}
 	out.WriteByte('\n')
-	// Strings hold no raw line breaks, so these are all layout.
+	// JSON strings hold no raw line breaks, so every line break in out is layout.
 	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.Finish()
 }
 
@@ -106,7 +106,7 @@ func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	return out
 }
 
-// lineBreak is what ends the first line of a text.
+// lineBreak returns the line break at the end of the first line of a text.
 func lineBreak(src []byte) []byte {
 	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
 		return []byte("\r\n")
@@ -122,14 +122,14 @@ func endWithNewline(b, lineBreak []byte) []byte {
 	return append(trimmed[:len(trimmed):len(trimmed)], lineBreak...)
 }
 
-// sameMeaning reports whether two texts have the same tokens, but for white
-// space and the quotes of unwrapped templates.
+// sameMeaning reports whether two texts have the same tokens. White space and the quotes of
+// unwrapped templates do not count.
 func sameMeaning(a, b []byte) bool {
 	return bytes.Equal(tokenText(a), tokenText(b))
 }
 
 func tokenText(src []byte) []byte {
-	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // both texts were parsed
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // invalid text becomes a token, too
 	var out []byte
 	for _, t := range tokens {
 		switch t.Type {

@@ -10,13 +10,12 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits on source text. The parsers of hcl are recursive and have no limit
-// of their own, and a stack that overflows cannot be recovered from in Go, so
-// everything is measured before it is parsed.
+// Limits on source text. The parsers of hcl are recursive and have no limits. A Go program
+// cannot recover from a stack overflow, so every text is measured before it is parsed.
 const (
 	MaxSource = 1 << 20 // bytes of one file or value
 	maxTokens = 300_000 // tokens of one file
-	maxDepth  = 200     // nested brackets, templates and directives
+	maxDepth  = 200     // levels of nested brackets, templates and directives
 	maxChain  = 1_000   // operators, indices and calls in one expression
 	MaxModule = 16 << 20
 	MaxFiles  = 1_000
@@ -31,7 +30,7 @@ func Prescan(src []byte, file string) *hcl.Diagnostic {
 	if crowded(src) {
 		return tooMany(hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos})
 	}
-	tokens, _ := hclsyntax.LexConfig(src, file, hcl.InitialPos) // the parser will say what is wrong with a token
+	tokens, _ := hclsyntax.LexConfig(src, file, hcl.InitialPos) // the parser reports invalid tokens
 	return scanTokens(tokens)
 }
 
@@ -41,7 +40,7 @@ func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	return scanTokens(tokens)
 }
 
-// TooBig is the finding about a file that is larger than MaxSource.
+// TooBig returns the finding about a file that is larger than MaxSource.
 func TooBig(file string) *hcl.Diagnostic {
 	at := hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
 	return &hcl.Diagnostic{
@@ -51,9 +50,9 @@ func TooBig(file string) *hcl.Diagnostic {
 	}
 }
 
-// crowded reports whether a file holds more brackets, operators, words and line ends
-// than it may hold tokens. The lexer takes a hundred bytes for each token, also for
-// those that are too many.
+// crowded reports whether a file surely has too many tokens. It counts brackets, operators, words
+// and line ends. It runs before the lexer, because the lexer needs about 100 bytes of memory for
+// each token.
 func crowded(src []byte) bool {
 	marks, word := 0, false
 	for _, c := range src {
@@ -87,12 +86,12 @@ func tooDeep(at hcl.Range) *hcl.Diagnostic {
 	}
 }
 
-// scanTokens measures nesting and the length of operator chains. Each open
-// bracket is a frame with the length of the expression seen in it so far.
+// scanTokens measures how deep a text is nested, and how long its chains of operators are. It has
+// one frame for each open bracket. The frame counts the operators inside of that bracket so far.
 func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	type frame struct {
 		chain int
-		lines bool // a new line ends an expression here
+		lines bool // inside of this bracket, a new line ends an expression
 	}
 	frames := []frame{{lines: true}}
 	directives, unary := 0, 0
@@ -105,8 +104,9 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
 			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			// The parts of a template are a flat list, so they do not make the chain longer.
 			if t.Type != hclsyntax.TokenTemplateInterp && t.Type != hclsyntax.TokenTemplateControl {
-				top.chain++ // the parts of a template are a flat list and not a chain
+				top.chain++
 			}
 			frames = append(frames, frame{lines: t.Type == hclsyntax.TokenOBrace})
 			if t.Type == hclsyntax.TokenTemplateControl {
@@ -126,7 +126,7 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		case hclsyntax.TokenMinus, hclsyntax.TokenBang:
 			prefix = true
 			top.chain++
-		case hclsyntax.TokenNumberLit: // reading one of very many digits takes memory by its length
+		case hclsyntax.TokenNumberLit: // parsing a very long number takes much memory
 			if len(t.Bytes) > 2*value.MaxDigits {
 				return &hcl.Diagnostic{
 					Severity: hcl.DiagError, Subject: &t.Range,
@@ -157,8 +157,8 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	return nil
 }
 
-// directive says how the template directive that begins here changes the
-// nesting: %{ if } and %{ for } open, %{ endif } and %{ endfor } close.
+// directive returns the change of nesting by the template directive at the start of rest. It is
+// 1 for %{ if } and %{ for }, and -1 for %{ endif } and %{ endfor }.
 func directive(rest hclsyntax.Tokens) int {
 	if len(rest) == 0 || rest[0].Type != hclsyntax.TokenIdent {
 		return 0

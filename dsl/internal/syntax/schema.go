@@ -2,31 +2,32 @@ package syntax
 
 import "github.com/hashicorp/hcl/v2"
 
-// LanguageVersion is the version of the workflow language this package reads.
-// A definition records it.
+// LanguageVersion is the version of the workflow language that this package reads. It is stored
+// with each definition.
 const LanguageVersion = "1"
 
-// A bodySpec lists what may stand inside a block. Every name of the language
-// is written here once.
+// A bodySpec lists the attributes and blocks that a block may have. Every name of the language
+// is written once in this file.
 type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
-	free   bool // any attribute, no blocks
+	free   bool // the block may have any attribute, but no blocks
 }
 
 type attrSpec struct {
 	name     string
 	required bool
-	// literal attributes are known before a run: no references, no functions.
+	// literal is true if the attribute must be known before a run: it has no references and
+	// calls no functions.
 	literal bool
-	// types are type constraints, such as list(string).
+	// typ is true if the attribute is a type constraint, such as list(string).
 	typ bool
 }
 
 type blockSpec struct {
 	name  string
-	label bool // one label: the name of the thing
-	many  bool // may be repeated
+	label bool // the block has one label: its name
+	many  bool // the block may be repeated
 	body  *bodySpec
 }
 
@@ -135,7 +136,7 @@ var (
 	}}
 )
 
-// hcl returns the spec in the library's terms.
+// hcl returns the spec as a schema of the hcl library.
 func (s *bodySpec) hcl() *hcl.BodySchema {
 	out := &hcl.BodySchema{}
 	for _, a := range s.attrs {
@@ -169,7 +170,8 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// fields names what can stand after the roots whose attributes are fixed.
+// RootFields lists the attributes of each.*, self.*, failure.* and run.*. They are the same in
+// every module.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out"},

@@ -11,29 +11,30 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// MaxDepth bounds how deep the JSON of a value may be nested.
+// MaxDepth is how many levels deep the JSON of a value may be nested.
 const MaxDepth = 200
 
-// MaxSize bounds the JSON of one value.
+// MaxSize is the largest size of the JSON of one value, in bytes.
 const MaxSize = 16 << 20
 
-// The mark on sensitive values. Marks flow through every expression.
+// A SensitiveMark marks a sensitive value. The result of an expression gets the marks of the
+// values that it uses.
 type SensitiveMark struct{}
 
-// A SecretMark stands on the placeholder of a secret while expressions are
-// evaluated. User data is JSON and has no marks, so it cannot forge one.
+// A SecretMark marks the placeholder of a secret while expressions are evaluated. User data is
+// JSON, which has no marks, so it cannot contain a SecretMark.
 type SecretMark struct{ parts *[]SecretPart }
 
-// Placeholder is the text of a secret during evaluation. Whatever changes the
-// text is noticed when the value is encoded: a secret is passed on whole.
+// Placeholder replaces the text of a secret during an evaluation. An expression may pass a secret
+// on, but not change it: an Encoder refuses a secret with any other text.
 const Placeholder = "\ue000secret\ue000"
 
-// SecretValue is a secret during evaluation: a placeholder with a mark that holds its parts.
+// SecretValue returns a secret for an evaluation: a placeholder with a mark that holds its parts.
 func SecretValue(parts []SecretPart) cty.Value {
 	return cty.StringVal(Placeholder).WithMarks(cty.NewValueMarks(SecretMark{&parts}, SensitiveMark{}))
 }
 
-// DecodeJSON decodes a document into the value its own shape implies.
+// DecodeJSON decodes a JSON document without marks. The JSON alone decides the types of the value.
 func DecodeJSON(data []byte) (cty.Value, error) {
 	return decodeMarked(data, nil, nil)
 }
@@ -75,7 +76,7 @@ func decodeMarked(data []byte, sensitive []string, secrets []Secret) (cty.Value,
 	return d.value(doc, "")
 }
 
-// CheckDepth refuses deep nesting before the recursive decoder sees it.
+// CheckDepth refuses a document that is nested too deep for the recursive decoder.
 func CheckDepth(data []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {

@@ -10,10 +10,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Conform converts a value to a type constraint. It differs from the
-// library's conversion in one thing: where the constraint says any, the value
-// keeps its own type, also inside of lists and maps, so that ["a", 1] does not
-// become ["a", "1"].
+// Conform converts a value to a type constraint. It differs from the library's conversion in
+// one point. Where the constraint says any, the value keeps its own type, also inside of lists
+// and maps: ["a", 1] does not become ["a", "1"].
 func Conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty == cty.DynamicPseudoType {
 		return v, nil
@@ -55,7 +54,7 @@ func conformDynamic(v cty.Value, ty cty.Type) (cty.Value, error) {
 		}
 		attrs := v.AsValueMap()
 		out := make(map[string]cty.Value, len(attrs))
-		for _, k := range sorted.Keys(attrs) { // the first mistake is always the same
+		for _, k := range sorted.Keys(attrs) { // sorted, so that equal values give the same error
 			c, err := Conform(attrs[k], ty.ElementType())
 			if err != nil {
 				return cty.NilVal, fmt.Errorf("element %q: %w", k, err)
@@ -93,9 +92,8 @@ func conformObject(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(out), nil
 }
 
-// ConvertTo converts a value to a type that is known in full. The library
-// compares the types of all elements of a list with each other, although all
-// were converted to one type; here each element is converted, and no more.
+// ConvertTo converts a value to a type that does not contain any. It converts each element of a
+// list separately. The library would also compare the types of all elements, which takes long.
 func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty.IsPrimitiveType() {
 		return ConvertScalar(v, ty)
@@ -111,12 +109,12 @@ func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 	}
-	return convert.Convert(v, ty) // which also says what is wrong
+	return convert.Convert(v, ty) // the error of the library says what is wrong
 }
 
-// maxComparisons is how many elements may be compared with each other to make a set.
-// The library compares all that have one hash, and numbers have one if their first ten
-// digits are the same. A million comparisons take a quarter of a second.
+// maxComparisons limits how many pairs of elements are compared to make one set. The library
+// compares all elements that have the same hash. Numbers have the same hash if their first ten
+// digits are the same. A million comparisons take 0.25 s.
 const maxComparisons = 4_000_000
 
 var errAlike = errors.New("the set has too many numbers whose first ten digits are the same: use a set of strings, or a list")
@@ -140,9 +138,8 @@ func distinguishable(v cty.Value) error {
 	return nil
 }
 
-// ConvertScalar converts a value to a string, a number or a boolean. A number
-// may be so large that its text fills the memory, and a text so long that
-// reading it as a number takes minutes.
+// ConvertScalar converts a value to a string, a number or a boolean. It refuses a number whose
+// text would fill the memory, and a text that would take minutes to parse as a number.
 func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
 	raw, _ := v.Unmark()
 	switch {
@@ -154,8 +151,9 @@ func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return convert.Convert(v, ty)
 }
 
-// convertParts converts the parts of a tuple or an object; false if that does
-// not do. Returns errAlike.
+// convertParts converts a tuple or an object to ty, element by element. It returns false if it
+// cannot convert the value; then the caller uses the library. The error is errAlike if a set
+// would take too long to make.
 func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 	raw, marks := v.Unmark()
 	from := raw.Type()
@@ -190,7 +188,7 @@ func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 			case ty.HasAttribute(name):
 				want = ty.AttributeType(name)
 			default:
-				continue // the conversion drops it
+				continue // ty does not have this attribute: leave it out
 			}
 			c, err := ConvertTo(raw.GetAttr(name), want)
 			if err != nil {

@@ -9,5 +9,5 @@
 //   - Equal values have equal bytes: keys are sorted, numbers are exact decimals.
 //   - Marks follow a value through decoding and encoding. The JSON of a secret is null: its
 //     text is never part of a Value.
-//   - Nothing of a text that a user supplies can become a mark.
+//   - No text that a user supplies can become a mark.
 package value

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Encode writes a known value as a Value: canonical JSON, and its marks
-// as pointers. Secrets are an error unless they are allowed in this place.
+// Encode encodes a known value as a Value: canonical JSON, with its marks as JSON pointers. If
+// secrets is false, a secret in the value is an error.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
 	if err := e.value(v, false); err != nil {
@@ -21,17 +21,17 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 	return e.Finish(), nil
 }
 
-// An Encoder writes one document, perhaps of several values.
+// An Encoder writes one JSON document. The document may consist of several values.
 type Encoder struct {
 	Out          []byte
 	path         []byte // JSON pointer of the value being written
-	depth        int    // of path
+	depth        int    // number of parts of path
 	Sensitive    []string
 	Secrets      []Secret
 	AllowSecrets bool
 }
 
-// Finish makes a Value of what was written.
+// Finish returns the written document and its marks as a Value.
 func (e *Encoder) Finish() Value {
 	slices.Sort(e.Sensitive)
 	slices.SortFunc(e.Secrets, func(a, b Secret) int { return strings.Compare(a.Path, b.Path) })
@@ -86,8 +86,8 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes a value that carries the mark of a secret; done is false for
-// any other.
+// secret writes a value that has a SecretMark. If the value has none, secret writes nothing, and
+// done is false.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
 	for m := range marks {
@@ -131,7 +131,7 @@ func (e *Encoder) list(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// object writes attributes in order of name: the iterator sorts them.
+// object writes the attributes in the order of their names, in which the iterator returns them.
 func (e *Encoder) object(v cty.Value, hidden bool) error {
 	e.Out = append(e.Out, '{')
 	first := true
@@ -162,9 +162,8 @@ func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendText writes a string as JSON, without the escapes that are only meant
-// for HTML: what encoding/json writes with SetEscapeHTML(false). What is not
-// UTF-8 becomes U+FFFD.
+// AppendText appends a string as JSON, like encoding/json with SetEscapeHTML(false). A byte that
+// is not UTF-8 becomes U+FFFD.
 func AppendText(out []byte, s string) []byte {
 	out = append(out, '"')
 	from := 0

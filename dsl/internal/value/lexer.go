@@ -2,16 +2,16 @@ package value
 
 import "github.com/saga-engine/engine/sdk/jsonscan"
 
-// A Lexer walks over a JSON document that is known to be JSON, so its text and skip check
-// less than those of a Scanner. Its methods report false for what they cannot use; the
-// decoder says what is wrong.
+// A Lexer reads a document that is known to be valid JSON, so its methods Text and Skip check
+// less than those of a Scanner. The methods return false if they cannot read something. Then
+// the caller uses a decoder, which reports the error.
 type Lexer struct{ jsonscan.Scanner }
 
 // Lex returns a lexer at the beginning of a document.
 func Lex(src []byte) Lexer { return Lexer{jsonscan.Scanner{Src: src}} }
 
-// Text reads a string and returns it with its quotes. plain says that it holds
-// nothing but printable ASCII and no escapes: that it is its own canonical form.
+// Text reads a string and returns it with its quotes. plain is true if the string has only
+// printable ASCII characters and no escapes. Then it is in canonical form already.
 func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	plain = true
 	for i := l.Pos + 1; i < len(l.Src); i++ {
@@ -30,8 +30,7 @@ func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// Skip passes over one value of a document that is known to be JSON, and
-// returns it.
+// Skip reads one value of a document and returns its bytes.
 func (l *Lexer) Skip() (raw []byte, ok bool) {
 	l.Peek()
 	from, depth := l.Pos, 0
@@ -63,7 +62,8 @@ func (l *Lexer) Skip() (raw []byte, ok bool) {
 	return l.Src[from:l.Pos], depth == 0 && l.Pos > from
 }
 
-// IsPlain reports whether a text is its own canonical form as a JSON string.
+// IsPlain reports whether a text needs no escapes as a JSON string: it has only printable ASCII
+// characters, and neither quotes nor backslashes.
 func IsPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {

@@ -1,6 +1,6 @@
 package value
 
-// LoadOf measures a stored value.
+// LoadOf returns the size of a stored value.
 func LoadOf(v Value) Load {
 	raw := v.JSON()
 	return Load{int64(len(raw)), JSONNodes(raw)}

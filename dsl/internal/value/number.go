@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// MaxDigits is the number of decimal digits a number may have, before and
-// after the point together.
+// MaxDigits is the largest number of decimal digits of a number, before and after the point
+// together.
 const MaxDigits = 1000
 
 // ErrDigits is the error of a number that is too long.
@@ -50,10 +50,9 @@ func ParseNumber(s string) (cty.Value, error) {
 	return cty.NumberVal(f), nil
 }
 
-// NumberText writes a number as JSON. Integers are exact. A fraction is
-// rounded to what its precision surely holds, so that 0.1 + 0.2 is 0.3 as in
-// decimal arithmetic. It returns an error for infinity and for more than
-// MaxDigits digits.
+// NumberText returns a number as JSON. Integers are exact. A fraction is rounded to the digits
+// that its precision surely holds, so that 0.1 + 0.2 is 0.3 as in decimal arithmetic. The error
+// says that the number is infinite or has more than MaxDigits digits.
 func NumberText(f *big.Float) (string, error) {
 	if f.IsInf() {
 		return "", errors.New("a number must be finite")
@@ -61,12 +60,12 @@ func NumberText(f *big.Float) (string, error) {
 	if f.Sign() == 0 {
 		return "0", nil
 	}
-	// The exponent first: writing out 1e900000000 would take a gigabyte.
+	// Check the exponent first: the text of 1e900000000 would take a gigabyte.
 	if e := float64(f.MantExp(nil)); e > (MaxDigits+1)*log2of10 || e < -(MaxDigits+1)*log2of10 {
 		return "", ErrDigits
 	}
 	if n, acc := f.Int64(); acc == big.Exact {
-		return strconv.FormatInt(n, 10), nil // far cheaper than the general way
+		return strconv.FormatInt(n, 10), nil // much faster than the code below
 	}
 	if f.IsInt() {
 		s := f.Text('f', 0)
@@ -112,13 +111,14 @@ func plainDecimal(s string) string {
 	return sign + digits[:point] + "." + digits[point:]
 }
 
-// Numeral returns how much of a text could be the beginning of a number.
+// Numeral returns how many bytes at the beginning of a text could belong to a number.
 func Numeral(s string) int64 {
 	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
 }
 
-// Exponent returns how many bits a number has before or behind the point; 0
-// for what is no known number.
+// Exponent returns the absolute value of a number's binary exponent. That is approximately the
+// number of bits before the binary point. For a number below 1, it is the number of zeros after
+// the point. It is 0 for a value that is not a known number.
 func Exponent(v cty.Value) int64 {
 	v, _ = v.Unmark()
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {

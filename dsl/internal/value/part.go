@@ -2,14 +2,15 @@ package value
 
 import "strings"
 
-// A PathStep names an attribute, or counts elements.
+// A PathStep selects an attribute by its name, or an element of a list by its index.
 type PathStep struct {
 	Name  string
-	Index int // -1 for a name
+	Index int // -1 = the step selects an attribute
 }
 
-// MarksAt reports whether the part at ptr is sensitive as a whole; ok is false
-// if it has marks of its own inside, or secrets.
+// MarksAt reports whether the part at the JSON pointer ptr is sensitive as a whole. ok is false
+// if only something inside of the part is sensitive. It is also false if the part contains a
+// secret or lies in one.
 func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true
@@ -30,16 +31,18 @@ func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	return sensitive, true
 }
 
-// below reports whether a pointer is another or leads into it.
+// below reports whether ptr equals outer, or points to something inside of it.
 func below(ptr, outer string) bool {
 	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
 }
 
-// FarPart is the size of a document from which looking for a part of a part is
-// dearer than decoding it once for the whole run.
+// FarPart is the size in bytes from which a document is large. PartOf finds an attribute of a
+// large document with an index. If this attribute is large, too, PartOf does not search inside of
+// it. Then it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
-// PartOf returns a part of the document.
+// PartOf returns the part of a document at the path. ok is false if the document has no such
+// part, or if the search would be expensive (see FarPart).
 func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	raw = v.JSON()
 	for i, p := range path {
@@ -91,8 +94,8 @@ func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 	}
 }
 
-// attribute returns one attribute of a large object. Where the attributes are
-// is noted when the first is wanted.
+// attribute returns one attribute of a large object. The first call makes an index of the
+// attributes.
 func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	index := d.index.Load()
 	if index == nil {
@@ -121,12 +124,11 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// maxIndex is the most attributes that are noted: what has more is data, not
-// variables or outputs.
+// maxIndex limits the attributes in the index. Later attributes are not found. An object with
+// more attributes is usually data, not variables or outputs.
 const maxIndex = 200
 
-// Split makes a Value of each member of an object. They share the bytes of its
-// document.
+// Split makes a Value of each member of an object. The values share the bytes of the object.
 func Split(members []Member) (keys []string, values []Value) {
 	keys, values = make([]string, len(members)), make([]Value, len(members))
 	data := make([]valueData, len(members))

@@ -62,7 +62,7 @@ func StringsOf(v cty.Value) ([]string, error) {
 	return out, nil
 }
 
-// WholeNumber converts a value to an int between lo and hi.
+// WholeNumber converts a value to an int from lo to hi, both included.
 func WholeNumber(v cty.Value, lo, hi int) (int, error) {
 	f, err := NumberOf(v)
 	if err != nil || !f.IsInt() || f.Cmp(big.NewFloat(float64(lo))) < 0 || f.Cmp(big.NewFloat(float64(hi))) > 0 {

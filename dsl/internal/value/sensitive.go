@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// EscapePointer writes a name as a part of a JSON pointer.
+// EscapePointer escapes a name, so that it can be a part of a JSON pointer (RFC 6901).
 func EscapePointer(s string) string {
 	if !strings.ContainsAny(s, "~/") {
 		return s
@@ -19,7 +19,7 @@ func EscapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
 }
 
-// ParseDocument decodes JSON, with numbers as they are written.
+// ParseDocument decodes JSON. Numbers keep the digits that are written.
 func ParseDocument(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // keeps every digit
@@ -30,26 +30,26 @@ func ParseDocument(data []byte) (any, error) {
 	return doc, nil
 }
 
-// UnescapePointer reads a part of a JSON pointer as a name.
+// UnescapePointer returns the name that EscapePointer has escaped.
 func UnescapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
-// MinSensitive is the length below which a sensitive text is not looked for
-// in other texts: it would be found everywhere.
+// MinSensitive is the smallest length, in characters, of a sensitive text that is removed from
+// logs and messages. A shorter text would be found everywhere.
 const MinSensitive = 4
 
-// SensitiveStrings returns the texts of all strings and numbers in the
-// sensitive parts that have at least four characters, longest first, each
-// once: what has to be removed from logs and messages. Secrets are not among
-// them; who resolves one knows it.
+// SensitiveStrings returns the texts that must be removed from logs and messages. They are those
+// strings and numbers in the sensitive parts that have at least four characters. Each is
+// returned once, the longest first. Secrets are not among them, because a Value does not hold
+// their texts.
 func (v Value) SensitiveStrings() []string {
 	if len(v.Sensitive()) == 0 {
 		return nil
 	}
 	doc, err := ParseDocument(v.JSON())
 	if err != nil {
-		return nil // not a document, so nothing in it can have been shown
+		return nil // the value is no JSON, so no expression could read it
 	}
 	seen := map[string]bool{}
 	for _, ptr := range v.Sensitive() {

@@ -59,8 +59,8 @@ var spanUnits = map[string]time.Duration{
 	"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day,
 }
 
-// SpanText writes a duration for people: at most two units, whole seconds
-// from ten seconds on.
+// SpanText returns a duration for people. It has at most two units. From ten seconds on, it has
+// no fractions of a second.
 func SpanText(d time.Duration) string {
 	switch {
 	case d >= day:
@@ -75,7 +75,7 @@ func SpanText(d time.Duration) string {
 	return d.String()
 }
 
-// unitText writes a duration in two units; the smaller one only if it is not zero.
+// unitText returns a duration in two units. It leaves out the smaller one if that is zero.
 func unitText(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	out := fmt.Sprintf("%d%s", d/big, bigName)
 	if rest := d % big / small; rest > 0 {

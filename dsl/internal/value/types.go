@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// TypeFrom translates a type of an agent's schema.
+// TypeFrom translates a type of an agent's schema to a type of the evaluator (cty).
 func TypeFrom(t schema.Type) (cty.Type, error) {
 	switch t.Kind {
 	case schema.KindAny:
@@ -59,8 +59,8 @@ func ObjectFrom(fields []schema.Field) (cty.Type, error) {
 	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
 }
 
-// MarkFields marks the sensitive fields of an object of a schema. A field
-// below a list or a map marks its whole element.
+// MarkFields marks the sensitive fields of v, an object with the given fields. If elements of a
+// list or map have a sensitive field, the whole list or map is marked.
 func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
 		return v
@@ -82,8 +82,8 @@ func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	return cty.ObjectVal(attrs).WithMarks(marks)
 }
 
-// MarkType marks the sensitive parts of a value of a schema's type. A sensitive part below a
-// list or a map marks the whole value.
+// MarkType marks the sensitive parts of v, which has type t. If elements of a list or map have
+// a sensitive part, the whole list or map is marked.
 func MarkType(v cty.Value, t schema.Type) cty.Value {
 	switch {
 	case t.Kind == schema.KindObject:
@@ -94,7 +94,7 @@ func MarkType(v cty.Value, t schema.Type) cty.Value {
 	return v
 }
 
-// HasSensitive reports whether a type has a sensitive field anywhere below.
+// HasSensitive reports whether a type has a sensitive field at any depth.
 func HasSensitive(t schema.Type) bool {
 	if t.Elem != nil {
 		return HasSensitive(*t.Elem)
@@ -107,7 +107,7 @@ func HasSensitive(t schema.Type) bool {
 	return false
 }
 
-// TypeText writes a type as in the language.
+// TypeText returns the name of a type for messages.
 func TypeText(ty cty.Type) string {
 	if ty == cty.DynamicPseudoType {
 		return "any"
@@ -115,7 +115,8 @@ func TypeText(ty cty.Type) string {
 	return ty.FriendlyNameForConstraint()
 }
 
-// Assignable reports whether a value of one type may turn out to fit another.
+// Assignable reports whether some value of the first type can be converted to the second. Not
+// every value needs to be convertible.
 func Assignable(from, to cty.Type) bool {
 	from, to = PlainType(from), to.WithoutOptionalAttributesDeep()
 	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
@@ -124,8 +125,9 @@ func Assignable(from, to cty.Type) bool {
 	return convert.GetConversionUnsafe(from, to) != nil
 }
 
-// PlainType is the type as values have it: without optional attributes, and
-// with nothing said where the constraint says any.
+// PlainType returns the type of the values that a type constraint allows. It is the constraint
+// without optional attributes. But if the constraint contains any and is no object, the result is
+// cty.DynamicPseudoType.
 func PlainType(ty cty.Type) cty.Type {
 	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
 		return cty.DynamicPseudoType
@@ -133,8 +135,8 @@ func PlainType(ty cty.Type) cty.Type {
 	return ty.WithoutOptionalAttributesDeep()
 }
 
-// UnknownOf returns a value of the type of which nothing is known; objects
-// stay objects, so that what is wrong below them shows.
+// UnknownOf returns an unknown value of a type. For an object type it returns an object with
+// unknown attributes, so that a check finds references to attributes that do not exist.
 func UnknownOf(ty cty.Type) cty.Value {
 	switch {
 	case ty.IsObjectType():
@@ -149,7 +151,8 @@ func UnknownOf(ty cty.Type) cty.Value {
 	return cty.UnknownVal(ty.WithoutOptionalAttributesDeep())
 }
 
-// AttributeNames returns the names of an object's attributes in ascending order; nil for any other type.
+// AttributeNames returns the names of an object's attributes in ascending order; nil for any
+// other type.
 func AttributeNames(ty cty.Type) []string {
 	if !ty.IsObjectType() {
 		return nil

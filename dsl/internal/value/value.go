@@ -8,19 +8,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Value is an immutable JSON document together with what must be kept apart
-// from it: which parts are sensitive, and which parts are references to
-// secrets that are resolved only right before a call. The zero Value is null.
+// A Value is an immutable JSON document with marks. The marks say which parts are sensitive, and
+// which parts are references to secrets. A secret is resolved only right before a call. The
+// zero Value is null.
 //
-// Numbers are exact decimals: an integer beyond 2^53 survives. Object keys are
+// Numbers are exact decimals: an integer beyond 2^53 keeps all its digits. Object keys are
 // sorted, so equal values have equal bytes.
 type Value struct{ d *valueData }
 
 type valueData struct {
 	json    []byte
-	marks   *marks                   // nil = none, as nearly always
-	decoded atomic.Pointer[Decoded]  // a cache; see KeepDecoded
-	index   atomic.Pointer[[]Member] // a cache; see attribute
+	marks   *marks                   // nil = none, as in most values
+	decoded atomic.Pointer[Decoded]  // decoded form that KeepDecoded stored; nil = none
+	index   atomic.Pointer[[]Member] // index that the method attribute made; nil = none
 }
 
 // A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
@@ -37,14 +37,14 @@ type SecretPart struct {
 	Ref  string `json:"ref,omitempty"`
 }
 
-// marks are the marks of a value, which are not in its document.
+// marks holds the marks of a value. They are not part of its document.
 type marks struct {
 	Sensitive []string
 	Secrets   []Secret
 }
 
-// NewValue makes a Value from canonical JSON; it keeps data, which the caller
-// must not change afterwards. sensitive lists JSON pointers (RFC 6901).
+// NewValue makes a Value from canonical JSON. The Value uses data itself, so the caller must not
+// change data afterwards. sensitive lists JSON pointers (RFC 6901).
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
 		return Value{}
@@ -60,7 +60,7 @@ func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 // change it.
 func (v Value) JSON() []byte {
 	if v.d == nil || len(v.d.json) == 0 {
-		return []byte("null") // not shared: the caller might change it
+		return []byte("null") // a new slice for each call: a caller might change it
 	}
 	return v.d.json
 }
@@ -99,24 +99,24 @@ func (v Value) Equal(w Value) bool {
 		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
-// A Load is the size of stored values that an expression refers to. An
-// evaluation pays for it whether or not the values are decoded already, so
-// that it costs the same on every engine.
+// A Load is the size of the stored values that an expression refers to. It is part of the cost of
+// an evaluation even if the values are decoded already. So an evaluation has the same cost on
+// every engine.
 type Load struct{ Bytes, Nodes int64 }
 
 // Plus adds two loads.
 func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
 
-// A Decoded is the decoded form of a Value, as its owner wants it. The owner is a
-// pointer: another owner decodes to other types.
+// A Decoded is the decoded form of a Value. Owner is a pointer to the evaluator that decoded it,
+// because another evaluator decodes to other types.
 type Decoded struct {
 	Owner any
 	Value cty.Value
-	Load  Load // what decoding it costs
+	Load  Load // cost of decoding the value
 }
 
-// KeptDecoded returns what KeepDecoded kept with a value for an owner; nil if there is
-// nothing.
+// KeptDecoded returns the decoded form that KeepDecoded stored with a value for this owner; nil
+// if there is none.
 func KeptDecoded(v Value, owner any) *Decoded {
 	if v.d == nil {
 		return nil
@@ -127,13 +127,13 @@ func KeptDecoded(v Value, owner any) *Decoded {
 	return nil
 }
 
-// KeepDecoded keeps the decoded form with a value. The zero Value keeps nothing.
+// KeepDecoded stores the decoded form with a value. It does nothing for the zero Value.
 func KeepDecoded(v Value, d *Decoded) {
 	if v.d != nil {
 		v.d.decoded.Store(d)
 	}
 }
 
-// A Member is one attribute of an object: its key without quotes, and all of
-// it or its value alone.
+// A Member is one attribute of an object. Key is its key without quotes. In the arguments of
+// Split, Whole is the JSON of key and value. In valueData.index it is the JSON of the value alone.
 type Member struct{ Key, Whole []byte }

@@ -33,7 +33,7 @@ type Config struct {
 	MaxValue                              int           // largest size of a reply, in bytes
 }
 
-// A Member is a membership of the engine as calls see it. Through it they reach the runs
+// A Member is a membership of the engine. Calls pass their answers through it to the runs
 // that the membership owns.
 type Member interface {
 	// Conclude makes the goroutine that owns the call's run conclude the call. It does not
@@ -47,7 +47,7 @@ type Member interface {
 	Done() <-chan struct{}
 }
 
-// An Observer receives the answers that were too late.
+// An Observer is notified of each answer that was too late.
 type Observer interface {
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
@@ -57,16 +57,17 @@ type Observer interface {
 // has passed (S17, S18).
 type Caller struct {
 	cfg      Config
-	async    invoke.AsyncInvoker // nil = each call needs its own goroutine
+	async    invoke.AsyncInvoker // makes calls without a goroutine for each; nil = each call needs its own
 	evidence *evidence
-	// Context of every call without its own goroutine; ends when the node stops at once.
+	// ctx is the context of every call without its own goroutine. It ends when the node stops
+	// at once.
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	mu    sync.Mutex // protects following fields
 	calls map[callID]*Call
 	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
-	quit  bool          // no further call is started
+	quit  bool          // StopAll was called: no further call is started
 }
 
 type callID struct {
@@ -83,7 +84,7 @@ type Call struct {
 	reservation Reservation // the slot of the call
 	sender      progressSender
 
-	redact redactor // set before the call is sent
+	redact redactor // removes sensitive strings from texts; set before the call is sent
 	sent   bool     // the call may have reached the agent: without an answer its outcome is unknown
 
 	reply   sdk.Reply
@@ -93,10 +94,11 @@ type Call struct {
 	// Protected by Caller.mu.
 	phase    callPhase
 	unwanted bool
-	// Only for a call with its own goroutine; closed once the answer is not needed any more.
+	// stop is closed once the answer is not needed any more; only for a call with its own
+	// goroutine.
 	stop   chan struct{}
-	cancel context.CancelFunc // only for a call with its own goroutine
-	handle invoke.Started     // only for a call without its own goroutine
+	cancel context.CancelFunc // ends the call; only for a call with its own goroutine
+	handle invoke.Started     // stops the call; only for a call without its own goroutine
 }
 
 // callPhase says whether a call has left this process.

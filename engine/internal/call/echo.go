@@ -10,17 +10,18 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// leastEcho is the shortest length, in bytes, of a sensitive string that is searched for. A
-// shorter string such as "a" would be found everywhere.
+// leastEcho is the shortest length, in bytes, of a secret for which markEchoes searches. A
+// shorter secret such as "a" would be found everywhere.
 const leastEcho = 4
 
 // markEchoes marks the parts of an output in which an agent repeats a secret. Every string
 // and number that contains a secret becomes sensitive, so that it is sealed, masked and
-// redacted like the secret. An object with such a key becomes sensitive as a whole.
+// redacted like the secret. If a key of an object contains a secret, the whole object
+// becomes sensitive.
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
-		s = strings.ToValidUTF8(s, "\ufffd") // as it appears in JSON
+		s = strings.ToValidUTF8(s, "\ufffd") // the form of the secret in the JSON of the output
 		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
 			found = append(found, s)
 		}
@@ -74,7 +75,7 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			if m.holds(k) { // a pointer into the object would contain the key, which is secret
+			if m.holds(k) { // a pointer into the object would contain k, and so the secret
 				m.marks = append(m.marks, at)
 				return
 			}

@@ -17,12 +17,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Limits for late answers that wait to be stored. Above them, answers are only counted, and
-// the number of answers that were not kept is logged.
+// Limits for late answers that wait to be stored. Above a limit, further answers are
+// dropped, and the number of dropped answers is logged.
 const (
-	maxLateWaiting = 1000
-	maxLateBytes   = 16 << 20
-	lateTries      = 6
+	maxLateWaiting = 1000     // largest number of late answers that wait
+	maxLateBytes   = 16 << 20 // largest size of all late answers that wait, in bytes
+	lateTries      = 6        // how often the engine tries to store one late answer
 )
 
 // A lateAnswer is an answer that was too late to count and is not stored yet.
@@ -39,7 +39,7 @@ type lateAnswer struct {
 // wait.
 type evidence struct {
 	to      Store
-	sealer  crypt.Sealer // nil = nothing is sensitive
+	sealer  crypt.Sealer // nil = no data is encrypted
 	logger  *slog.Logger
 	stopped context.Context // ends when the engine stops at once
 	most    time.Duration   // the longest pause between two tries
@@ -48,7 +48,7 @@ type evidence struct {
 	waiting []lateAnswer
 	bytes   int
 	dropped int
-	failing bool          // the last answer could not be stored
+	failing bool          // the engine could not store the last answer
 	idle    chan struct{} // closed when no answer waits any more; nil = no answer waits
 }
 

@@ -17,13 +17,13 @@ import (
 // call's answer. Checkpoints become records (S82). Only one checkpoint at a time is in
 // flight. A newer checkpoint replaces a waiting one, because a later attempt needs only the
 // newest. So an agent that is faster than the store is not slowed down and fills no memory.
-// If another engine owns the run, checkpoints go into the run's inbox, at most one in each
-// postEvery.
+// If another engine owns the run, checkpoints go into the run's inbox, at most one per
+// second (postEvery).
 type progressSender struct {
 	c *Call // the call that sends the progress
 
 	mu     sync.Mutex // protects following fields
-	member Member     // membership that received sent; nil = no checkpoint is in flight
+	member Member     // membership that received the checkpoint in flight; nil = no checkpoint is in flight
 	sent   *Answer    // checkpoint that is in flight, or whose commit is not known; nil = none
 	next   *Answer    // checkpoint that waits to be sent; nil = none
 	retry  *time.Timer
@@ -31,7 +31,7 @@ type progressSender struct {
 	beat   time.Time // time of the last heartbeat that was delivered
 	closed bool
 
-	paced   time.Time // no checkpoint is sent before this time of this process's clock
+	paced   time.Time // earliest time for the next checkpoint, by this process's clock
 	written int64     // total size of the checkpoints that were sent, in bytes
 
 	foreign bool      // another engine owned the run at the last delivery
@@ -53,12 +53,15 @@ const postEvery = time.Second
 // for days and record checkpoints, but an agent in an endless loop does not fill the
 // database.
 const (
-	CheckpointPause    = 100 * time.Millisecond // shortest pause between two checkpoints of a call
-	CheckpointRate     = 256 << 10              // checkpoint bytes of a call, per second
-	CheckpointsPerPace = 16 << 20               // number of bytes after which the rate is halved
+	CheckpointPause = 100 * time.Millisecond // shortest pause between two checkpoints of a call
+	CheckpointRate  = 256 << 10              // checkpoint bytes of a call, per second
+	// CheckpointsPerPace is a size in bytes: each time a call has sent this many checkpoint
+	// bytes, its rate is halved.
+	CheckpointsPerPace = 16 << 20
 )
 
-// paceLocked sets the time before which the checkpoint after this one may not be sent.
+// paceLocked sets the earliest time for the next checkpoint. d was just sent. The pause
+// grows with the size of d and with the total size of the checkpoints so far.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
@@ -73,8 +76,8 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// The delivery is not an answer. So it has no complete-by and no slot: it must not be
-	// decided as if it had arrived earlier, and the call needs its slot until it ends.
+	// A sign of life has no complete-by and no slot, unlike an answer to a call. It must not
+	// be decided as if it had arrived earlier, and the call needs its slot until it ends.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -151,7 +154,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the goroutine that closed the sender delivers the rest
+		return // the method flush or handOver sends the last checkpoint, just before the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -164,7 +167,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint into the run's inbox after the run's shard refused it.
+// hand puts a checkpoint into the run's inbox, because another engine owns the run.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
@@ -227,7 +230,7 @@ func (p *progressSender) post(d *Answer) error {
 	return nil
 }
 
-// laterLocked tries to send again after a pause, which grows.
+// laterLocked tries to send again after a pause. The pause doubles each time, up to 5 s.
 func (p *progressSender) laterLocked() {
 	if p.closed {
 		return
@@ -250,7 +253,8 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the sender, so that it ignores later signs of life. flush sends the rest.
+// close ends the sender, so that it ignores later signs of life. If a checkpoint still
+// waits, the method flush sends it.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,8 +265,8 @@ func (p *progressSender) close() {
 }
 
 // flush sends the last checkpoint, so that it reaches the run before the answer. It sends
-// nothing if the checkpoint is committed, or in flight to the present membership. It
-// reports whether there ever was a checkpoint or heartbeat to send.
+// nothing if the checkpoint is committed, or if it was already sent during the engine's
+// present membership. It reports whether a checkpoint is still in flight.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

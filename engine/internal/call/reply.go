@@ -21,7 +21,7 @@ type Spec struct {
 	Run    status.RunID
 	Name   string // public id of the run
 	Flow   *dsl.Workflow
-	Fence  int32 // seq of the row that made this engine the owner
+	Fence  int32 // number of the journal row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
 	// Sensitive holds the sensitive strings of the run's variables and outputs.
@@ -47,10 +47,10 @@ func (e *Spec) step() string {
 // call.
 type Answer struct {
 	Event      machine.Event
-	Arrived    time.Time // store time at which it reached this engine
-	CompleteBy time.Time // complete-by of the attempt that it answers; zero = it answers no attempt
+	Arrived    time.Time // store time at which the event reached this engine
+	CompleteBy time.Time // complete-by of the attempt that the event answers; zero = none
 	Attempt    machine.AttemptID
-	Slot       *Reservation // slot of the call that it answers; nil = none
+	Slot       *Reservation // slot of the call that the event answers; nil = none
 }
 
 // ErrNotOwner says that another engine owns the run.
@@ -136,7 +136,7 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 type redactor struct {
 	secrets []string
 	once    sync.Once
-	replace func(string) string // made at the first use: most calls have no text to redact
+	replace func(string) string // redacts a text; made at the first use, because most calls have no text
 }
 
 // text returns s as valid UTF-8 without the sensitive strings.

@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// postFor is for how long after complete-by the engine keeps trying to deliver an answer
-// while the store does not answer. The answer counts by its time of arrival. If it does not
-// count any more, it is kept as evidence.
+// postFor limits how long the engine tries to deliver an answer while the store does not
+// answer: until this time after complete-by. Later the answer is only kept as evidence. A
+// delivery after complete-by is useful, because the time of arrival at the engine counts.
 const postFor = 10 * time.Minute
 
 // Report passes an answer to the call's run, after the signs of life that still wait. It
@@ -66,7 +66,7 @@ func (c *Call) insist(a Answer, err error) {
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.reservation.Release() // the next run need not wait until the answer is decided
+		c.reservation.Release() // another run may use the slot before this answer is decided
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &a); err == nil || errors.Is(err, store.ErrNotFound) {
@@ -129,7 +129,7 @@ func (c *Call) post(ctx context.Context, a *Answer) error {
 	return err
 }
 
-// Flush sends the last sign of life that still waits, so that it reaches the run before the
-// answer. It reports whether there ever was one. If so, the caller must use Report for the
-// answer, which keeps the order.
+// Flush sends the last checkpoint that still waits, so that it reaches the run before the
+// answer. It reports whether a checkpoint is still in flight. If so, the caller must use
+// Report for the answer, which keeps the order.
 func (c *Call) Flush() bool { return c.sender.flush() }

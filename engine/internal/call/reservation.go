@@ -21,8 +21,8 @@ func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }
 
-// Of reports whether the slot was reserved with capacity. A membership may not use the
-// slot of an earlier one.
+// Of reports whether the slot was reserved with the given Capacity. Each membership has its
+// own Capacity, and may not use the slot of an earlier membership.
 func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
 
 // Take makes the caller the owner of the slot. It reports false if the slot was taken

@@ -15,15 +15,15 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// slow reports whether preparing the call may block.
+// slow reports whether preparing the call may block, because secrets must be resolved.
 func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
 
-// begin prepares the call and sends it. If there is an answer it is passed to answered;
-// otherwise the call ends here.
+// begin prepares the call and sends it. The Invoker's answer goes to the method answered.
+// If the call cannot be sent, begin reports that to the run, and the call ends.
 func (c *Call) begin() {
-	var refused *Answer // the reason why the call was not sent
+	var refused *Answer // says that the call was not sent, and why; nil = it can be sent
 	err := guard.Do(func() error {
 		var request sdk.Request
 		if request, refused = c.prepare(); refused == nil && c.w.send(c) {
@@ -139,8 +139,8 @@ func (c *Call) send(request sdk.Request) {
 		reply, err := w.cfg.Invoker.Invoke(ctx, call)
 		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			// Several timers may end the call: the agent's, the transport's or this one;
-			// all give the same error.
+			// Several timers may end the call: the agent's, the transport's or this one. The
+			// error is the same for all of them.
 			err = ctx.Err()
 		}
 		c.answered(reply, err)
@@ -208,7 +208,7 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // the call had a slot, so the run waits for a time, not for a slot
+		if deferred.Until.IsZero() { // the call has a slot, so the next try waits for a time, not for a slot
 			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))
@@ -233,11 +233,12 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	return a, true
 }
 
-// maxRefusal is the longest pause between attempts to prepare a call.
+// maxRefusal is the longest pause between two tries to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent returns the Answer that the call was not sent and is tried again after pause, in
-// store time. The pause doubles each time in a row, up to limit.
+// notSent returns the Answer that the call was not sent. The run tries the call again after
+// pause. If earlier tries in a row were not sent either, the pause doubles with each of
+// them, up to limit.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

@@ -16,8 +16,8 @@ type Flow struct {
 // A Step is one step of a generated workflow.
 type Step struct {
 	Name   string
-	Action string   // do, once, blind, many
-	After  []int    // indexes of the steps it depends on
+	Action string   // action of the agent: do, once, blind or many
+	After  []int    // indexes of the steps that this step depends on
 	Keys   []string // keys of a for_each step; nil = one instance
 	Caught bool     // the step has a catch for its failure
 }
@@ -49,7 +49,8 @@ const (
 	endParked
 )
 
-// faultsOf lists, by action, the faults after which a call is repeated until it succeeds.
+// faultsOf lists, for each action, the faults that do not make the step fail: the engine
+// repeats its call until it succeeds.
 var faultsOf = map[string][]string{
 	"do":    {"refuse", "vanish", "lose", "hang", "crash", "die", "twice", "linger:150ms", "slow:100ms", "stubborn", "exit"},
 	"many":  {"refuse", "lose", "crash", "linger:100ms"},
@@ -58,7 +59,7 @@ var faultsOf = map[string][]string{
 }
 
 // NewFlow generates a workflow. Most workflows should succeed, a quarter should be undone,
-// and some should be parked. There are faults on the way.
+// and some should be parked. Some calls have faults.
 func NewFlow(rng *rand.Rand, url string) Flow {
 	end := endWell
 	switch n := rng.IntN(100); {

@@ -17,7 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Verdict holds the counts of the judge.
+// A Verdict holds the numbers of runs, attempts and calls that Judge has checked. Ends counts
+// the runs by their last status.
 type Verdict struct {
 	Runs, Attempts, Calls int
 	Ends                  map[status.RunState]int
@@ -90,7 +91,7 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	// Engines do not work on a run with the code engine_lost.
+	// Engines do not work on a run with the code engine_lost (Lost), even if it is due.
 	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
@@ -141,7 +142,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect checks the ledger's record of one node.
+// effect compares the ledger's entry of one node with the status of the run.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
@@ -234,7 +235,7 @@ SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete
 SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
 }
 
-// audit runs the audits on the database itself.
+// audit runs the queries in audits directly on the database.
 func (j *judge) audit(ctx context.Context) {
 	if j.w.Embedded() {
 		return // only one process at a time can open an embedded store: no other engine can write

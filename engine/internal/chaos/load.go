@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// load submits perSecond short runs a second until stop is called. Nine of ten runs
-// succeed, and the tenth is undone. load names the runs, so that it can repeat a submission
-// whose outcome is not known. It pauses while more runs are open than it submits in ten
-// seconds. stop waits until each run is accepted, and returns the number of accepted runs a
-// second. In the full trial, less than 70 % of perSecond makes the trial invalid, because
-// it proves nothing about that load. In the short trial one accepted run is enough, because
-// the machine may be busy.
+// load submits short runs until stop is called: perSecond runs in each second. Nine of ten
+// runs succeed, and the tenth is undone. load names the runs, so that it can repeat a
+// submission whose outcome is not known. It pauses while more runs are open than it submits
+// in ten seconds. stop waits until each run is accepted, and returns the number of accepted
+// runs a second. In `make chaos`, the test fails if this is less than 70 % of perSecond,
+// because then it proves nothing about that load. In `make test` one accepted run is enough,
+// because the machine may be busy.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -127,7 +127,7 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 			l.accepted += len(out)
 			return
 		}
-		if l.w.T.Context().Err() != nil { // the test has failed
+		if l.w.T.Context().Err() != nil { // the test has ended early
 			return
 		}
 		if time.Now().After(deadline) {
@@ -139,13 +139,13 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 	}
 }
 
-// look removes runs that have ended from the list of open runs. Runs end in about the order
-// in which they began.
+// look removes runs that have ended from the list of open runs. Runs end approximately in the
+// order in which they began.
 func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {
 		head, err := l.w.head(run)
-		if err != nil { // it is asked again later
+		if err != nil { // the next call of look reads this run again
 			kept = append(kept, l.open[i:]...)
 			break
 		}

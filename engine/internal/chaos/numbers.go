@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// full says whether the numbers of docs/reliability.md are run, as `make chaos` does. part
-// says that only a part of them is run, as `make chaos SHORT=1` does. Without both, the few
-// numbers of `make test` are run.
+// full means that each test runs as many rounds as docs/reliability.md says (`make chaos`).
+// part means that full is set, too, but each test runs fewer rounds (`make chaos SHORT=1`).
+// Without both, each test runs only a few rounds (`make test`).
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
-// times returns the number of rounds.
+// times returns how many rounds a test runs: short in `make test`, and long in `make chaos`.
+// With SHORT=1 it returns a seventh of long, but at least short.
 func times(short, long int) int {
 	switch {
 	case part:
@@ -21,8 +22,8 @@ func times(short, long int) int {
 	return short
 }
 
-// patience returns how long something may take. A full run uses more CPU than the machine
-// has, so it gets three times the limit.
+// patience returns how long a test may wait for something. The tests of `make chaos` need
+// more CPU than the machine has, so they get three times the limit.
 func patience(limit time.Duration) time.Duration {
 	if full {
 		return 3 * limit

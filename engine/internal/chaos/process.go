@@ -20,7 +20,7 @@ type Process struct {
 	stdin io.WriteCloser
 	out   *output
 	done  chan struct{}
-	err   error // valid once done is closed
+	err   error // how the process ended; may be read after done is closed
 }
 
 // output keeps the text that a process printed.
@@ -75,7 +75,7 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Output returns what the process has printed.
 func (p *Process) Output() string { return p.out.String() }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Ended reports whether the process has ended.

@@ -37,7 +37,7 @@ type World struct {
 	T    testing.TB
 	Seed uint64
 	Rng  *rand.Rand
-	DSN  string // DSN of the store for engines; a test may put a proxy in between
+	DSN  string // DSN with which engines open the store; a test may put a proxy in between
 
 	bins    *Binaries
 	dir     string
@@ -188,7 +188,7 @@ func (w *World) StartEngine(name, points string, args ...string) *Process {
 	return w.StartEngineOn(w.DSN, name, points, args...)
 }
 
-// StartEngineOn is StartEngine with another DSN.
+// StartEngineOn does the work of StartEngine with another DSN.
 func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process {
 	w.T.Helper()
 	env := []string{
@@ -214,7 +214,8 @@ func (w *World) Command(args ...string) (string, int) {
 	return w.CommandAt("", args...)
 }
 
-// CommandAt is Command with faults: points is the value of ENGINE_FAILPOINTS.
+// CommandAt runs a command like Command, but with faults. points is the value of
+// ENGINE_FAILPOINTS.
 func (w *World) CommandAt(points string, args ...string) (string, int) {
 	w.T.Helper()
 	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
@@ -283,7 +284,7 @@ func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
 }
 
-// adopt adds a run that was submitted in another way to the runs that are judged.
+// adopt adds a run that was not submitted by Submit to the runs that Judge checks.
 func (w *World) adopt(r Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -387,7 +388,7 @@ func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.await(what, limit, func() (string, bool) { return "", fn() })
 }
 
-// Freeze stops a process for a while.
+// Freeze stops a process with SIGSTOP for the time d, and then lets it continue.
 func (w *World) Freeze(p *Process, d time.Duration) {
 	w.Note("%s freezes for %s", p.Name, d)
 	if err := p.Signal(syscall.SIGSTOP); err != nil {

@@ -20,10 +20,11 @@ type Clock struct {
 	lease  time.Time  // end of the lease by this process's clock; zero = there was no lease yet
 }
 
-// Ticked records a tick that was sent at sent and whose answer has just arrived. The store
-// read its clock between these two moments. Store time is counted from the arrival, so that
-// nothing expires too early. The lease is counted from the sending, so that the engine
-// never believes that it has the lease for too long.
+// Ticked records a tick whose answer has just arrived. sent is the time at which the tick
+// was sent, and store is the store's time in the answer. The store read its clock between
+// sending and arrival. Store time is counted from the arrival, so that nothing expires too
+// early. The lease is counted from the sending, so that the engine never believes that it
+// has the lease for too long.
 func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,7 @@ func (c *Clock) Now() time.Time { return c.Read().Store }
 type Moment struct {
 	Store  time.Time // store time
 	Local  time.Time // time by this process's clock, with monotonic reading
-	Leased bool      // see Clock.Leased
+	Leased bool      // the lease still lasts
 }
 
 // Read returns all values of the clock, with one reading of this process's clock.

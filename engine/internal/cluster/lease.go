@@ -39,9 +39,9 @@ type Membership struct {
 
 	mu     sync.Mutex // protects following fields
 	ticked time.Time  // time at which the last tick was sent
-	hinted bool       // work may be waiting: the next tick is made early
+	hinted bool       // work may be waiting, so the next tick comes early
 	lag    time.Duration
-	busy   bool // the last tick found work on runs of others
+	busy   bool // there was a hint, or the last tick found messages or runs of other engines to work on
 }
 
 // hintPause is the shortest pause between two ticks that follow hints.
@@ -117,9 +117,9 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
-// see distributes the findings of a tick. Messages go to their runs. Runs of others go to
-// the scanner. It returns the own runs that may be due, and how late the latest of the runs
-// outside of memory is.
+// see distributes the findings of a tick. It notifies runs of their messages, and passes
+// runs of other engines to the scanner. It returns the runs of this engine that may be due,
+// and the largest delay among those of them that have no timer.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -142,7 +142,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // a run with a timer is due by its timer, not by its next_check
+		if !t.Runs.Timers.Has(d.Run) { // if a run has a timer, its timer says when it is due, not its next_check
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -152,14 +152,15 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	return runs, lag
 }
 
-// isBusy reports whether the last tick found work on runs of others.
+// isBusy reports whether there is other work than own runs that are due: there was a hint,
+// or the last tick found messages or runs of other engines.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.busy
 }
 
-// passed reports the cost of a scan of the own runs.
+// passed reports the cost of a scan of the engine's own runs.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}

@@ -20,7 +20,7 @@ import (
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
-	full   atomic.Bool // the runs in memory have reached the limit
+	full   atomic.Bool // the runs in memory need as much memory as Options.MaxHeld allows
 }
 
 // Config holds the parameters of New. See engine.Config. All functions are required.
@@ -58,8 +58,8 @@ func New(cfg Config, shared *owner.Shared) *Local { return &Local{cfg: cfg, shar
 type Pass struct {
 	Took    time.Duration // duration of the scan and of its deliveries
 	Due     int           // number of own runs that got TimePassed
-	Lag     time.Duration // how late the latest of them was; 0 = no run was due
-	Foreign bool          // the scan also covered runs of others
+	Lag     time.Duration // largest delay of these runs; 0 = no run was due
+	Foreign bool          // the scan also looked for runs that this engine does not own
 	Taken   int           // number of runs taken over or claimed
 }
 

@@ -68,8 +68,9 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until one of these: ctx has ended and no work is in flight any more; hard has
-// ended; the membership is over. It returns the reason.
+// Run works until the membership is over. It ends the membership in order after ctx has
+// ended: it first waits for the work in flight. It ends the membership at once when hard
+// ends. It returns the reason for the end.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,7 +85,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	t.Runs.Start(work, last)
 	supervisor := NewSupervisor(t.due, t.Runs.TimePassed, SupervisorOptions{
 		MinScan: t.n.cfg.Options.MinScan, MaxScan: t.n.cfg.Options.MaxScan,
-		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // due itself logs scans that fail
+		Poke: t.Runs.Timers.Poke, Busy: t.isBusy, Passed: t.passed, // no Logger: t.due logs failed scans
 	})
 	wg.Go(func() { t.over(supervisor.Run(work)) })
 	wg.Go(func() {
@@ -111,7 +112,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership after one of its loops has ended on its own.
+// over ends the membership after one of its loops has returned err.
 func (t *Membership) over(err error) { t.end(err) }
 
 // drain ends the membership in order. It starts no call, waits for the calls in flight, and

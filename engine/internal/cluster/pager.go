@@ -41,7 +41,7 @@ func (p *pager) add(runs []status.RunID) {
 	})
 }
 
-// now runs the function for a page, while other pages may be in progress.
+// now calls the function do for a page and waits for it. Other pages may be in progress.
 func (p *pager) now(runs []status.RunID) {
 	n, err := p.do(p.ctx, runs)
 	p.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Once makes one full scan of the runs of others.
+// Once makes one full scan of the runs that this engine does not own. It takes those over
+// that no engine works on and that are due.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}
@@ -28,7 +29,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
-	// Every run that was taken over got TimePassed.
+	// Each run that was taken over has received TimePassed.
 	stats.Due = stats.Taken
 	errs = append(errs, t.Runs.Flush(ctx))
 	stats.Took = time.Since(began)
@@ -36,7 +37,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	return stats, errors.Join(errs...)
 }
 
-// TakeOver is Node.TakeOver.
+// TakeOver does the work of Node.TakeOver.
 func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	tick, err := t.tick(ctx)
 	if err != nil {
@@ -45,7 +46,7 @@ func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	return t.taker.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
-// Adopt is Node.Adopt.
+// Adopt does the work of Node.Adopt.
 func (t *Membership) Adopt(ctx context.Context, run status.RunID) error {
 	return t.taker.adopt(ctx, run)
 }

@@ -19,9 +19,9 @@ func (o Options) retentionPeriod() time.Duration {
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than Options.Retention. Once a period, one of
-// all engines does it. If that engine dies, or the store does not answer, the next engine
-// finds the remaining runs itself (S22).
+// retain removes runs that ended longer ago than Options.Retention. In each period only one
+// of the engines does it. If that engine dies, or the store does not answer, the next engine
+// finds the remaining runs (S22).
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok || n.cfg.Options.Retention == 0 {

@@ -13,16 +13,17 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A scanner takes over runs of others: runs without an owner, runs of dead members, and
-// overdue runs of live members. It uses the findings of ticks, and runs on a separate
-// goroutine next to the Supervisor's loop. All its knowledge is in the store, so that the
-// scanner of any other engine can continue (S46, S49).
+// A scanner takes over runs that this engine does not own: runs without an owner, runs of
+// dead members, and overdue runs of live members. It uses the findings of ticks, and has a
+// separate goroutine. Everything that it needs to know is in the store, so that the scanner
+// of another engine can continue at any time (S46, S49).
 type scanner struct {
 	n  *Local
 	by *taker
-	// Former membership of this node, whose runs are taken over one by one; 0 = none.
+	// Former membership of this node; 0 = none. Its death starts no scan, because inheritance
+	// takes its runs over.
 	former store.EngineID
-	soon   func() // makes an early tick
+	soon   func() // makes the next tick come early
 	hint   chan struct{}
 
 	mu      sync.Mutex              // protects following fields
@@ -32,13 +33,13 @@ type scanner struct {
 	passed  map[store.EngineID]bool // dead members whose runs were scanned already
 	working bool
 
-	turns uint64 // only the scanner's goroutine uses it
+	turns uint64 // number of calls of the method some; only the scanner's goroutine uses this field
 }
 
 // Names of scans. In each period, only one of all engines makes such a scan.
 const (
-	passForeign = "foreign" // all runs of others
-	passOrphans = "orphans" // runs of members that have just died
+	passForeign = "foreign" // scan for all runs that other engines or no engine own
+	passOrphans = "orphans" // scan for runs of members that have just died
 )
 
 // tickLimit is the largest number of runs that one tick returns.
@@ -58,7 +59,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
-	p.passed = still // forget members that are no longer listed
+	p.passed = still // forget members that the tick does not list any more
 	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
 	if work || p.hinted || !time.Now().Before(p.routine) {
 		wait.Wake(p.hint)
@@ -145,7 +146,7 @@ func (p *scanner) round(ctx context.Context) error {
 	case full && len(dead) == 0 && len(unowned) > 0:
 		// With so many runs without an owner, the scan does not look for the few runs of
 		// dead members that wait for a person. Finding them would cost more than all other
-		// work. A message to such a run brings it into the tick's findings.
+		// work. If such a run gets a message, the method addressed finds it.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -164,7 +165,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // the runs include runs whose agents are missing here
+	if hinted { // the method addressed also takes runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -186,9 +187,9 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan. It is two to three times MaxScan from now, or
-// four to five times if there is no work, so that an idle engine puts almost no load on the
-// store.
+// next sets the time of the next full scan: about two to three times MaxScan from now. If
+// there is no work it is four to five times, so that an idle engine puts almost no load on
+// the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
@@ -200,8 +201,7 @@ func (p *scanner) next(work bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// An idle engine ticks once in each MaxScan. The scan becomes due a quarter of MaxScan
-	// before a tick, so that the tick at that time makes the scan and is not slightly too
-	// early.
+	// before the tick that should make it. So this tick never comes slightly too early.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
@@ -213,9 +213,10 @@ func (p *scanner) some(n int) int {
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of dead members. If unowned is true it also takes runs
-// without an owner. claim usually takes those, but claim does not get past many runs that
-// this engine cannot work on.
+// orphans takes over the runs of dead members. If unowned is true, it also takes runs
+// without an owner. Usually the method claim takes those, but it knows only the runs that a
+// tick returns, and their number is limited. If this engine can work on none of them, claim
+// never reaches the others.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -279,7 +280,8 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// The first runs found may be those that this engine could not work on.
+	// The first runs found may all be in the backoff set. So the limit is larger than a batch,
+	// by the size of this set.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

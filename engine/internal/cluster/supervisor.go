@@ -22,8 +22,8 @@ type Supervisor struct {
 	opts    SupervisorOptions
 }
 
-// A DueFunc returns the runs whose time has passed. wait is how long it is until the next
-// known time; negative if none is known. The function may return runs together with an
+// A DueFunc returns the runs whose time has passed. wait is the time until another run is
+// due; negative if no such time is known. The function may return runs together with an
 // error.
 type DueFunc func(ctx context.Context) (runs []status.RunID, wait time.Duration, err error)
 
@@ -68,9 +68,9 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 	return &Supervisor{due: due, deliver: deliver, opts: opts}
 }
 
-// Run scans until ctx ends. The pause between two scans grows while they find nothing. It
-// returns to MinScan when a scan finds something. It never extends beyond the next known
-// time. A failed scan is repeated after MinScan.
+// Run scans until ctx ends. The pause between two scans grows while they find nothing, and
+// is MinScan again after a scan that found something. A pause ends at the latest when the
+// next run is due, if that time is known. A failed scan is repeated after MinScan.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := s.opts.MinScan
 	for ctx.Err() == nil {
@@ -106,8 +106,8 @@ func (s *Supervisor) Scan(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// pass makes one scan. It also returns how long it is until the next known time. If a
-// delivery to one run fails, the other runs still get theirs.
+// pass makes one scan. It returns how many runs got TimePassed, and the time until another
+// run is due; negative if not known. If one delivery fails, the other runs still get theirs.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	n, began := 0, time.Now()
 	defer func() { s.opts.Passed(n, time.Since(began)) }()

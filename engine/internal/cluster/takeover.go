@@ -19,11 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// take takes runs over, and returns how many it got. Before it reads any of them, it
-// records in the store that this engine has them in hand (store.Hands). Runs with which no
-// engine died are taken together. Runs with which engines died are taken one by one, so
-// that the next death shows which run caused it. Runs with which too many engines died are
-// parked instead.
+// take takes runs over, and returns how many it got. Before it decodes any of them, it
+// records in the store that this engine has them in hand (store.Hands). Most runs are taken
+// over together. A run that an engine had in hand when it died is taken over alone. If
+// another engine dies then, it is clear which run was the cause. A run that too many engines
+// had in hand when they died is parked instead.
 func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -47,7 +47,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		switch {
 		case err != nil:
 			return taken, err
-		// The other engine takes the run over, or its death will count against the run.
+		// Another engine has the run in hand. Either that engine takes the run over, or it dies
+		// and its death counts against the run.
 		case x.Held && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
@@ -63,10 +64,10 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 }
 
 // takeTogether takes runs over together, so that they share commits. It waits until each
-// takeover is committed or refused, and returns how many runs it got. A run that this
-// engine cannot work on is put into Quarantined and into the backoff set. A run that waits
-// for a person is put into the backoff set. deaths is how many engines died with each of
-// the runs.
+// takeover is committed or refused, and returns how many runs it got. If this engine cannot
+// work on a run, takeTogether adds the run to Quarantined and to the backoff set. If a run
+// waits for a person, takeTogether adds it to the backoff set. deaths is how many engines
+// died with each of the runs in hand; the number is the same for all of them.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -86,7 +87,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	failpoint.Hit("takeover.loaded")
 	results := make(chan error, len(loaded))
 	asked := 0
-	checked := map[string]error{} // by AgentSpec.Key
+	checked := map[string]error{} // for each AgentSpec.Key, the result of Check
 	scratch := &journal.Scratch{}
 	elsewhere := t.unstaffed.elsewhere(ctx)
 	var asides []*owner.UnstaffedDecision
@@ -249,7 +250,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 		after = runs[len(runs)-1]
 		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
 			pages.add(free)
-		} else { // the list is almost at its end
+		} else { // this page is not full, so the list is almost at its end
 			pages.now(free)
 		}
 	}
@@ -260,7 +261,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // the store forgets a dead engine once it owns no run
+	for _, engine := range dead { // fence again: the store forgets dead engines without runs
 		if !gone[engine] {
 			continue
 		}
@@ -283,7 +284,7 @@ func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	return out
 }
 
-// adopt is Node.Adopt.
+// adopt does the work of Node.Adopt.
 func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	n := t.n
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)

@@ -17,18 +17,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// from reports whether a run with this row may be taken over.
+// A takeoverScope says which runs a takeover may take.
 type takeoverScope struct {
 	// from reports whether a run with this head may be taken over.
 	from func(h store.Head) bool
-	// passed: the owner is alive, but its runs are overdue.
+	// passed is true if the owner is alive, but its runs are overdue.
 	passed bool
-	// owned: runs without an owner are left out.
+	// owned is true if runs without an owner are left out.
 	owned bool
-	// due: take only runs that are due or have a message.
+	// due is true if only runs are taken that are due or have a message.
 	due bool
-	// woken is the value of Woken of the backoff set before the runs were read. take sets
-	// it.
+	// woken is the result of the backoff set's method Woken before the runs were read.
+	// takeTogether sets it.
 	woken uint64
 }
 
@@ -41,13 +41,14 @@ type taker struct {
 	ctx       context.Context // ends with the membership; only its Done and cause are used
 
 	mu sync.Mutex // protects following fields
-	// Runs left to the engines that have them in hand, with the time since when.
+	// Runs that this engine leaves to another engine, which has them in hand. The value is the
+	// time at which this engine first left the run.
 	others map[status.RunID]time.Time
 	again  bool // a run was left to another engine: scan again soon
 }
 
 // leaves reports whether this engine leaves a run to another engine that has it in hand. It
-// does so for the time of a lease and a scan. After that the other engine has taken the run
+// does so for at most Lease plus MaxScan. After that time the other engine has taken the run
 // over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
@@ -68,8 +69,8 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether a run was left to an engine that has it in hand, so that a
-// scan should follow soon.
+// looksAgain reports whether a run was left to another engine since the last call of
+// looksAgain. Then another scan should follow soon.
 func (t *taker) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,9 +129,9 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// roomy reports whether this engine has memory for more runs. An engine without memory
-// works on the runs that it has. It leaves other runs to other engines, or in the queue. It
-// logs once that memory is used up, and once that there is memory again.
+// roomy reports whether this engine has memory for more runs. If not, the engine works only
+// on the runs that it has, and leaves other runs to other engines. roomy logs once that
+// memory is used up, and once that there is memory again.
 func (t *taker) roomy() bool {
 	n, held := t.n, t.runs.Held()
 	full := held >= n.cfg.Options.MaxHeld

@@ -23,14 +23,14 @@ import (
 // AlertAgentMissing is the code of an alert of kind overdue, see engine.AlertAgentMissing.
 const AlertAgentMissing = "agent_missing"
 
-// maxSeen is how many engines an alert names.
+// maxSeen is the largest number of engines that an alert names.
 const maxSeen = 8
 
 // A cause says why an unstaffed run is decided on.
 type cause struct {
 	spoken bool // a person has sent a verb
-	due    bool // the run is due, and perhaps no other engine notices that
-	late   bool // an alert should say that no engine continues the run
+	due    bool // the run's time has passed, and perhaps no other engine notices that
+	late   bool // the run has been overdue for long: an alert may be needed
 }
 
 // grace returns how long an overdue run of another engine is left to that engine.
@@ -44,8 +44,9 @@ type unstaffed struct {
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 }
 
-// decide decides everything about an unstaffed run that needs no agent, and commits the
-// row. It returns nil if there is nothing to write. It puts the run into the backoff set.
+// decide decides everything about an unstaffed run that needs no agent. It puts the run
+// into the backoff set, and starts to commit the row; settle waits for the outcome. It
+// returns nil if there is nothing to write.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -152,9 +153,9 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	return nil
 }
 
-// mayAlert reports whether an alert about the run is due. It is not due if there was an
-// alert since the run last changed. It is not due either if other engines continue runs of
-// the same workflow: then this run only has to wait for one of them.
+// mayAlert reports whether an alert about the run is due. No alert is due if there was one
+// since the run last changed. No alert is due either if other engines work on runs of the
+// same workflow, because one of them will probably take this run.
 func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {

@@ -56,7 +56,7 @@ func comments(root string) (all []comment, err error) {
 		lines := strings.Split(string(source), "\n")
 		for _, group := range f.Comments {
 			if strings.TrimSpace(group.Text()) == "" {
-				continue // a directive
+				continue // the group holds only a directive, such as //go:build
 			}
 			first, last := fset.Position(group.Pos()), fset.Position(group.End())
 			text := strings.Join(lines[first.Line-1:min(last.Line+1, len(lines))], "\n")

@@ -1,8 +1,8 @@
 // Package commit is the group commit of an engine.
 //
-// In: transitions. Out: their outcomes, to the receiver of each. The package knows neither
-// runs nor agents. It passes outcomes on in the order in which the store answers. If the
-// store does not answer, it sends the whole batch again (decision 18).
+// In: transitions. Out: the outcome of each transition, to its receiver. The package knows
+// neither runs nor agents. It passes outcomes on in the order in which the store answers. If
+// the store does not answer, it sends the whole batch again (decision 18).
 package commit
 
 import (
@@ -24,9 +24,9 @@ type Item struct {
 	Transition store.Transition // if Names is set, it submits a new run
 	To         Receiver         // gets the outcome, once, unless the committer stops first
 	For        any              // data of the receiver; the committer does not read it
-	Queued     time.Time        // time of queueing, by this process's clock; zero = the time of Commit
+	Queued     time.Time        // when the item was queued, by this process's clock; zero = Commit sets it
 
-	Landing Landing // set before the receiver gets the item
+	Landing Landing // outcome of the commit; set before the receiver gets the item
 	unsure  bool    // an earlier try ended without an answer
 }
 
@@ -64,7 +64,8 @@ type Committer struct {
 type writer struct {
 	store store.Writer
 	queue chan *Item // limited: Commit blocks when the store is too slow
-	// Arrival of the oldest item in the batch in flight, in unix nanoseconds; 0 = none.
+	// oldest is the time at which the oldest item of the batch in flight was queued, in unix
+	// nanoseconds; 0 = no batch is in flight.
 	oldest atomic.Int64
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
@@ -83,11 +84,12 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 }
 
 // spill is how many transitions must wait for one writer before another writer takes some.
-// If the size of a batch is smaller, that counts. Two commits of half the size cost the
-// store more than one commit, so a writer that is fast enough works alone.
+// If Options.MaxRows is smaller, that number is used instead. Two commits of half the size
+// cost the store more than one commit, so a writer that is fast enough works alone.
 const spill = 256
 
-// load returns the number of transitions that wait for the writer or are in its batch.
+// load returns how many transitions wait for the writer. A batch in flight counts as one
+// more.
 func (w *writer) load() int {
 	n := len(w.queue)
 	if w.oldest.Load() != 0 {
@@ -113,7 +115,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // the usual case; a select with one channel is cheaper
+	case w.queue <- it: // the usual case; without ctx.Done the select is cheaper
 		return nil
 	default:
 	}
@@ -125,7 +127,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	}
 }
 
-// Oldest returns for how long the oldest transition has waited for its commit.
+// Oldest returns for how long the oldest transition in a batch in flight has waited.
 func (c *Committer) Oldest() time.Duration {
 	var age time.Duration
 	for _, w := range c.writers {
@@ -186,8 +188,8 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 }
 
 // SubmitTries is how often a submission is sent while the store does not answer. Other rows
-// are sent without limit. A submission is limited because its caller waits and can submit
-// again. The caller's context limits how long each Commit waits for the store.
+// are sent again without a limit. A submission has a limit because its caller waits and can
+// submit again.
 const SubmitTries = 6
 
 // land commits a batch and gives each receiver its outcomes. After an error of the store
@@ -197,7 +199,7 @@ const SubmitTries = 6
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // land ends without an answer: the rows are not sent again
+		if failed { // land does not try again, so commits must not count as failing any more
 			c.outage.Over(outage.Commit)
 		}
 	}()
@@ -261,7 +263,7 @@ func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	return rest
 }
 
-// tell answers every item with the same error, and returns it.
+// tell answers every item with the same error, and returns that error.
 func (w *writer) tell(rows []*Item, err error) error {
 	for _, it := range rows {
 		it.Landing = Landing{Err: err, Unsure: true}

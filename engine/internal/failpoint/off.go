@@ -8,10 +8,8 @@ const Enabled = false
 // Hit is called at each place. This build does nothing.
 func Hit(string) {}
 
-// HitEvent is Hit for a place where an event is handled. Each type of event has a fault and
-// a counter of its own.
+// HitEvent is called at each place where an event is handled. This build does nothing.
 func HitEvent(string, any) {}
 
-// HitPurpose is Hit for a place where a call is handled. Each purpose of a call has a fault
-// and a counter of its own.
+// HitPurpose is called at each place where a call is handled. This build does nothing.
 func HitPurpose(string, uint8) {}

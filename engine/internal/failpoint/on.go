@@ -15,14 +15,14 @@ import (
 // Enabled says whether this build can inject faults.
 const Enabled = true
 
-// A fault is injected when a place is passed.
+// A fault says what happens when a place is passed.
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // inject the fault when the place is passed for the at-th time
+	at         int // number of the passage, from 1, at which the fault is injected
 }
 
-// table is read from the environment once.
+// table returns the faults that the environment asks for. It reads the environment once.
 var table = sync.OnceValue(func() *faults {
 	t := &faults{set: map[string]fault{}, passed: map[string]int{}}
 	for _, entry := range strings.Split(os.Getenv("ENGINE_FAILPOINTS"), ";") {
@@ -49,7 +49,7 @@ type faults struct {
 	mu     sync.Mutex // protects following fields
 	set    map[string]fault
 	passed map[string]int
-	log    *os.File // nil = none
+	log    *os.File // file for the names of the places that were passed; nil = none
 }
 
 func parse(entry string) (string, fault, error) {
@@ -101,17 +101,17 @@ func Hit(name string) {
 	}
 }
 
-// HitEvent is Hit for a place where an event is handled. Each type of event has a fault and
-// a counter of its own.
+// HitEvent is called at each place where an event is handled. It does the work of Hit, with
+// a separate fault and counter for each type of event.
 func HitEvent(name string, event any) {
 	Hit(name + "/" + reflect.TypeOf(event).Name())
 }
 
-// purposes are the names used by HitPurpose, by number of sdk.Purpose.
+// purposes holds the names that HitPurpose uses. The index is the number of the sdk.Purpose.
 var purposes = [...]string{"invalid", "do", "undo", "lookup"}
 
-// HitPurpose is Hit for a place where a call is handled. Each purpose of a call has a fault
-// and a counter of its own.
+// HitPurpose is called at each place where a call is handled. It does the work of Hit, with
+// a separate fault and counter for each purpose of a call.
 func HitPurpose(name string, purpose uint8) {
 	Hit(name + "/" + purposes[min(int(purpose), len(purposes)-1)])
 }

@@ -1,5 +1,5 @@
 // Package lists has functions for queues. A queue that was long for a short time must free
-// that memory afterwards.
+// the extra memory afterwards.
 package lists
 
 // smallList is the capacity, in items, that a list may always keep.
@@ -9,8 +9,8 @@ const smallList = 1024
 // list was longer before.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 
-// Blank empties a list so that its memory can be reused. It drops the memory if it is much
-// larger than the items needed.
+// Blank empties a list so that its memory can be reused. It returns nil if the list has
+// much more memory than its items needed.
 func Blank[T any](list []T) []T {
 	if Roomy(cap(list), len(list)) {
 		return nil

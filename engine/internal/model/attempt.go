@@ -14,7 +14,7 @@ type Attempt struct {
 	CompleteBy Instant
 	Silent     Instant // time before which a heartbeat must arrive; 0 = no heartbeat is needed
 	Ended      Instant
-	Said       *Saying // code and message of its end; nil = none
+	Said       *Saying // code and message of the failure with which it ended; nil = none
 }
 
 // KeptAttempts is how many closed attempts of a node the state keeps. The journal has all

@@ -46,7 +46,7 @@ func DiffNode(a, b *Node) uint64 {
 	return m
 }
 
-// diffRest compares the fields after the output.
+// diffRest compares the fields of the node that DiffNode, diffWork and diffMore leave out.
 func diffRest(a, b *Node) (m uint64) {
 	if a.Undo != b.Undo {
 		m |= NodeUndoBit
@@ -228,7 +228,7 @@ func diffUndo(a, b *Track) uint64 {
 	return m
 }
 
-// A difference says whether two values differ in the field of a bit.
+// A difference holds the bit of one field, and whether two values differ in that field.
 type difference struct {
 	Differs bool
 	Bit     uint64
@@ -275,7 +275,8 @@ func DiffRun(a, b *Run) uint64 {
 	return m
 }
 
-// diffSome compares only the fields of the run in mask.
+// diffSome compares two runs only in the fields in mask. It returns the bits of those that
+// differ.
 func diffSome(mask uint64, a, b *Run) uint64 {
 	var m uint64
 	for ; mask != 0; mask &= mask - 1 {
@@ -286,7 +287,8 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts appends to out the patches that change old into now.
+// DiffAttempts compares the attempts of a node before a change (old) and after it (now). It
+// appends a patch to out for each attempt that differs.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {

@@ -5,13 +5,12 @@
 // writes patches as the bytes of the journal. Package story explains to people what has
 // happened. This package defines the data for all three and depends on none of them.
 //
-// In: nothing; the package calls no other code. Out: the data, functions that compare them
-// (Diff*), and functions that apply a patch (Overwrite, WithPatches). It uses only its
-// arguments: it reads no clock and no store.
+// In: runs, nodes and attempts as arguments. Out: their differences (Diff*), or the data
+// after a patch (Overwrite, WithPatches). The package reads no clock and no store.
 //
 // Invariants:
-//   - States, records and drafts share nodes, heads, troubles and sayings. Only machine
-//     changes them, and only those that it has just copied.
+//   - States, records and drafts share data of the types Node, Head, Trouble and Saying.
+//     Only package machine changes such data, and only a copy that nothing else shares.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
 //   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are

@@ -9,7 +9,8 @@ import (
 
 // A Field is one persisted field of a run, node or attempt, with functions that compare and
 // copy it. Package wire has the table of functions that write and read it. A new field must
-// be added at the end: a record without the field means that it did not change.
+// be added at the end of its table. If a record does not have a field, the field did not
+// change.
 type Field[T any] struct {
 	Bit  uint64 // bit of the field in the mask of a patch
 	Same func(a, b *T) bool
@@ -27,14 +28,14 @@ func Diff[T any](fields []Field[T], a, b *T) uint64 {
 	return mask
 }
 
-// Overwrite copies the fields in mask.
+// Overwrite copies the fields in mask from src to dst.
 func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].Copy(dst, src)
 	}
 }
 
-// plainly returns a Field whose values are compared and copied as they are.
+// plainly returns a Field whose values are compared with == and copied with =.
 func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -43,7 +44,7 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field that holds a document.
+// value returns a Field whose values have the type Held.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -52,7 +53,7 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame returns the Field of the last failure of a track.
+// blame returns the Field for the last failure of a track: its kind, code and message.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,
@@ -117,7 +118,7 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.Equal(a.Holds, b.Holds) },
 		Copy: func(dst, src *Run) { dst.Holds = src.Holds },
 	},
-	{ // Run.Holds, by index
+	{ // for each entry of Run.Holds, the time before which no call may start
 		Bit:  RunRefusedBit,
 		Same: func(a, b *Run) bool { return slices.Equal(a.Refused, b.Refused) },
 		Copy: func(dst, src *Run) { dst.Refused = src.Refused },
@@ -131,7 +132,7 @@ var RunFields = []Field[Run]{
 			dst.PausedAt, dst.PausedBy, dst.PauseWhy = src.PausedAt, src.PausedBy, src.PauseWhy
 		},
 	},
-	{ // when and why the run was parked after engines died with it
+	{ // when and why the run was parked because engines died
 		Bit:  RunLostBit,
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
@@ -139,7 +140,8 @@ var RunFields = []Field[Run]{
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
 }
 
-// Bits of the fields of a run that are behind a pointer.
+// HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
+// fields that are in Run.Trouble.
 const (
 	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
@@ -206,7 +208,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // numbers of the instances of a for_each step
+	{ // instances of a for_each step: whether they exist, index of the first, count
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },
@@ -237,7 +239,7 @@ var NodeFields = []Field[Node]{
 	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
 }
 
-// MoreBits are the bits of the fields of a node that are behind a pointer.
+// MoreBits are the bits of the fields of a node that are in Node.More.
 const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePastBit | NodeUndActBit | NodeUndKindBit |
 
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |

@@ -8,7 +8,7 @@ import (
 // behind a pointer (More).
 type Node struct {
 	Key  string
-	Each Held // each.value
+	Each Held // each.value of an instance
 
 	Input    Held
 	Output   Held // output of the action
@@ -32,10 +32,10 @@ type Node struct {
 	Item      bool // the node is an instance
 	Expanded  bool // the node is a for_each step whose instances were created
 	Prepared  bool // the input and the keys were evaluated
-	Known     bool // Output is the action's result
-	Done      bool // the action has returned a result
+	Known     bool // Output holds the action's output, from a call or from a person
+	Done      bool // the effect exists: a call succeeded, or a person stated it
 	TimedOut  bool
-	Clearing  bool // the undo is called before another attempt; Undo says how far it has come
+	Clearing  bool // the node is being undone before its next attempt; Undo says how far that has come
 	UndoReady bool // the input of the undo was evaluated
 }
 
@@ -50,13 +50,13 @@ const (
 	UndoDone     UndoState = 3
 	UndoFailed   UndoState = 4
 	UndoLeft     UndoState = 5 // an operator left the effect in place
-	UndoDeclared UndoState = 6 // compensation = "none"
+	UndoDeclared UndoState = 6 // the step declares no undo
 	UndoNothing  UndoState = 7 // there is no effect to undo
 )
 
 // A More holds the fields of a node that most nodes never use. Node.More is never nil.
-// Nodes and records share a More. Only a draft may change it, on its own copy, or a state
-// whose nodes are private.
+// Nodes and records share a More. Only a draft may change it, on its own copy. A state may
+// also change it if its nodes are private.
 type More struct {
 	// Only for a for_each step: its instances are the nodes First to First+Count-1.
 	First  int
@@ -96,7 +96,7 @@ type Statement uint8
 
 // Values of Statement.
 const (
-	StatedNothing Statement = 0 // there is no settlement, or a call was made after it
+	StatedNothing Statement = 0 // there is no settlement, or it cannot be corrected any more
 	StatedEffect  Statement = 1 // the settlement decided only the effect
 	StatedEnd     Statement = 2 // the settlement decided the end of the step as well
 )

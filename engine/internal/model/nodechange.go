@@ -1,6 +1,6 @@
 package model
 
-// A boxed node contains the memory of its first attempt, to save one allocation.
+// A boxed node contains the memory for its first attempt, to save one allocation.
 type boxed struct {
 	Node
 	one [1]Attempt
@@ -13,8 +13,8 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share prepares a node of a draft for use in a state. It makes the node share with old
-// everything that the draft did not change, according to mask.
+// Share prepares a node of a draft for use in a state. old is the node before the draft, and
+// mask has the fields that the draft changed. The node shares the other data with old.
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More

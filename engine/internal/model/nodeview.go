@@ -8,7 +8,7 @@ func (n *Node) Of() int { return int(n.Step) }
 // Ended reports whether the forward part of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
-// Well reports whether the node has ended so that its dependents may start.
+// Well reports whether the node has ended in a state in which its dependents may start.
 func (n *Node) Well() bool {
 	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
 }
@@ -140,7 +140,8 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the node's key in the queue of hold h; 0 = the node is not in that queue.
+// Place returns the time at which the node began to wait for the agent Run.Holds[h]; 0 = it
+// does not wait for that agent. The queue for the agent is ordered by this time.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue

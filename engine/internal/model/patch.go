@@ -33,7 +33,8 @@ type AttemptPatch struct {
 	To   Attempt
 }
 
-// WithPatches returns the attempts after the patches. It does not change old.
+// WithPatches applies the patches to the attempts in old and returns the result. It does not
+// change old.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

@@ -2,7 +2,8 @@ package model
 
 import "github.com/saga-engine/engine/engine/machine/status"
 
-// NoMore is the More of a node that uses none of these fields. It must never be changed.
+// NoMore is the More of a node that uses none of the fields in More. It must never be
+// changed.
 var NoMore = More{}
 
 // NewNode returns a step in its first state. The caller must not change it.
@@ -13,7 +14,8 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends n steps in their first state, with one allocation.
+// AppendSteps appends n steps in their first state, with at most one allocation for them.
+// first is the index of the first of these steps.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {
@@ -38,11 +40,12 @@ var Pristine = func() (steps [64]Node) {
 	return steps
 }()
 
-// Blank is the node with which a newly added node is compared.
+// Blank is an empty node. The fields in which a new instance differs from it are the fields
+// that the record changes.
 var Blank = Node{More: &NoMore}
 
 // Limits for the memory that a damaged record can make a state allocate.
 const (
-	MaxSteps = 1 << 16 // more steps than a definition of the largest allowed size can have
+	MaxSteps = 1 << 16 // maximum number of steps; a definition of the largest allowed size has fewer
 	MaxNodes = 1 << 22 // maximum number of nodes of a run
 )

@@ -28,7 +28,7 @@ type Run struct {
 
 	Records int32 // number of records applied
 	Steps   int32 // number of steps; nodes with lower numbers are steps
-	Owner   int32 // membership that last took the run over; 0 = the one that accepted the run
+	Owner   int32 // membership that last took the run over; 0 = no takeover since the run was accepted
 
 	Done       int32 // number of steps that ended well
 	UndonePast int32 // number of steps whose undo has ended or was not needed
@@ -53,20 +53,22 @@ type Run struct {
 	Stuck       bool // the compensation has failed
 }
 
-// A Head holds the data of the run's first record. States and records share it. Only a
-// draft may change it, on its own copy.
+// A Head holds the fields that the first record of a run sets. States and records share it.
+// A draft changes only its own copy. A state may change it in place if nothing else shares
+// it.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow, for views
+	Workflow  string // name of the workflow; only for display
 	Started   Instant
 }
 
 // A Trouble holds fields that a run without failures, pauses and waits does not use before
-// it ends. States and records share it. Only a draft may change it, on its own copy.
+// it ends. States and records share it. A draft changes only its own copy. A state may
+// change it in place if nothing else shares it.
 type Trouble struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
@@ -74,7 +76,7 @@ type Trouble struct {
 	PausedAt           Instant
 	PausedBy, PauseWhy string
 
-	LostAt  Instant // time at which the run was parked because engines died with it; 0 = it was not
+	LostAt  Instant // time at which the run was parked because engines died; 0 = it was not
 	LostWhy string
 
 	UndoStarted  Instant
@@ -87,7 +89,8 @@ type Trouble struct {
 	Outputs []Output
 }
 
-// NoHead and NoTrouble are used where a run has none. They must never be changed.
+// NoHead and NoTrouble are for runs that use no field of Head or Trouble. No code may change
+// them.
 var (
 	NoHead    = Head{}
 	NoTrouble = Trouble{}
@@ -96,7 +99,7 @@ var (
 // A Hold is an agent that this run has waited for.
 type Hold struct {
 	Agent string
-	Until Instant // nothing can start before this time; 0 = until a slot becomes free
+	Until Instant // time before which no call can start; 0 = calls wait only for a free slot
 	Why   string
 }
 
@@ -105,7 +108,7 @@ type Output struct {
 	Name      string
 	Value     Held
 	Sensitive bool
-	Problem   string // reason why the value is null
+	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
 // DeadlineRuns reports whether the run still changes when its deadline passes.
@@ -113,9 +116,9 @@ func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
 }
 
-// Lost reports whether the run is parked because engines died with it.
+// Lost reports whether the run is parked because engines died while they read or decided it.
 func (r *Run) Lost() bool { return r.LostAt != 0 }
 
-// Held reports whether no call of the run may start in either direction, because it is
-// paused or engines died with it.
+// Held reports whether no call of the run may start, neither forward nor for an undo. That
+// is so if the run is paused, or parked because engines died (Lost).
 func (r *Run) Held() bool { return r.Paused || r.Lost() }

@@ -26,9 +26,9 @@ type CallKind uint8
 const (
 	CallNone       CallKind = 0
 	CallDo         CallKind = 1
-	CallLookup     CallKind = 2 // asks for the outcome of the forward key
+	CallLookup     CallKind = 2 // asks for the outcome of calls with the forward key
 	CallUndo       CallKind = 3
-	CallUndoLookup CallKind = 4 // asks for the outcome of the undo key
+	CallUndoLookup CallKind = 4 // asks for the outcome of calls with the undo key
 	CallLearn      CallKind = 5 // repeats the forward call, to learn the output that the undo needs
 )
 

@@ -7,15 +7,15 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held is a value together with the place where the run has the same value already. So
-// the journal stores equal bytes only once.
+// A Held is a value of a run. If the run already has an equal value, From says where. Then
+// the journal stores only this reference and not the bytes again.
 type Held struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says that a value equals a value that the state has before the record is
-// applied. The zero Origin means that the record holds the value itself.
+// An Origin says where the state has an equal value before the record is applied. The zero
+// Origin means that the record holds the value itself.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -28,12 +28,13 @@ type OriginKind uint8
 const (
 	OriginInline OriginKind = 0
 	OriginVars   OriginKind = 1
-	OriginOutput OriginKind = 2 // output of the node Node
-	OriginInput  OriginKind = 3 // input of the node Node
-	OriginKey    OriginKind = 4 // each.key of this node, as a string
+	OriginOutput OriginKind = 2 // the value is the output of the node Origin.Node
+	OriginInput  OriginKind = 3 // the value is the input of the node Origin.Node
+	OriginKey    OriginKind = 4 // the value is each.key of the node that holds it, as a string
 )
 
-// WorthSharing is the size in bytes from which a reference is shorter than the value.
+// WorthSharing is the size, in bytes, of the smallest value that is replaced by a reference
+// to an equal value.
 const WorthSharing = 16
 
 // SameValue returns the result of v.Equal(w). It is faster if no part is sensitive.
@@ -72,8 +73,8 @@ func plain(key string) bool {
 	return true
 }
 
-// HashValue hashes the document of a value. Values with equal hashes must still be
-// compared. The hash is not persisted.
+// HashValue hashes the JSON document of a value. Different values may have the same hash, so
+// the caller must compare them. The hash is not persisted.
 func HashValue(v dsl.Value) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	doc := v.JSON()

@@ -22,10 +22,10 @@ type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
-	since   time.Time       // zero = the store answers
-	failing map[string]bool // those of the three operations that fail at present
-	told    map[string]bool // other operations that failed the last time
-	errors  int             // number of errors since then
+	since   time.Time       // when the outage began; zero = the store answers
+	failing map[string]bool // which of the operations Join, Tick and Commit fail at present
+	told    map[string]bool // other operations whose last try failed
+	errors  int             // number of errors since the outage began
 	last    time.Time       // time of the last failure
 }
 
@@ -36,7 +36,7 @@ const (
 	Commit = "commit"
 )
 
-// Other operations, of several loops.
+// Other operations that are reported from several places.
 const (
 	Inherit = "take over from the former membership"
 	Post    = "hand an answer to the run's owner"
@@ -53,7 +53,8 @@ func New(log *slog.Logger) *Outage {
 	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// Failed records that an operation failed, and logs it if it is news.
+// Failed records that an operation failed. It logs a warning if the failure is new, and a
+// debug line otherwise.
 func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
@@ -63,7 +64,7 @@ func (o *Outage) Failed(doing string, err error, more ...any) {
 	o.log.Debug("the store does not answer", attrs...)
 }
 
-// note reports whether a failure is news.
+// note records a failure, and reports whether it is new.
 func (o *Outage) note(doing string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,9 +83,9 @@ func (o *Outage) note(doing string) bool {
 	return !known
 }
 
-// Worked records that an operation succeeded which began at the time began. If there was an
-// outage, it logs that the store answers again. An operation that began before the last
-// failure proves nothing.
+// Worked records that an operation succeeded. The operation began at the given time. If this
+// ends an outage, Worked logs that the store answers again. An operation that began before
+// the last failure proves nothing.
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)

@@ -7,16 +7,17 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// MaxLeft limits the number of runs in a backoff set. Above it the set is emptied, and
-// scans consider all runs again.
+// MaxLeft is the largest number of runs in a backoff set. A full set is emptied before
+// another run is added. Then scans consider all runs again.
 const MaxLeft = 100000
 
 // A backoffSet holds runs that this engine has found and cannot continue: an agent is
 // missing, a newer version wrote them, or they wait for a person. This engine skips them in
 // its scans for a while; other engines still consider them. It is safe for concurrent use.
 type backoffSet struct {
-	// restFor is the longest time for which scans skip a run that waits for a person,
-	// because hints may be lost. 0 = until the run is due.
+	// restFor is the longest time for which scans skip a run that waits for a person. Later
+	// they look at it again, because a hint about a message may be lost. 0 = scans skip such a
+	// run until it is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
@@ -28,15 +29,15 @@ type backoff struct {
 	until time.Time // end of the backoff, on the store's clock
 	pause time.Duration
 	rests bool // the run only waits for a person: nothing is wrong with it
-	// others: nothing is wrong with the run, but this engine claims no runs on its own
-	// (Options.Alone). Ticks skip the run. A takeover that a person asks for does not.
+	// others is true if the run is in the set only because this engine claims no runs on its
+	// own (Options.Alone). This engine skips messages to the run, but may take the run over.
 	others bool
-	since  time.Time // by this process's clock
-	// unstaffed: the agents of the run are missing, but messages to it can be decided.
-	// Until ignoredUntil, on the store's clock, this engine skips its messages as well.
+	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
+	// unstaffed is true if the agents of the run are missing here. Messages to the run can
+	// be decided without them, but this engine skips the messages until ignoredUntil.
 	unstaffed    bool
-	ignoredUntil time.Time
-	reported     int // number of the run's rows at the last alert about it; 0 = no alert
+	ignoredUntil time.Time // store time; zero = messages are not skipped
+	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
 // Add puts a run into the backoff set. The first time it stays there for pause; each
@@ -56,9 +57,10 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed adds a run whose agents are missing, with the times of Add. The run leaves
-// the set at the latest at tell, when an alert about it is due. Messages to the run are
-// still decided, unless vain is true: then deciding them was just tried without success.
+// AddUnstaffed adds a run whose agents are missing here. The backoff is as long as with
+// Add, but it ends at the time tell if that is earlier: an alert or a decision about the
+// run is due then. This engine still decides messages to the run. If vain is true, it has
+// just tried to decide them, and skips them for the duration pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +76,7 @@ func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, e)
 }
 
-// Reported records the number of rows that a run had when an alert about it was written. It
+// Reported records the number of journal rows that a run had at the latest alert about it. It
 // does nothing if the run is not in the backoff set.
 func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
@@ -85,8 +87,8 @@ func (s *backoffSet) Reported(run status.RunID, rows int) {
 	}
 }
 
-// ReportedAt returns the number of rows that a run had at the last alert about it; 0 if no
-// alert is known.
+// ReportedAt returns the number of journal rows that a run had at the latest alert about
+// it; 0 if no alert is known.
 func (s *backoffSet) ReportedAt(run status.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +114,8 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run that waits for a person into the backoff set, until the run is due or
-// restFor has passed. It does nothing if WakeResting was called after Woken returned the
-// number woken: then this engine's view of the run may be out of date.
+// restFor has passed. The number woken is the result of Woken before the run was read. If
+// WakeResting was called since then, Rest does nothing: a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +158,8 @@ func (s *backoffSet) Size() int {
 	return len(s.runs)
 }
 
-// NewFirst sorts runs that are not in the set before those that are.
+// NewFirst returns the runs in a new order: first those that are not in the set, then the
+// others.
 func (s *backoffSet) NewFirst(runs []status.RunID) []status.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +194,8 @@ func (s *backoffSet) WakeResting() {
 	}
 }
 
-// A Claimset lets one goroutine at a time work on a run.
+// A Claimset is a set of runs, safe for concurrent use. With it, only one goroutine at a
+// time works on a run.
 type Claimset struct {
 	mu   sync.Mutex // protects following field
 	runs map[status.RunID]bool

@@ -19,9 +19,10 @@ type check struct {
 }
 
 // bound returns the next_check for the run's row. It is never later than the run's due
-// time, so that a scan never misses a run. While an attempt is in flight it is earlier by
-// the shortest timeout of the workflow. Then the next records rarely have to write an
-// earlier one.
+// time, so that a scan never misses a run. While an attempt is in flight, it is also never
+// later than the time of the last record plus the workflow's shortest timeout. The next
+// attempt cannot be due before that. So the next records rarely have to write an earlier
+// next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
@@ -43,19 +44,21 @@ func (c check) next(present time.Time, must bool) time.Time {
 	if !must && !early && !rests && present.After(c.at) {
 		return time.Time{}
 	}
-	// Stores keep microseconds. Rounding down keeps it at or before the due time.
+	// Stores keep microseconds. next_check is rounded down, so that it is never later than the
+	// due time.
 	return c.bound().Truncate(time.Microsecond)
 }
 
 // raised returns a later next_check for a run whose next_check has passed although nothing
-// was due. No record follows soon, so the shortest timeout is not subtracted: otherwise
-// scans would visit a long attempt once in every shortest timeout.
+// was due. It ignores the workflow's shortest timeout. Otherwise, during a long attempt,
+// scans would visit the run each time that this timeout has passed.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// newCheck returns the check for a run after its new records.
+// newCheck returns the check for a run after new records were applied to its state. before
+// is the run's status before these records. The caller must set the field at.
 func newCheck(r *ownedRun, before status.RunState) check {
 	due, has := r.state.NextDue()
 	return check{

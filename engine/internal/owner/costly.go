@@ -14,27 +14,29 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Costs of the expressions of one decision. A normal decision costs some microseconds. A
-// decision that costs more than shardCost would block the other runs of its shard. So the
-// pool makes it, with the full allowance of a decision.
+// Limits for one decision. A normal decision takes some microseconds. If the expressions of
+// a decision cost more than shardCost, it would block the other runs of its shard. So the
+// decision pool makes it, and there the expressions may cost more.
 const (
-	shardCost = 5_000_000 // nominal nanoseconds, as dsl.Allowance counts them
+	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
+	// nanoseconds, as dsl.Allowance counts them.
+	shardCost = 5_000_000
 
-	// DecisionLimit is how long a decision may take in real time. The largest allowed cost
-	// takes about 10 s. A decision that takes longer hangs, or the machine has too little
-	// CPU.
+	// DecisionLimit is how long a decision may take in real time. A decision with the largest
+	// allowed cost takes approximately 10 s. So a decision that exceeds this limit hangs, or
+	// the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
 	// slowDecision is how long a decision may take without an alert. A slower decision
-	// delays other costly decisions and its own calls. At most one such alert is raised for
-	// a run.
+	// delays other costly decisions and the calls of its run. An engine raises at most one
+	// such alert for a run.
 	slowDecision = time.Second
 )
 
-// A slowDecisionError says that a decision took longer than decisionLimit.
+// A slowDecisionError says that a decision took longer than DecisionLimit.
 type slowDecisionError struct{ limit time.Duration }
 
-// Error says how long the decision took.
+// Error says that the decision took longer than the limit, and names the limit.
 func (e *slowDecisionError) Error() string {
 	return fmt.Sprintf("the expressions of one decision were evaluated for longer than %s", e.limit)
 }
@@ -44,7 +46,7 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of the alert about a decision that took long.
+// AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
 const AlertSlow = "slow_decision"
 
 // tellSlow adds an alert to t if the decision took long. At most one such alert is added
@@ -64,15 +66,15 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
 	spare  int           // how many more goroutines may replace those that hang
-	limit  time.Duration // after this time a decision counts as hanging
+	limit  time.Duration // a decision that takes longer than this counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 
 	mu      sync.Mutex // protects following fields
 	waiting map[*dsl.Workflow][]poolTask
 	turns   []*dsl.Workflow // workflows with waiting decisions; the first is next
-	busy    int             // number of goroutines
-	hanging int             // how many of them are past the limit
+	busy    int             // number of goroutines that exist now, including hanging ones
+	hanging int             // number of these goroutines whose decision is past the limit
 	slowest time.Duration   // duration of the slowest decision so far
 }
 
@@ -84,11 +86,12 @@ func newDecisionPool(clock *clock.Clock) *DecisionPool {
 // A poolTask is a decision that waits in the pool.
 type poolTask struct {
 	*costlyDecision
-	to   *taskQueue      // of the shard, which gets the result
+	to   *taskQueue      // queue of the run's shard; the result is posted there
 	done <-chan struct{} // closed when the shard's membership has ended
 }
 
-// add has a decision made, and gives the result to a shard's queue. It does not block.
+// add queues a decision for the pool, and does not block. Later the pool posts the result
+// to the given queue of a shard.
 func (p *DecisionPool) add(c *costlyDecision, to *taskQueue, done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,14 +130,15 @@ func (p *DecisionPool) work() {
 		c := p.next()
 		p.mu.Unlock()
 		select {
-		case <-c.done: // the engine has ended, or goes on as another member
+		case <-c.done: // the membership has ended: no shard waits for this decision
 		default:
 			p.make(c)
 		}
 	}
 }
 
-// next takes the next decision. The caller holds mu.
+// next removes the next decision from the queue, and puts its workflow at the end of turns.
+// The caller holds mu.
 func (p *DecisionPool) next() poolTask {
 	flow := p.turns[0]
 	p.turns = lists.DropFirst(p.turns, 1)
@@ -149,11 +153,11 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make makes a decision and posts the result to the shard: the record, or an error if the
-// limit has passed. The result of a decision that ends after the limit is dropped.
+// make makes a decision and posts the record to the shard. If the decision takes longer
+// than p.limit, make first posts an error, at that time. The shard then drops the record.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
-	late := false // protected by mu
+	late := false // the decision has taken longer than p.limit; protected by p.mu
 	guardian := time.AfterFunc(p.limit, func() {
 		p.mu.Lock()
 		late, p.slowest = true, max(p.slowest, p.limit)

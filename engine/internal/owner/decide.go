@@ -22,7 +22,7 @@ import (
 type decider struct {
 	n        *Shared
 	engine   store.EngineID
-	capacity invoke.Capacity // slots are reserved here; nil = there is no limit
+	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	starts   starter
 	most     int // largest size in bytes of the events in one row
 
@@ -32,7 +32,7 @@ type decider struct {
 
 	scratch   machine.Scratch
 	rows      journal.Scratch
-	allowance dsl.Allowance // allowance of the present decision
+	allowance dsl.Allowance // limits the cost of the expressions in the present decision
 	spares    spares
 }
 
@@ -42,17 +42,18 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides one event. It reserves a slot for every call that the decision starts, so
+// one decides the event d. It reserves a slot for every call that the decision starts, so
 // that each committed call can be sent. The run may reuse the slot of the call that the
-// event answers. If another run takes a slot in between, one decides again, which is safe
-// because Decide is pure. A decision that costs too much for a shard is returned, and the
-// pool makes it. made is the pool's earlier decision about the event; nil = there is none.
+// event answers. If another run takes a slot meanwhile, the event is decided again. That is
+// safe, because Decide is pure. If the decision costs too much for a shard, the second
+// result is a costlyDecision, which the pool must make. The parameter made is the decision
+// that the pool has already made about this event; nil = there is none.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(c.engine), Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
 	own := c.starts.own(d)
 	if own != nil {
-		defer own.Release() // gives the slot back if it was not used
+		defer own.Release() // gives the slot back if no call uses it
 	}
 	var full map[string]bool // agents that reported free slots and then refused them twice
 	if made != nil {
@@ -87,7 +88,8 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	}
 }
 
-// cost returns how much the expressions of one decision may cost here.
+// cost returns the largest cost of the expressions in one decision of this decider, in
+// nominal nanoseconds.
 func (c *decider) cost() int64 {
 	if c.ready == nil {
 		return machine.MaxDecisionCost
@@ -95,8 +97,9 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall returns events for calls that have expired at the given time, but that this engine
-// has certainly not sent. Such a call must not count as a call without an answer.
+// recall finds calls whose complete-by has passed at the given time, but which this engine
+// has certainly not sent. For each of them it returns an event that the call was not sent,
+// because such a call must not count as a call without an answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil
@@ -114,11 +117,11 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// spares holds used objects of a shard that are used again, so that a decision allocates
-// little.
+// spares holds objects that a shard does not need any more and will use again, so that a
+// decision allocates little memory.
 type spares struct {
-	facts [][]story.Fact   // lists whose facts have been reported
-	flown []*pendingCommit // committed, and their calls were started
+	facts [][]story.Fact   // empty lists for facts, to be used again
+	flown []*pendingCommit // empty pendingCommits, to be used again
 }
 
 // blankFacts returns an empty list of facts. It reuses lists, because the facts of a
@@ -132,7 +135,8 @@ func (sp *spares) blankFacts() []story.Fact {
 	return make([]story.Fact, 0, 4)
 }
 
-// toldFacts keeps the list of f for reuse. The observers must have received its facts.
+// toldFacts keeps the list of facts of f for reuse. The caller must have passed these facts
+// to the observer.
 func (sp *spares) toldFacts(f *pendingCommit) {
 	const most, longest = 256, 16 // limits for the kept lists: their number, and the length of each
 	list := f.facts
@@ -157,7 +161,7 @@ func (sp *spares) blankCommit() *pendingCommit {
 // doneWith keeps a pendingCommit for reuse after it was committed and its calls were
 // started. The committer does not use it any more once the shard has received it.
 func (sp *spares) doneWith(f *pendingCommit) {
-	const most = 256 // limits how many are kept
+	const most = 256 // largest number of pendingCommits that are kept
 	if len(sp.flown) == most {
 		return
 	}

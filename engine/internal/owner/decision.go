@@ -20,10 +20,10 @@ type decision struct {
 	f       *pendingCommit
 	todo    []*delivery // events in the order in which they are decided
 	records []machine.Record
-	bytes   int             // size of the events decided so far
-	rebound bool            // the next_check in the run's row has passed
+	bytes   int             // size of the events decided so far, in bytes
+	rebound bool            // the next_check in the run's row has passed, but nothing was due
 	before  status.RunState // the run's status before the first event
-	costly  *costlyDecision // the first event if the pool must decide it; otherwise nil
+	costly  *costlyDecision // decision on the first event, if the pool must make it; otherwise nil
 }
 
 // all decides the events in order, as many as fit into one row.
@@ -40,7 +40,7 @@ func (x *decision) all() error {
 	return nil
 }
 
-// A next says which event a decision handles next.
+// A next is the result of deciding one event. It says which event follows.
 type next uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	noMore                // the remaining events go into another row
 )
 
-// one decides the event at index i of the list.
+// one makes the decision on the event x.todo[i] and says which event follows.
 func (x *decision) one(i int) (next, error) {
 	c, r, d := x.c, x.r, x.todo[i]
 	if x.bytes > c.most {
@@ -57,7 +57,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() {
-		r.inbox.wanted = true // its inbox must be emptied when the shard forgets the run
+		r.inbox.wanted = true // so the shard empties the inbox when it forgets the run
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
 	}
@@ -67,7 +67,7 @@ func (x *decision) one(i int) (next, error) {
 	r.time(d)
 	now := c.n.Clock.Read()
 	at := decidedAt(r.state, d, now.Store)
-	if unsent := c.recall(r, at); len(unsent) > 0 { // these events are decided first
+	if unsent := c.recall(r, at); len(unsent) > 0 { // the events in unsent are decided before d
 		x.todo = slices.Insert(x.todo, i, unsent...)
 		x.f.deliveries = x.todo
 		return sameEvent, nil
@@ -104,7 +104,7 @@ func (x *decision) postpone(i int) {
 	x.f.deliveries = x.todo[:i]
 }
 
-// own makes this engine the owner if the event is a start or a takeover.
+// own makes this engine the owner of the run if the event is a start or a takeover.
 func (x *decision) own(d *delivery) {
 	engine := x.c.engine
 	if d.start != nil {
@@ -117,7 +117,8 @@ func (x *decision) own(d *delivery) {
 	}
 }
 
-// nothing handles an event that changes nothing.
+// nothing handles an event that did not change the run. If the event is a late answer, it
+// is kept as evidence. Otherwise the row removes the message that contained the event.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):
@@ -131,14 +132,15 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 	x.rebound = x.rebound || passed && !x.r.bound.After(d.Arrived)
 }
 
-// consume makes the row remove the message that contained an event.
+// consume adds a message to the list of messages that the row removes from the inbox: the
+// message that contained the event d. It does nothing if d came without a message.
 func (x *decision) consume(d *delivery) {
 	if d.message != 0 {
 		x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)
 	}
 }
 
-// keep adds a record to the row and to the run's state.
+// keep adds a record to the row, and applies it to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
 	r, f, told := x.r, x.f, x.c.n.Told
 	x.bytes += journal.EventSize(d.Event)
@@ -159,12 +161,12 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 	}
 }
 
-// row completes the row. If nothing was decided and nothing has to be stored, there is no
-// row, and row answers the waiting callers.
+// row completes the row of the journal. If nothing has to be stored, it makes no row and
+// answers the waiting callers at once.
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // a run that was taken over may wait long: the scans need not visit it earlier
+	if f.adopting { // a run that was taken over may wait long: scans need not visit it before it is due
 		chk.floor = 0
 	}
 	switch {
@@ -194,8 +196,8 @@ func (x *decision) row() error {
 }
 
 // release completes the row for a run whose agents are missing here. The row removes the
-// owner, so that an engine that has the agents can claim the run. nextCheck returns the
-// next_check of the row.
+// owner, so that an engine that has the agents can claim the run. The function nextCheck
+// computes the row's next_check from the time of the row.
 func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	f, nobody := x.f, store.EngineID(0)
 	f.Transition.Owner, f.Transition.At = &nobody, x.c.n.Clock.Now()
@@ -206,7 +208,8 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	return x.encode()
 }
 
-// encode makes the bytes of the row. The time of the row must be set.
+// encode encodes the records into the data of the row. The caller must have set the time of
+// the row.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
@@ -223,7 +226,7 @@ func (x *decision) encode() error {
 // A rowSizeError says that a row of the journal is larger than the store accepts.
 type rowSizeError struct {
 	seq        int32
-	size, most int // bytes
+	size, most int // size of the row and the limit, in bytes
 }
 
 // Error gives the sizes.
@@ -254,7 +257,7 @@ func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costly
 	return x.f, nil, nil
 }
 
-// begin returns the decision for the run's next row.
+// begin returns a new decision: it will decide the events todo in the run's next row.
 func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}
 	x.f.deliveries = todo

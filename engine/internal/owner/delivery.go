@@ -19,11 +19,11 @@ type delivery struct {
 	done    func(error)     // called once with the outcome of the delivery; nil = not called
 	call    *call.Call      // the call that the event answers; it gets the outcome too; nil = none
 	decided func()          // called once the event was decided or dropped; nil = not called
-	start   *Start          // set if this is the run's first event
+	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
-	data    []byte          // data of that message
+	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
-	quiet   bool            // no call may start because of this event
+	quiet   bool            // the decision on this event may start no call
 }
 
 // A Start holds what the first transition of a run needs in addition to its event.
@@ -33,7 +33,7 @@ type Start struct {
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
 	Public    string          // the run's public id
-	Submitted store.Submitted // set once the transition is committed
+	Submitted store.Submitted // outcome of the submission; set once the transition is committed
 }
 
 // finish reports the outcome of the delivery to the waiting caller.
@@ -56,13 +56,13 @@ func (d *delivery) finish(err error) {
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // cameInTime reports whether the event is an answer that arrived before its complete-by,
-// while complete-by has passed by now.
+// and complete-by has passed since then, at the time now.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread removes from deliveries the messages and takeovers, because they are read or
-// requested again.
+// unread returns those deliveries that are neither messages nor takeovers. The engine reads
+// messages again, and requests takeovers again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -70,7 +70,8 @@ func unread(deliveries []*delivery) []*delivery {
 	})
 }
 
-// begun returns the event after which steps may start that were held during a takeover.
+// begun returns an event that is decided after a takeover. It lets the steps start that
+// were held during the takeover.
 func begun(now time.Time) *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
 }
@@ -91,8 +92,8 @@ func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	return at
 }
 
-// answered returns the attempt that an event answers, or of which it is a sign of life. ok
-// is false if the event does not come from an agent.
+// answered returns the attempt to which an event belongs. The event may be an answer, a
+// sign of life, or the report that the call was not sent. For other events ok is false.
 func answered(e machine.Event) (id machine.AttemptID, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:
@@ -133,26 +134,30 @@ func (e *OpenOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *OpenOutcome) Unwrap() error { return e.err }
 
-// InboxLimit is how many messages of a run one read returns at most.
+// InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
 // An inbox is what an engine knows of the inbox of a run that it works on. Messages are
-// read after the run, so that no message is decided twice: if another engine's row has
-// consumed a message, our row is refused, and both the run and its messages are read again.
+// read after the run, so that no message is decided twice. If another engine's row has
+// consumed a message, the store refuses the row of this engine. Then this engine reads both
+// the run and its messages again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read yet
 	reading bool
 	first   bool // nothing may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// Messages that were read; they are being decided, or cannot be decided here.
+	// held contains the messages that were read. Each is being decided, or cannot be decided
+	// here.
 	held  map[store.MessageID]bool
 	stuck int                      // number of messages in held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
-	read  time.Time                // store time of the last reading
-	// Store time until which scans skip the inbox, because it held only messages that
-	// cannot be decided here.
+	read  time.Time                // store time at which the last reading began
+	// quiet is the store time until which scans skip the inbox, because it held only messages
+	// that cannot be decided here.
 	quiet time.Time
-	pause time.Duration // length of the next such pause
+	// pause is how long scans skipped the inbox the last time. The next pause is twice as long,
+	// up to a limit.
+	pause time.Duration
 }
 
 // hold records that a message was read.
@@ -163,12 +168,15 @@ func (b *inbox) hold(id store.MessageID) {
 	b.held[id] = true
 }
 
-// reset drops what was read, so that it is read again.
+// busy reports whether the inbox holds messages that are not decided yet, or may hold some.
+func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
+
+// reset forgets the messages that were read, so that they are read again.
 func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// consumed records that messages were removed by a committed row.
+// consumed records that a committed row has removed messages from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)
@@ -181,11 +189,11 @@ func (b *inbox) consumed(ids []store.MessageID) {
 	}
 }
 
-// A Message is a message of the inbox, decoded.
+// A Message is a decoded message of the inbox.
 type Message struct {
 	store.Message
 	event machine.Event
-	Err   error // why the message cannot be decided here
+	Err   error // why this engine cannot decide the message; nil = it can
 }
 
 // delivery returns the delivery for a message.

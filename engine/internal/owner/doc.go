@@ -15,14 +15,14 @@
 //
 //	delivery, turn, taskqueue, ownedrun    an event, a task, a run
 //	backoff, slots, ledger, specs, timers  tables of runs and agents
-//	quarantine, followers, record, outbox  tables of runs; rows on their way
-//	costly, shared                         the pool; what the runs of a node share
+//	quarantine, followers, record, outbox  tables of runs; rows that are sent to the store
+//	costly, shared                         the decision pool; data that all runs of a node share
 //	evident, hands, gate, bound            late answers, runs in hand, slots, next checks
 //	decide, decision                       events become a row
 //	shard, load                            a shard, and what it reads
 //	run                                    one run: decide, commit, act
-//	loop                                   what comes to a shard
-//	scheduler, unstaffedrun                what the cluster and the node call
+//	loop                                   the tasks that a shard receives
+//	scheduler, unstaffedrun                functions that the cluster and the node call
 //
 // The package reads journals, inboxes and evidence from the store. It changes runs only
 // through commits. It knows no lease and no other engine: the cluster package says which

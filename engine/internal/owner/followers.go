@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Followers wakes goroutines of this process that follow a run, so that they need not wait
-// for their next scan.
+// Followers wakes the goroutines of this process that follow a run, so that they read its
+// changes from the store at once and not only after a pause.
 type Followers struct {
 	mu    sync.Mutex // protects following field
 	hints map[status.RunID]map[chan struct{}]bool

@@ -18,21 +18,21 @@ type starter interface {
 	// own returns the slot of the call that an event answers, if the run may reuse the slot
 	// for its next call; nil = there is none. The caller releases it.
 	own(d *delivery) *call.Reservation
-	// slots returns, for each agent of the run, whether calls may start now. full names
-	// agents that reported free slots and then refused them. The map is valid until the
-	// next call of slots. nil = there is no limit.
+	// slots returns, for each agent of the run, whether calls may start now. The parameter
+	// full names the agents that reported free slots and then refused them. The returned
+	// map is valid until the next call of slots; it is nil if there is no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands. It uses own first. If an
-	// agent has too few slots it reserves none, and returns that agent and false.
+	// reserve reserves one slot for every call among the commands. It first uses the slot in
+	// own. If an agent has too few slots, it reserves none, and returns that agent and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
 // A gate is the starter for runs that this engine owns.
 type gate struct {
 	n        *Shared
-	capacity invoke.Capacity // nil = there is no limit
+	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	queue    *SlotQueue
-	slotsOf  map[string]machine.Slot // map of the last decision, reused by the next
+	slotsOf  map[string]machine.Slot // result of the last call of slots; the next call reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
@@ -88,7 +88,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
-		if !slot.Until.IsZero() { // agents use this process's clock, runs use the store's
+		if !slot.Until.IsZero() { // agents use the clock of this process, but runs use store time
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
@@ -104,7 +104,7 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 		return "", true
 	}
 	taken := pendingCommit{}
-	var used *invoke.AgentSpec // the agent for which own was used
+	var used *invoke.AgentSpec // the agent whose call uses the reservation in own; nil = none
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
 		if !ok {
@@ -128,8 +128,8 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// ready returns the pool's decision about an event, once. It returns nil if there is none,
-// or if the decision starts calls that may not start any more.
+// ready returns the pool's decision about an event, and forgets that decision. It returns
+// nil if there is none, or if the decision starts calls that may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil
@@ -143,7 +143,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait puts the run in line for the agents for which its steps are held.
+// wait puts the run in line for a slot of each agent for which one of its steps is held.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {
@@ -160,12 +160,12 @@ func (g *gate) wait(r *ownedRun) {
 	}
 }
 
-// noCalls is the starter for a run whose agents are missing here. It starts no call. It
-// holds, by agent, the reason that people see.
+// noCalls is the starter for a run whose agents are missing here. It starts no call. For
+// each agent of the run it holds the reason that people see.
 type noCalls map[string]machine.Slot
 
-// newNoCalls returns the starter for a run with the given agents. missing says, by agent,
-// why it cannot be called here.
+// newNoCalls returns the starter for a run with the given agents. For each agent that
+// cannot be called here, missing holds the reason.
 func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
 	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	slots := noCalls{}

@@ -28,22 +28,23 @@ type HandKeeper struct {
 	ctx    context.Context // ends with the membership; only its Done and cause are used
 	hint   chan struct{}
 
-	// Runs without suspicion are taken over together. A suspect is taken over while no
-	// other takeover runs: only then is it clear which run an engine died of.
-	turn  chan struct{} // holds a value while a takeover takes seats
-	seats chan struct{} // one value for each seat taken; full while a suspect is taken over
+	// A suspect is a run that may have ended an engine. It is taken over while no other
+	// takeover is running: if an engine dies then, it is clear which run was the cause.
+	// Other runs are taken over together.
+	turn  chan struct{} // holds a value while a takeover waits for its seats
+	seats chan struct{} // holds one value for each taken seat: a takeover takes one, that of a suspect all
 
 	mu      sync.Mutex           // protects following fields
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
-	written uint64               // number of the latest change that the store has
+	written uint64               // number of the latest change that the store has recorded
 	waiting []handWait
 }
 
-// A handWait waits until the store has a change.
+// A handWait belongs to a goroutine that waits until the store has recorded a change.
 type handWait struct {
 	change uint64
-	done   chan struct{}
+	done   chan struct{} // closed once the store has recorded the change
 }
 
 // newHandKeeper returns a HandKeeper without runs. ctx must end with the membership.
@@ -54,19 +55,23 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together begins a takeover that other takeovers may overlap. It waits until no suspect is
-// taken over. The caller must call leave at the end. The error is ctx's.
+// Together begins a takeover that may run at the same time as others. It waits until no
+// takeover of a suspect is running. A suspect is a run that may have ended an engine. The
+// caller must call leave at the end of the takeover. If ctx ends before the takeover can
+// begin, Together returns the error of ctx.
 func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone begins a takeover that no other takeover overlaps. It waits until no other takeover
-// is running.
+// Alone begins the takeover of a suspect, a run that may have ended an engine. It waits
+// until no other takeover is running. No other takeover begins before the caller calls
+// leave. If ctx ends before the takeover can begin, Alone returns the error of ctx.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter waits for its turn and then takes the seats one by one.
+// enter waits until no other goroutine is taking seats. Then it takes the given number of
+// seats, one by one, as they become free. leave frees them again.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -114,8 +119,9 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo gives runs out of hand. The next write records it in the store. After the end of
-// the membership it does nothing, because one of these runs may have caused that end.
+// LetGo takes back one call of Hold. A run is in hand until LetGo was called as often as
+// Hold; then the next write removes it from the store's list. After the end of the
+// membership LetGo does nothing, because one of these runs may have caused that end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -139,8 +145,8 @@ func (k *HandKeeper) LetGo(runs ...status.RunID) {
 
 const doingHands = "note which runs are in hand"
 
-// Run writes the changes to the store until ctx ends. It returns ErrFenced if this engine
-// was declared dead.
+// Run writes the list of runs in hand to the store after each change, until ctx ends. It
+// returns ErrFenced if this engine was declared dead.
 func (k *HandKeeper) Run(ctx context.Context) error {
 	pause := 20 * time.Millisecond
 	for {
@@ -176,7 +182,8 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told releases the goroutines that waited for a change which the store now has.
+// told is called after the store has recorded a change and all earlier ones. It wakes the
+// goroutines that wait for one of these changes.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +197,7 @@ func (k *HandKeeper) told(change uint64) {
 	})
 }
 
-// letGoOf gives a run out of hand if its shard has taken it in hand.
+// letGoOf calls LetGo for a run if the run's shard has it in hand.
 func (k *HandKeeper) letGoOf(r *ownedRun) {
 	if r.inHand {
 		r.inHand = false

@@ -15,14 +15,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// What is asked of the store, for people.
+// Names of store operations, for log lines.
 const (
 	doingLoad    = "load a run"
 	doingMail    = "read messages"
 	doingDiscard = "discard messages to a run that has ended"
 )
 
-// A loadedRun is what load brings back to the shard.
+// A loadedRun is the result of load. It is posted to the shard.
 type loadedRun struct {
 	r     *ownedRun
 	story Story
@@ -61,7 +61,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// loadState reads a run and folds its records.
+// loadState reads a run, and computes its state from its records.
 func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
@@ -69,21 +69,40 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // on this goroutine, because expressions may be costly and the shard has other runs
+	if err == nil { // not on the shard, whose other runs would wait: the expressions may be costly
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
+}
+
+// aheadInMemory is a limit for unload. A run at rest that is due within this time stays in
+// memory, because it would soon be read again.
+const aheadInMemory = time.Minute
+
+// unload takes a run at rest out of memory. This engine still owns it. The run is read
+// again when its time has come, when a message for it arrives, or when an event comes. So
+// runs that wait for people or for time take no memory from other runs.
+func (sh *shard) unload(r *ownedRun) {
+	if sh.runs[r.id] != r || !r.atRest() {
+		return
+	}
+	if due, ok := r.state.NextDue(); ok && sh.s.n.Clock.Until(due) < aheadInMemory {
+		return
+	}
+	delete(sh.runs, r.id)
+	sh.resting[r.id] = r.seq
+	r.weigh(&sh.held, false)
 }
 
 // notLoaded forgets a run that could not be read.
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // its first row was never committed
+		sh.drop(r, store.ErrExists, nil) // the first row of the run was never committed
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // otherwise every tick would read it again
+		if r.inbox.wanted { // without the backoff, every tick would read the run again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -93,6 +112,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 // fill sets the fields of a run from its story.
 func (sh *shard) fill(r *ownedRun, story Story) {
 	head := story.Head
+	delete(sh.resting, r.id)
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
 	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
 	r.stored = story.Stored
@@ -101,9 +121,10 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget drops the row that was in flight when the run was read. If mine is true, the row
-// was committed and this engine has acted on it. Otherwise the journal has another engine's
-// row with that number, and the events are decided again.
+// forget drops the row that was in flight when the run was read. If mine is true, the
+// journal has this row, so its events are decided. Otherwise the row was not committed,
+// usually because another engine's row has the same number. Then the events are decided
+// again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -176,16 +197,16 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// loadedMessages are what readInbox brings back to the shard.
+// loadedMessages is the result of readInbox. It is posted to the shard.
 type loadedMessages struct {
 	r        *ownedRun
-	epoch    int // of the inbox when reading began
+	epoch    int // value of inbox.epoch when reading began
 	messages []Message
-	more     bool // there may be further messages
+	more     bool // the inbox may have further messages
 	err      error
 }
 
-// readInbox reads a run's messages on a goroutine of its own, if there may be any.
+// readInbox starts a goroutine that reads a run's messages, if there may be any.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
@@ -207,7 +228,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		letters, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.Messages(ctx, id, limit) // nothing is decided before
+			letters, err = sh.s.Messages(ctx, id, limit) // until this succeeds, the run's events wait
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
@@ -218,9 +239,9 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// inboxFirst reports whether a run's messages are being read before anything is
-// decided. An engine that had the run before may have put an answer there that
-// came in time: without it the attempt would expire.
+// inboxFirst reports whether a run's messages must be read before anything is decided. If
+// so, it starts to read them. The former owner may have put an answer into the inbox that
+// came in time. Without that answer the attempt would expire.
 func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {
@@ -241,14 +262,14 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	return false
 }
 
-// clear empties the inbox of a run that has ended. Answers are kept as evidence. A
-// person who asked for something finds that the run has ended.
+// clear empties the inbox of a run that has ended. It keeps answers as evidence. It drops
+// verbs: the person who sent one sees that the run has ended.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {
 		return
 	}
-	id, wf, state := r.id, r.wf, r.state // it has ended: the state does not change any more
+	id, wf, state := r.id, r.wf, r.state // the run has ended, so its state does not change any more
 	s.loads.Add(1)
 	go func() {
 		defer s.loads.Done()
@@ -264,7 +285,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			var ids []store.MessageID
 			for _, l := range letters {
 				if l.Err != nil && l.Kind != store.MessageVerb {
-					continue // a newer version may read it
+					continue // the message stays: a newer version may be able to read it
 				}
 				d := l.delivery()
 				if evident(state, d) {
@@ -290,8 +311,8 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// decideUnable has the messages of a run without an owner decided, although its agents
-// are missing here.
+// decideUnable starts a goroutine that decides the messages of a run without an owner,
+// although the run's agents are missing here.
 func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 	s.loads.Add(1)
 	go func() {

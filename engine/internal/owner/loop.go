@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop carries out tasks until last is closed, and then the tasks that are left. One of
-// those may be a landed row, whose calls this process must start or report as not sent.
-// After ctx has ended the shard decides nothing new.
+// loop does tasks until the channel last is closed, and then the remaining tasks. One of
+// these may be a committed row: this process must still start its calls, or report that
+// they were not sent. After ctx has ended, the shard decides no further event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -52,7 +52,7 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// do carries out a task.
+// do does one task.
 func (sh *shard) do(ctx context.Context, t *task) {
 	switch {
 	case t.d != nil:
@@ -68,14 +68,14 @@ func (sh *shard) do(ctx context.Context, t *task) {
 	}
 }
 
-// brought goes on with a run for which a goroutine has read or decided something.
+// brought continues a run after a goroutine has read or decided something for it.
 func (sh *shard) brought(ctx context.Context, back any) {
 	switch of := back.(type) {
 	case *loadedRun:
 		if sh.runs[of.r.id] != of.r || of.r.inHand {
 			sh.s.Hands.LetGo(of.r.id)
 		} else {
-			of.r.inHand = true // until the next decision
+			of.r.inHand = true // the run stays in hand until its next decision
 		}
 		sh.loaded(ctx, of.r, of.story, of.err)
 	case *loadedMessages:
@@ -96,7 +96,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		r = &ownedRun{id: id, phase: phaseLoading}
 		sh.runs[id] = r
 		sh.load(ctx, r)
-	case d.start != nil: // the id is taken: the caller assigns another
+	case d.start != nil: // another run has this id: the caller assigns a new id
 		d.finish(store.ErrExists)
 		return
 	case r.phase == phaseQuarantined:
@@ -104,8 +104,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends when its commit lands.
-			// The next run in line must not wait for that.
+			// The run waited for a slot and has ended since, or ends with the commit in flight.
+			// So it needs no slot, and the next run in line is notified.
 			d.finish(nil)
 			return
 		}
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt makes this engine the owner of a run, if its owner is dead or late.
+// adopt makes this engine the owner of a run, if the present owner is dead or late.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -131,7 +131,7 @@ func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 		a.Done(r.err)
 	case r.phase == phaseReady && r.owned && !r.adopting():
 		a.Done(nil)
-	case r.phase == phaseReady && r.commit == nil && r.away == nil: // its messages are being read
+	case r.phase == phaseReady && r.commit == nil && r.away == nil: // the run's messages are being read
 		r.adopts = append(r.adopts, a)
 		if r.owner == a.From {
 			sh.takeOver(ctx, r, a)
@@ -151,7 +151,7 @@ func (sh *shard) answered(ctx context.Context, it *commit.Item) {
 	}
 }
 
-// landed continues a run after its commit was answered.
+// landed continues a run after the store has answered its commit.
 func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l commit.Landing) {
 	sh.out.commits--
 	if r.commit != f {
@@ -166,8 +166,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Another engine has appended a row, or this same row had landed and its answer
-		// was lost. The journal says which. The pending commit stays until it is read.
+		// Another engine has appended a row, or this row was committed and the store's answer
+		// was lost. The journal says which. Until it is read, the pending commit stays.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists):
@@ -176,11 +176,11 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		// This membership is over. The run stays as it is, so that the next membership
 		// knows that this engine owned it. The end of the membership answers the callers.
 	case l.Unsure && f.started == nil:
-		// The store refuses the row now, but an earlier sending may have landed. The
+		// The store refuses the row now, but may have committed it at an earlier try. The
 		// journal says whether it has.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case f.started != nil && l.Unsure: // sending was given up: the run may be stored all the same
+	case f.started != nil && l.Unsure: // the committer has given up, but the run may be stored
 		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
@@ -197,14 +197,14 @@ func (sh *shard) heard(ctx context.Context, c *call.Call) {
 	switch {
 	case !ok:
 		c.Finish()
-	case c.Flush(): // its earlier progress is decided first
+	case c.Flush(): // the progress of the call must be decided before its answer
 		c.Report(a)
 	default:
 		sh.accept(ctx, c.Run, &delivery{Answer: a, call: c})
 	}
 }
 
-// offloaded goes on with a run for which the pool has decided.
+// offloaded continues a run after the pool has made its decision.
 func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	r := c.r
 	if c.instead != nil && r.away == c.instead {
@@ -218,8 +218,8 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		sh.quarantine(ctx, r, nil, c.err)
 		return
 	}
-	if r.state == c.base { // else the run was read again meanwhile
-		r.state = c.state // the record is about this copy, which knows more values by now
+	if r.state == c.base { // otherwise the run was read again meanwhile, so the decision is void
+		r.state = c.state // the pool decided on this copy, which now has more values in its cache
 		r.decided = c
 	}
 	sh.step(ctx, r)
@@ -228,7 +228,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	}
 }
 
-// inboxChanged looks into the inbox of a run of this engine or of nobody.
+// inboxChanged reads the inbox of a run that this engine owns or that has no owner.
 func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {
@@ -242,7 +242,7 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	sh.readInbox(ctx, r)
 }
 
-// inboxRead goes on with a run whose messages were read.
+// inboxRead continues a run after its messages were read.
 func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 	r, letters, more, err := m.r, m.messages, m.more, m.err
 	b, n := &r.inbox, sh.s.n
@@ -299,7 +299,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.Clock.Now().Add(b.pause)
-		if r.owned { // else every tick would take the message for work
+		if r.owned { // otherwise each tick would count the message as new work
 			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
 		}
 	}
@@ -310,7 +310,8 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		}
 		sh.step(ctx, r)
 		sh.readInbox(ctx, r)
-	case r.commit != nil: // it is being taken over by now
+		sh.unload(r)
+	case r.commit != nil: // this engine is taking the run over by now
 	case err == nil && (fresh > 0 || r.wanted()):
 		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
 	default:

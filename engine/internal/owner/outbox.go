@@ -16,8 +16,8 @@ type committer interface {
 }
 
 // inARow is how many tasks a shard does before it passes their transitions to the
-// committer. If the first transition woke the committer, the committer would compete with
-// the shard for a CPU, and each batch would hold few transitions.
+// committer. If it passed each transition at once, the committer would compete with the
+// shard for a CPU, and each batch would hold few transitions.
 const inARow = 64
 
 // An outbox collects the transitions that a shard has decided. It counts the transitions
@@ -25,9 +25,9 @@ const inARow = 64
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store
-	turn    *turn           // turn of the shard; the shard does not count as stuck while it waits for the store
+	turn    *turn           // turn of the shard; flush ends it, because waiting is not part of a task
 	items   []*commit.Item  // transitions for the committer
-	commits int             // number of commits, and of other writes that a run waits for, without an answer
+	commits int             // number of commits and other writes that the store has not answered yet
 	idle    []chan struct{} // channels to close when all commits are answered and no task waits
 }
 
@@ -55,8 +55,9 @@ func (o *outbox) flush(ctx context.Context) {
 	o.items = o.items[:0]
 }
 
-// commitRow commits at once a row that was not decided from events. The shard's goroutine
-// calls done. commitRow returns false if this membership is over; then done is not called.
+// commitRow passes a row to the committer at once, without flush. Later the shard's
+// goroutine calls done with the outcome. commitRow returns false if this membership is
+// over; then done is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {

@@ -32,40 +32,40 @@ const (
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
-	err   error // reason of phaseQuarantined
+	err   error // why the run is quarantined; nil in other phases
 
 	wf    *dsl.Workflow
-	state *machine.State // ahead of the journal by the transition in flight
+	state *machine.State // state of the run; ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec
 	notes
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner of the run when it was loaded
 	seq   int32          // number of the run's next journal row
-	fence int32          // seq of the row that made this engine the owner
+	fence int32          // number of the journal row that made this engine the owner
 	bound time.Time      // next_check in the run's row
-	facts int            // number of facts reported to observers so far
+	facts int            // number of facts of the run so far, of all kinds
 	link  journal.Link   // link of the run's last journal row
 
 	stored int64 // size of the run's journal, in bytes
-	weight int64 // estimated memory of the run, in bytes, as counted by the shard
+	weight int64 // estimated memory of the run, in bytes; shard.held contains this value
 
 	pending []*delivery
 	commit  *pendingCommit  // transition that is being committed; nil = none
 	away    *costlyDecision // decision that the pool is making while other events wait; nil = none
 	decided *costlyDecision // decision that the pool has made and that was not used yet
-	slow    bool            // an alert says that decisions of this run take long
+	slow    bool            // this engine has raised an alert that decisions of this run take long
 	adopts  []Adoption
 	waiters []chan *machine.State
 	inbox   inbox
-	heard   *int32 // number of messages read before the takeover; nil = there may be more
+	heard   *int32 // number of messages that were read before the takeover; nil = not all were read
 	unheard bool   // there were messages at the takeover that are not read yet: no call may start
 
-	// Its last owner died; the run is taken in hand before each decision, until a step, an
-	// undo or the run ends.
+	// suspect is true if the run's last owner died. Then the shard takes the run in hand
+	// before each decision, until a step, an undo or the run ends.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, as the store knows it
 	inHand   bool // the store has recorded that this engine has the run in hand
-	grasping bool // the store is being asked to record that
+	grasping bool // this engine has asked the store to record that it has the run in hand
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -76,7 +76,7 @@ type pendingCommit struct {
 	deliveries []*delivery
 	link       journal.Link // link of the transition's row
 	facts      []story.Fact // facts of the kinds that an observer asked for
-	told       int          // number of facts of all kinds
+	told       int          // number of all facts of the transition, also of the other kinds
 	commands   []machine.Command
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start
@@ -119,7 +119,8 @@ func (r *ownedRun) name() string {
 
 func (r *ownedRun) adopting() bool { return r.commit != nil && r.commit.adopting }
 
-// becoming reports whether this engine becomes the owner by an event that waits.
+// becoming reports whether a waiting event makes this engine the owner: a start or a
+// takeover.
 func (r *ownedRun) becoming() bool {
 	return slices.ContainsFunc(r.pending, func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -127,13 +128,25 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// wanted reports whether an adoption that waits asks to take the run from its present
-// owner.
+// atRest reports whether the run only waits for a person, a signal or a time, and the
+// journal contains everything that this engine knows about it.
+func (r *ownedRun) atRest() bool {
+	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
+		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
+		return false
+	}
+	s := r.state.Status()
+	return (s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused) && !r.state.InFlight() && len(r.state.Held()) == 0
+}
+
+// wanted reports whether a waiting Adoption asks this engine to take the run from its
+// present owner.
 func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
 
-// time sets the complete-by of the attempt that a message answers.
+// time copies the complete-by of the answered attempt into d. It does nothing if d is not a
+// message, or if no such call is in flight.
 func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
@@ -149,8 +162,8 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.S
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh updates held with the memory that the run needs after its state has changed.
-// present is false if the shard forgets the run.
+// weigh estimates again how much memory the run needs. It corrects held, the sum for all
+// runs of the shard. present is false if the shard no longer holds the run.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
@@ -176,12 +189,12 @@ type costlyDecision struct {
 
 	full map[string]bool // agents that reported free slots and then refused them
 
-	instead *costlyDecision // the decision that took too long, if this is its error; nil = none
+	instead *costlyDecision // the decision that took too long, if this one only reports that; nil = none
 }
 
 // newCostlyDecision returns a decision for the pool.
 func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[string]bool) *costlyDecision {
-	in.Slots = maps.Clone(in.Slots) // the shard reuses its map
+	in.Slots = maps.Clone(in.Slots) // a copy, because the shard uses the map again
 	in.Scratch = nil
 	in.Allowance = dsl.NewAllowance(machine.MaxDecisionCost)
 	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
@@ -193,10 +206,11 @@ type Story struct {
 	rows     []store.Row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
-	specsErr error                       // why specs is nil
+	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 
-// Moves reports whether an engine that has the agents could continue a run in this state.
+// Moves reports whether an engine that has the agents could continue a run with this status
+// without a person.
 func Moves(s status.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }

@@ -24,7 +24,7 @@ func (t *Quarantine) Note(run status.RunID, err error) bool {
 	return old == nil || old.Error() != err.Error()
 }
 
-// Gone forgets a run that has ended.
+// Gone removes a run from the quarantine.
 func (t *Quarantine) Gone(run status.RunID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord copies from a record to a transition the values that the run's row and the
-// views show. before is the run's state before the record.
+// AddRecord copies parts of a record into a transition, because views show them: the run's
+// status, its steps, their names, and alerts. before is the run's state before the record.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
@@ -29,9 +29,10 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	}
 }
 
-// setStep keeps one entry for each step: the latest.
+// setStep adds the row of a step to the transition. It replaces an earlier row of the same
+// step.
 func setStep(t *store.Transition, row store.StepRow) {
-	if len(t.Steps) < 64 { // above this number, views use the later of two entries
+	if len(t.Steps) < 64 { // in a longer list both rows stay, and views use the later one
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {
 				t.Steps[i] = row
@@ -40,7 +41,7 @@ func setStep(t *store.Transition, row store.StepRow) {
 		}
 	}
 	if t.Steps == nil {
-		t.Steps = make([]store.StepRow, 0, 2) // typical: a step that ends and the step that follows
+		t.Steps = make([]store.StepRow, 0, 2) // usually one step ends and the next one begins
 	}
 	t.Steps = append(t.Steps, row)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxEvents is how many waiting events one row may hold.
+// maxEvents is the largest number of waiting events that are decided into one row.
 const maxEvents = 256
 
 // step decides the events that wait for the run. It does nothing while a commit of the run
@@ -59,8 +59,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// send passes a transition to the committer, together with others of this turn of the
-// shard.
+// send adds a transition to the outbox, which passes it to the committer together with
+// others.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	for _, e := range f.events {
@@ -76,8 +76,8 @@ func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// act starts the calls and alerts of a committed transition. Calls start only after the
-// commit.
+// act does the work that follows the commit of a transition. It starts the calls, logs the
+// alerts, and notifies the callers that wait for the commit.
 func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	n := sh.s.n
 	for _, e := range f.events {
@@ -129,7 +129,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		}
 	}
 	failpoint.Hit("act.after")
-	f.reserved = nil // the worker of each call gives its slot back
+	f.reserved = nil // from now on each call gives back its own slot
 	n.Followers.Tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
@@ -170,15 +170,16 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	due, ok := r.state.NextDue()
 	sh.s.Timers.set(r.id, due, ok)
-	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
-	// would be woken for each free slot and leave the slot unused.
 	if sh.s.n.Draining.Load() {
 		sh.release(ctx, r)
 		return
 	}
+	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
+	// would be woken for each free slot and leave the slot unused.
 	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
 	}
+	sh.unload(r)
 }
 
 // offload passes an event to the pool. The run's other events wait.
@@ -187,17 +188,18 @@ func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a suspect run in hand, and then continues with its decisions.
+// grasp takes a run in hand that may have ended an engine. Then it decides the run's
+// waiting events.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of quiet must wait for this too
+	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold ends with the membership
+		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
@@ -233,7 +235,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return
 	}
-	nobody, check := store.EngineID(0), at // any engine may continue it at once
+	nobody, check := store.EngineID(0), at // any engine may continue the run at once
 	if due, ok := r.state.NextDue(); ok && due.Before(at) {
 		check = due // next_check must never be later than the due time
 	}
@@ -243,8 +245,8 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	// If this membership ends meanwhile, its end releases all runs.
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
-			// Another engine wrote that row, or this membership is over. The journal shows
-			// which.
+			// Another engine wrote a row with this number, or this membership is over. The
+			// journal shows which.
 			sh.load(ctx, r)
 			return
 		}
@@ -283,7 +285,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	room := sh.s.n.cfg.Options.MaxBatchBytes // the takeover must fit into the same row
+	// Bytes left for answers. The answers and the takeover share one row of the journal, so the
+	// answers must leave space for the takeover.
+	room := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)
 		switch {

@@ -22,7 +22,7 @@ type Scheduler struct {
 	shards []*shard
 }
 
-// Membership is everything that a Scheduler needs of its membership.
+// Membership holds the parts of a membership that its Scheduler needs.
 type Membership struct {
 	Engine    store.EngineID
 	Context   context.Context // ends with the membership; only its Done and cause are used
@@ -160,8 +160,8 @@ func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
 }
 
-// await sends to answer the channel on which the run's state will be sent once the run has
-// ended or needs a person; see shard.await.
+// await asks the run's shard for a place, and sends the place to the channel answer. See
+// shard.await.
 func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
@@ -170,11 +170,11 @@ func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	})
 }
 
-// A place holds the channel on which a run's state will be sent; nil = the run is not in
-// memory.
+// A place holds the channel on which a run's state is sent, once the run has ended or needs
+// a person.
 type place struct {
-	waiter chan *machine.State
-	err    error // reason of the quarantine if the run is quarantined
+	waiter chan *machine.State // nil = the run is not in memory, or quarantined
+	err    error               // reason of the quarantine if the run is quarantined
 }
 
 // HandBack releases, one by one, the runs that another engine could continue now.
@@ -189,8 +189,8 @@ func (s *Scheduler) HandBack() {
 	}
 }
 
-// Start starts the shards. They work until last is closed; see shard.loop. Stop waits for
-// them.
+// Start starts the shards. They work until the channel last is closed; see shard.loop. Stop
+// waits for them.
 func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	for _, sh := range s.shards {
 		go sh.loop(ctx, last)
@@ -208,8 +208,9 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
-// Wait waits for a run that is in the memory of this membership. It reports false if
-// the run is not there.
+// Wait waits until a run has ended or needs a person, and returns its state. It reports
+// false if the run is not in the memory of this membership. The state is nil if this
+// membership stops working on the run first.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)
 	s.await(run, answer)
@@ -247,8 +248,8 @@ func (s *Scheduler) Held() int64 {
 	return sum
 }
 
-// Longest returns how long the slowest present task of all shards has taken so far, and its
-// run.
+// Longest looks at the tasks that the shards are doing now. It returns how long the oldest
+// of them has taken so far, and its run.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
@@ -299,7 +300,7 @@ func (s *Scheduler) Stop() {
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()
 			}
-			go func() { // ends when the task ends, at the latest with the process
+			go func() { // this goroutine ends with the shard's task, at the latest with the process
 				<-sh.ended
 				sh.close(nil)
 			}()

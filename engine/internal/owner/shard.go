@@ -35,10 +35,10 @@ type common struct {
 	Queue       *SlotQueue
 	Hands       *HandKeeper
 	Quarantined Claimset   // runs that this membership has quarantined
-	Undecidable backoffSet // own runs for which only messages wait that cannot be decided here
+	Undecidable backoffSet // runs of this engine with waiting messages, none of which it can decide
 
-	// The engine is stopping and other engines are alive: runs without a call are released
-	// to them.
+	// handing is true if the engine is stopping and other engines are alive. Then runs
+	// without a call are released to them.
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read from the store for the shards
 	reads    chan struct{}  // limits how many inboxes are read at the same time
@@ -56,19 +56,22 @@ type shard struct {
 	turn turn         // the task that the shard is doing now
 
 	ended chan struct{} // closed when the goroutine has ended
-	// The goroutine did not end in time; only the goroutine that ends the membership uses
-	// this field.
+	// left is true if the shard's goroutine did not end in time. Only the goroutine that ends
+	// the membership uses this field.
 	left bool
 
 	// Only the shard's goroutine uses the fields below.
-	runs   map[status.RunID]*ownedRun
-	decide *decider
-	gate   *gate
-	out    outbox
+	runs map[status.RunID]*ownedRun
+	// resting holds the runs at rest that this engine owns and that are not in memory. The
+	// value is the number of the run's next row.
+	resting map[status.RunID]int32
+	decide  *decider
+	gate    *gate
+	out     outbox
 }
 
 func newShard(s *common) *shard {
-	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}}
+	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}, resting: map[status.RunID]int32{}}
 	sh.gate = &gate{n: s.n, capacity: s.capacity, queue: s.Queue}
 	sh.decide = &decider{n: s.n, engine: s.engine, capacity: s.capacity, starts: sh.gate, ready: sh.gate.ready, most: s.n.cfg.Options.MaxBatchBytes}
 	sh.out = outbox{to: s.commits, back: &sh.taskQueue, turn: &sh.turn}
@@ -93,7 +96,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(call.ErrNotOwner) // the sender looks for the run's next owner
+			d.finish(call.ErrNotOwner) // an answer of a call now goes to the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq
@@ -102,7 +105,10 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			close(w)
 		}
 	}
-	sh.runs = nil
+	if owned != nil {
+		maps.Copy(owned, sh.resting)
+	}
+	sh.runs, sh.resting = nil, nil
 }
 
 // alert commits a row that holds an alert and no record.
@@ -175,7 +181,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop forgets a run that another engine owns or that could not be read. All callers who
-// wait for the run get err.
+// wait for the run get err. If trouble is not nil, it is recorded as the reason why the run
+// is quarantined.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -203,6 +210,7 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	}
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
+	delete(sh.resting, r.id)
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 }
 
@@ -253,9 +261,9 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// gotOn removes the suspicion from a run after a step, an undo or the run itself has ended.
-// The start of an attempt is not enough, because the answer to that attempt may be what
-// ends an engine.
+// gotOn is called after each commit. If the transition ends a step, an undo or the run, the
+// run is no longer a suspect: the store then forgets how many engines died with it in hand.
+// The start of an attempt is not enough, because its answer may end an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
@@ -270,13 +278,14 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// The run keeps its count of deaths in the store. That does no harm.
+			// The store still counts the deaths against the run. That does no harm.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }
 
-// A LostRun is a run with which too many engines died, as it is in the store.
+// A LostRun is a run that too many engines had in hand when they died. Its fields show the
+// run as it is in the store.
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row

@@ -78,7 +78,8 @@ func (n *Shared) Claims() bool {
 	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
 }
 
-// Check reports whether an agent can be called here.
+// Check returns an error if an agent cannot be called here. It returns nil if the Invoker
+// has no such check.
 func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	if checker, ok := n.cfg.Invoker.(invoke.Checker); ok && n.Idle == "" {
 		return checker.Check(ctx, spec)

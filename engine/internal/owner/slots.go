@@ -12,7 +12,7 @@ import (
 // run is notified after that run has decided, so that a hundred runs do not compete for one
 // slot.
 type SlotQueue struct {
-	capacity invoke.Capacity // nil = no run ever waits
+	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	tell     func(run status.RunID, key string)
 
 	mu    sync.Mutex // protects following fields
@@ -54,8 +54,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// told records that the notified run has decided. It notifies the next run if a slot is
-// still free.
+// told is called after the notified run has decided. It notifies the next run in line if a
+// slot is still free.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]

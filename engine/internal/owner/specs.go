@@ -15,9 +15,9 @@ import (
 // maxSpecs is how many sets of agents a SpecCache keeps.
 const maxSpecs = 1024
 
-// SpecCache keeps the agents of workflows. Most runs of a workflow have the same agents,
-// because the configuration of an agent depends on deployment variables only. It is safe
-// for concurrent use.
+// SpecCache caches the agents that Specs computes for runs. Most runs of a workflow have the
+// same agents, because the configuration of an agent depends on deployment variables only.
+// SpecCache is safe for concurrent use.
 type SpecCache struct {
 	mu   sync.Mutex // protects following field
 	sets map[specsID]map[string]invoke.AgentSpec
@@ -71,7 +71,8 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	return specs, nil
 }
 
-// appendConfig appends everything in which two configurations can differ.
+// appendConfig appends a text that identifies a configuration: different configurations
+// give different texts.
 func appendConfig(b []byte, v dsl.Value) []byte {
 	b = fmt.Appendf(b, "%d:%s", len(v.JSON()), v.JSON())
 	if len(v.Sensitive())+len(v.Secrets()) > 0 {
@@ -103,8 +104,8 @@ func agentNames(wf *dsl.Workflow) []string {
 	return names
 }
 
-// specKey returns the key of an agent as a definition states it. Agents with equal keys
-// share processes.
+// specKey computes the key of an agent from its definition and its configuration. Agents
+// with equal keys share processes.
 func specKey(spec invoke.AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
@@ -116,7 +117,7 @@ func specKey(spec invoke.AgentSpec) string {
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
 	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
-	if err != nil { // the ratio is not a number; at worst two definitions do not share a process
+	if err != nil { // only possible if the ratio of the circuit breaker is not a finite number
 		rest = []byte(err.Error())
 	}
 	h.Write(rest)

@@ -19,7 +19,7 @@ type task struct {
 	d    *delivery
 	it   *commit.Item
 	call *call.Call // the call that was answered
-	back any        // a *loadedRun, *loadedMessages or *costlyDecision: what a goroutine brings that worked for the shard
+	back any        // result of a goroutine that worked for the shard: *loadedRun, *loadedMessages or *costlyDecision
 	fn   func(context.Context)
 }
 
@@ -35,8 +35,8 @@ func (t *task) about() status.RunID {
 }
 
 // A taskQueue holds the tasks that wait for one shard, in the order in which they were
-// posted. Posting never blocks, because shards wait for writers and writers post to shards.
-// The field hint must be set before use.
+// posted. Posting never blocks: shards wait for writers and writers post to shards, so they
+// could block each other for ever. The field hint must be set before use.
 type taskQueue struct {
 	hint chan struct{} // a channel of capacity 1; it holds a value after something was posted
 

@@ -23,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // never later than the time at which the run is due
+	at    time.Time // time at which the run is woken; never later than the time at which it is due
 	index int
 }
 
@@ -31,9 +31,9 @@ func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set records when the run is due next, or that it is not due if due is false. A time later
-// than the recorded one is ignored, which saves work. The run is then woken too early at
-// worst, and it sets its time again.
+// set records the time at which the run is due next. If due is false, it removes the run's
+// time. It ignores a time that is later than the recorded one, which saves work: then the
+// run is woken too early, and its shard calls set again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
@@ -115,7 +115,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if lists.Roomy(cap(old), len(*h)) { // the memory was needed for many timers that are gone
+	if lists.Roomy(cap(old), len(*h)) { // most of the memory was for timers that are gone
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

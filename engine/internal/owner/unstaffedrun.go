@@ -35,21 +35,21 @@ type UnstaffedDecision struct {
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool // the row holds the alert
+	Told       bool // this row, or an earlier row of the run, holds the alert about the missing agents
 	Landed     chan commit.Landing
 
 	work *decision
 }
 
-// OverdueFrom returns the time since which the run should have continued; Never if it waits
-// for nothing.
+// OverdueFrom returns the time since which the run should have continued. It returns
+// store.Never if the run waits neither for a time nor for a slot.
 func (x *Unstaffed) OverdueFrom() time.Time {
 	state := x.Story.State
 	if x.Head.Owner == 0 {
 		return x.Head.NextCheck
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
-		return state.Last() // the step waits for a slot of an engine that is gone
+		return state.Last() // a step waits for a slot of the former owner, which is gone
 	}
 	if due, timed := state.NextDue(); timed {
 		return due
@@ -57,10 +57,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns when this engine should let time pass for the run; Never if the run waits for
-// no time. For a run without an owner that is its due time, because perhaps no engine has
-// its agents. For a run of a dead owner it is later by grace, so that an engine with the
-// agents can take the run over first.
+// Due returns the time at which this engine should decide that the run's time has passed;
+// store.Never if the run waits for no time. For a run without an owner this is the due time of
+// the run, because perhaps no engine has its agents. For a run of a dead owner it is later
+// by grace, so that an engine with the agents can take the run over first.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -83,7 +83,7 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 }
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run and the times that have
-// passed. spoken says that a person has sent a verb. It returns the answers that were too
+// passed. spoken is true if a person has sent a verb. late holds the answers that came too
 // late: the caller must keep them before it commits the row, because the row removes their
 // messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
@@ -105,9 +105,9 @@ func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []s
 	return late, nil
 }
 
-// Row completes the row with the decisions and with the alerts that were added since. The
-// row releases the run, so that an engine that has the agents can claim it. Row returns a
-// *RunError if the row is too large.
+// Row completes the row. The row holds the decisions, and the alerts that the caller has
+// added since. It releases the run, so that an engine that has the agents can claim it. Row
+// returns a *RunError if the row is too large.
 func (a *UnstaffedDecision) Row() error {
 	a.work.f.Transition = a.Transition
 	err := a.work.release(func(at time.Time) time.Time {
@@ -140,7 +140,7 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 		}
 		d := l.delivery()
 		if r.time(d); d.cameInTime(now) {
-			todo = append(todo, d) // the answer counts before any time is over
+			todo = append(todo, d) // the answer counts, so it is decided before TimePassed
 			continue
 		}
 		later = append(later, d)

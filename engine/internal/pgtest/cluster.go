@@ -31,7 +31,7 @@ const EnvDSN = "ENGINE_TEST_DSN"
 
 // A Cluster is a running private server.
 type Cluster struct {
-	DSN string // DSN of a superuser, with the database postgres
+	DSN string // DSN of a superuser, for the database "postgres"
 
 	dir   string
 	bin   string
@@ -73,7 +73,7 @@ func prepare() (*Cluster, error) {
 	return &Cluster{dir: dir, bin: bin, owner: owner, log: &tail{}}, nil
 }
 
-// Check reports whether it finds server binaries. The error says what to install.
+// Check returns an error if it finds no server binaries. The error says what to install.
 func Check() error {
 	_, err := findBin()
 	return err
@@ -88,7 +88,7 @@ func findBin() (string, error) {
 	version := func(dir string) int {
 		n, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		if err != nil {
-			return 0 // not a version directory: the last choice
+			return 0 // the directory is not named after a version: use it last
 		}
 		return n
 	}
@@ -133,8 +133,8 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-// makeDir makes the cluster's directory in a place that its owner can reach. A TMPDIR below
-// another user's home directory may be closed to the owner.
+// makeDir makes the cluster's directory in a place that the server's user can reach. That
+// user may have no access to a TMPDIR below another user's home directory.
 func makeDir(owner *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -261,7 +261,7 @@ func (c *Cluster) Stop() error {
 }
 
 // signalAndWait sends SIGINT (disconnect all clients and shut down) or SIGQUIT (shut down
-// at once). It kills the server if the server has not ended a while later.
+// at once). If the server has not ended after 30 s, it sends SIGQUIT and returns an error.
 func (c *Cluster) signalAndWait(sig syscall.Signal) error {
 	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop server: %w", err)
@@ -278,7 +278,7 @@ func (c *Cluster) signalAndWait(sig syscall.Signal) error {
 	return fmt.Errorf("server did not shut down:\n%s", c.log)
 }
 
-// A tail keeps the last lines of a log.
+// A tail keeps the last 50 lines of a log.
 type tail struct {
 	mu    sync.Mutex // protects following fields
 	lines []string
@@ -293,7 +293,7 @@ func (t *tail) add(line string) {
 	}
 }
 
-// String returns the lines.
+// String returns the lines as one text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

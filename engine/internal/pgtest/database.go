@@ -29,8 +29,8 @@ func Main(m *testing.M) int {
 
 // WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It
 // returns the result of fn. After an error it prints the error on stderr and returns 1. An
-// interrupt ends fn's context. A little later the cluster is stopped, even if fn has not
-// returned.
+// interrupt ends fn's context. At most 10 s later WithCluster stops the cluster, even if fn
+// has not returned.
 func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,8 +54,8 @@ func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	return code
 }
 
-// await returns the exit code of fn. If ctx has ended and fn does not return soon, it
-// returns 1.
+// await calls fn and returns its exit code. If ctx ends and fn does not return within 10 s,
+// await returns 1.
 func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	done := make(chan int, 1)
 	go func() { done <- fn(ctx) }()

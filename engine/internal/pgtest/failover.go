@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/lib/pq" // the driver
+	_ "github.com/lib/pq" // the database driver that sql.Open uses
 )
 
-// Standby makes a copy of c and starts it as a standby. With sync, c confirms a commit only
-// after the standby has written it too. The caller stops the standby with Stop.
+// Standby makes a copy of c and starts it as a standby. If sync is true, c confirms a
+// commit only after the standby has written it too. The caller stops the standby with Stop.
 func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	s, err := prepare()
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 // Freeze stops every process of the server (SIGSTOP) until Thaw is called.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server continue. It does nothing to other servers.
+// Thaw lets a frozen server continue. It does nothing if the server is not frozen.
 func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
 // signalAll signals the server first and then its children, so that a server that is being
@@ -139,8 +139,8 @@ func childrenOf(pid int) ([]int, error) {
 	return out, nil
 }
 
-// FailoverDSN returns a DSN of a database that lists all clusters. A client connects to the
-// cluster that accepts writes.
+// FailoverDSN returns a DSN that lists all clusters, for the database with this name. A
+// client connects to the cluster that accepts writes.
 func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 	var hosts, ports []string
 	for _, c := range clusters {

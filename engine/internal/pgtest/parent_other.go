@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// withParent leaves a unchanged: only Linux signals children when their parent ends.
+// withParent changes nothing: only Linux signals children when their parent ends.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }

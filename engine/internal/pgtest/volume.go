@@ -60,7 +60,8 @@ func (c *Cluster) Fill() error {
 	return nil
 }
 
-// Free makes the volume have space again. It does nothing if the volume is not full.
+// Free ends what Fill began: the files of the server can grow again. It does nothing if the
+// volume is not full.
 func (c *Cluster) Free() error {
 	if err := os.Remove(c.fullFlag()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make room on the volume: %w", err)

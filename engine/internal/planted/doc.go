@@ -2,7 +2,7 @@
 //
 // Its tests hold a list of deliberate faults in the code around the pure core: the loops of
 // the engine, the stores, the agents' processes, the language and the command line. The pure
-// core and the simulation have lists of their own, whose faults random worlds must find.
+// core and the simulation have their own lists: tests with random runs must find those faults.
 // Each entry names the promise that it breaks, the declaration that it changes, and the test
 // that must fail because of the change:
 //
@@ -18,9 +18,9 @@
 // moves to another file of the package. White space in old does not matter. For an entry
 // that no test can catch, the field same says why users cannot see a difference.
 //
-// `make mutants` plants every fault. `make test` checks that all entries fit the source. It
-// also plants a sample that changes every day, for about a minute. To plant the faults of
-// one area, or one fault:
+// `make mutants` plants every fault. `make test` checks that all entries fit the source. For
+// approximately one minute it also plants some of the faults, every day different ones. To
+// plant the faults of one area, or one fault:
 //
 //	MUTANTS=all go test -v ./engine/internal/planted -run TestPlanted/sqlite
 package planted

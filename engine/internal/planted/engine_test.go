@@ -32,6 +32,18 @@ var engineFaults = []fault{
 		by: catches("engine", "^TestMemoryIsHeldBack$"),
 	},
 	{
+		name: "a run that waits for a person takes no memory",
+		in:   "engine/internal/owner.(*ownedRun).atRest",
+		old:  "s.NeedsHuman() || s == status.RunWaiting", new: "s == status.RunWaiting",
+		by: catches("engine", "^TestRunsAtRestTakeNoMemory$"),
+	},
+	{
+		name: "a run that has left memory is not counted any more",
+		in:   "engine/internal/owner.(*shard).unload",
+		old:  "r.weigh(&sh.held, false)", new: "_ = r.weight",
+		by: catches("engine", "^TestRunsAtRestTakeNoMemory$"),
+	},
+	{
 		name: "a run that has ended takes no memory any more",
 		in:   "engine/internal/owner.(*shard).settle",
 		old:  "delete(sh.runs, r.id)\n\t\t\tr.weigh(&sh.held, sh.runs[r.id] == r)", new: "delete(sh.runs, r.id)",

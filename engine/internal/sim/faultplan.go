@@ -14,23 +14,23 @@ type faultPlan struct {
 	writers, shards int
 	slots           int           // calls that one engine may have in flight; 0 = no limit
 	crash           bool          // engines are killed
-	drain           bool          // engines are stopped in order
+	drain           bool          // engines are asked to stop, and leave the store in an orderly way
 	freeze          bool          // whole engines are frozen: nothing they send reaches the store or agents
 	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
 	freezeAgents    bool          // calls to agents and their answers are delayed
 	lose            int           // one in so many messages to or from the store is lost; 0 = none
 	loseReplies     int           // one in so many replies of agents is lost; 0 = none
-	double          int           // one in so many replies comes again, anywhere; 0 = none
-	late            int           // one in so many replies is held beyond its complete-by; 0 = none
+	double          int           // one in so many replies is delivered twice, through any engine; 0 = none
+	late            int           // one in so many replies is delayed beyond its complete-by; 0 = none
 	defers          int           // one in so many calls is not sent; 0 = none
 	hints           bool          // the store sends hints when a run has work
-	slow            bool          // each message to the store takes a while
+	slow            bool          // a third of the messages to and from the store are delayed
 	orphans         bool          // agents continue until complete-by after their engine has died
-	skew            time.Duration // by which the store's clock is ahead of the engines'
+	skew            time.Duration // how far the store's clock is ahead of the engines' clocks
 	stubborn        bool          // the remote service refuses undos permanently
 	detached        bool          // runs are submitted without an owner
 	verbs           bool          // people send verbs
-	moody           bool          // the remote service fails in many ways
+	moody           bool          // calls of the remote service fail in many ways (type mood)
 	venom           venom         // how the poisonous run harms the engines that decide it
 }
 
@@ -54,7 +54,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		// This poison acts when the engine asks for free slots, so there must be slots.
+		// The poisonous run does harm when the engine asks for free slots. An engine asks
+		// only if its slots are limited.
 		w.slots = max(w.slots, 3)
 	}
 	return w
@@ -63,7 +64,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 // String describes the plan for people.
 func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
-// plain has the fields of a faultPlan but no String method, so that %+v prints the fields.
+// plain returns the plan as a type without the String method. So %+v prints the fields and
+// does not call String again.
 func (w faultPlan) plain() any {
 	type plain faultPlan
 	return plain(w)

@@ -19,18 +19,18 @@ type planStep struct {
 	after  []int
 	keys   []string // keys of a for_each step; nil = a single instance
 	catch  bool
-	none   bool // compensation = "none"
+	none   bool // the step has compensation = "none": its effect is never undone
 }
 
 // actions are the actions of the remote service. They differ in how their outcome can be
 // found out and how they are undone.
 var actions = []string{
-	"do",   // idempotent, may be interrupted, undone by key
+	"do",   // idempotent; may be interrupted; its undo needs only the key
 	"do",   // the usual case is listed twice, so that it is chosen more often
-	"once", // not idempotent, undone by key
-	"look", // not idempotent, its outcome can be looked up, undone by key
-	"pay",  // idempotent, undone by its output
-	"keep", // idempotent, without an undo
+	"once", // not idempotent; its undo needs only the key
+	"look", // not idempotent; its outcome can be looked up; its undo needs only the key
+	"pay",  // idempotent; its undo needs the output
+	"keep", // idempotent; it has no undo
 }
 
 // newPlan generates a workflow of 1 to 5 steps over a random graph.

@@ -13,16 +13,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog is the state of a run, folded from its journal rows as they are committed. The
-// judge uses it instead of the states that engines keep in memory, because those may be
-// wrong.
+// A runLog is the state of a run, folded from its journal rows after each commit. The judge
+// uses it instead of the states that engines keep in memory, because those may be wrong.
 type runLog struct {
 	id      status.RunID
 	name    string
 	flow    *dsl.Workflow
 	state   *machine.State
 	rows    int
-	history journal.RowEncoder // follows the hash chain of the rows that were read
+	history journal.RowEncoder // checks that each row continues the rows before it
 	records []machine.Record
 	facts   []story.Fact
 	started map[attempt]int
@@ -31,17 +30,18 @@ type runLog struct {
 	// For each attempt, the number of answers that reached an engine before complete-by.
 	heard    map[attempt]int
 	accepted int // number of accepted verbs
-	// For each kind of alert, how many times the run began to need a person.
-	turns   map[string]int
-	answers map[int64][]story.Fact // facts about answers to verbs, by message
-	skipped map[string]bool        // steps whose effect a person decided to leave
-	stopped bool                   // a person cancelled the run without undo
+	// For each status that needs a person, how many times the run came into it.
+	turns map[string]int
+	// Facts with the answers to verbs; the key is the number of the verb's message.
+	answers map[int64][]story.Fact
+	skipped map[string]bool // steps whose effect a person decided to leave
+	stopped bool            // a person cancelled the run without undo
 	// Verbs that waited when the owner claimed the run and that are not answered yet.
 	unheard map[int64]bool
 }
 
-// An attempt identifies calls as agents see them. A repeated round may use the same number
-// again, so calls are counted.
+// An attempt identifies a call in the way that agents see it. A new round of a step may use
+// the same number again, so several calls may have the same attempt.
 type attempt struct {
 	step   string
 	number int
@@ -67,7 +67,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed since; that call of landed checks the run
+		return // another row was committed meanwhile; the call of landed for that row checks the run
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -179,9 +179,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// judgeTakeoverLocked checks a change of the owner (I2). Allowed are: a run without an
-// owner; an owner that the store has declared dead; and an owner that was late by more than
-// the grace.
+// judgeTakeoverLocked checks a change of the owner (I2). An engine may take a run in three
+// cases: the run has no owner; the store has declared the owner dead; or the owner is late by
+// at least a lease.
 func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {

@@ -16,7 +16,7 @@ import (
 // judges checks the runs of a world at the end, and records each broken promise.
 type judges struct{ *world }
 
-// judge compares the journal of every run with the ledger of the remote service.
+// judge compares the journal of every accepted run with the ledger of the remote service.
 func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}
 	for _, s := range w.order {
@@ -69,8 +69,8 @@ func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 		got[a.Kind]++
 	}
 	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
-		// A person's verb may solve one problem and leave the run in that state because of
-		// another problem. That raises an alert as well.
+		// After a verb of a person, the run may keep its status because of a second problem.
+		// Then it raises one more alert.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}
@@ -113,8 +113,9 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	}
 }
 
-// judgeStory checks that the whole journal, folded again from its first row, gives the same
-// facts as its rows gave when they were committed (I10).
+// judgeStory compares two folds of a run's journal: one from the first row at the end, and
+// one row by row at each commit. Both must give the same status and the same number of
+// records (I10).
 func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {
@@ -152,7 +153,7 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 	}
 }
 
-// isUndoKey reports whether the key belongs to an undo or a lookup, which have no effect of
+// isUndoKey reports whether the key belongs to an undo or a lookup. These have no effect of
 // their own.
 func isUndoKey(e *effect) bool { return e.when == 0 && e.undone == 0 }
 

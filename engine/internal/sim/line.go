@@ -29,8 +29,8 @@ type answer struct {
 	ok    bool
 }
 
-// Invoke implements invoke.Invoker. A call may have its effect although its answer is lost
-// or late, or is delivered again to the engine that owns the run by then.
+// Invoke implements invoke.Invoker. A call may have its effect even if its answer is lost or
+// late. Any engine may receive the answer a second time.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.registry().called(l.node, call)
@@ -85,7 +85,8 @@ func (w registry) interrupted(req sdk.Request) {
 	}
 }
 
-// back returns an answer to the engine, or loses it.
+// back returns an answer to the engine. It may also lose the answer, delay it, or have it
+// delivered twice.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
@@ -100,7 +101,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
 		<-ctx.Done()
-		if w.draw(2) == 0 { // the transport did not notice that the agent is gone
+		if w.draw(2) == 0 { // the transport returns the late reply as if it had come in time
 			w.registry().hear(l.node, call, id)
 			return reply, nil
 		}
@@ -177,10 +178,10 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent. The engine's lease must last by its own clock.
-// complete-by must not have passed. The journal must have the attempt, because commits come
-// before calls. No other engine may call with the same fencing token (I2, I4). It returns
-// the attempt.
+// called checks a call before it is sent. By the engine's clock, its lease must not have
+// expired, and complete-by must not have passed. The journal must have the attempt, because
+// commits come before calls. No other engine may use the same fencing token (I2, I4). called
+// returns the id of the attempt.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,8 +240,8 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	return id
 }
 
-// leased records until when an engine may rely on its lease, and by how much its store time
-// is behind the store's.
+// leased records until when an engine may rely on its lease. It also records how far the
+// engine's estimate of the store's time is behind.
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 // badAgent is the agent of the poisonous run, which ends every engine that decides it.
 const badAgent = "bad"
 
-// poisonName is the name of that run.
+// poisonName is the name of the poisonous run.
 const poisonName = "poison"
 
-// poisonSource is the workflow of that run. It is appended to the source of the other
-// workflow.
+// poisonSource is the workflow of the poisonous run. It is appended to the source of the
+// generated workflow.
 const poisonSource = `
 agent "bad" {
   plugin = "far"
@@ -48,8 +48,8 @@ const (
 	numbing               // the decision never returns: the shard hangs
 )
 
-// bite ends or hangs the engine that decides the poisonous run. It returns only at the end
-// of the world.
+// bite ends or hangs the engine that decides the poisonous run. It returns only at the end of
+// the simulation.
 func (n *node) bite() {
 	w := n.w
 	w.mu.Lock()

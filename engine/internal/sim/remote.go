@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. It deduplicates by idempotency key and refuses
-// a call that arrives after its own undo. It keeps the ledger from which the judge learns
-// the true effects.
+// A remote is the simulated remote service. It deduplicates by idempotency key and refuses a
+// call that arrives after the undo of the same key. Its ledger shows the judge which effects
+// really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
-	moody bool // the service fails in many ways
+	moody bool // calls fail in many ways (type mood)
 	// stubborn says that the service refuses some undos permanently.
 	stubborn bool
 
@@ -34,7 +34,7 @@ type effect struct {
 	run     string
 	calls   int
 	applied int // how many times the effect happened; more than 1 is a doubled effect
-	when    int // position of the effect in the order of all changes
+	when    int // position of the effect in the order of all changes; 0 = no effect yet
 	undone  int // position of the undo in that order; 0 = not undone
 }
 
@@ -76,7 +76,7 @@ const (
 	doneSilent // an effect and no answer
 	doneUnsure // an effect, and the agent answers that the outcome is unknown
 	unsure     // no effect, and the agent answers that the outcome is unknown
-	slow       // the call takes a while, sometimes longer than complete-by
+	slow       // the call takes a while, and sometimes ends only after complete-by
 )
 
 // mood returns the fault of a call. It depends only on the seed, the name and the number of

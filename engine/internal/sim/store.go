@@ -23,7 +23,8 @@ type wire struct {
 	node  *node
 }
 
-// A part is a part of an engine that can be frozen alone.
+// A part says which part of an engine calls the store. The part partMembers can be frozen
+// alone.
 type part int
 
 const (
@@ -74,8 +75,8 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 }
 
 // Tick records until when the engine may rely on its lease, counted from the time of the
-// request. It also records by how much the engine's store time is behind: by the time that
-// the answer took.
+// request. It also records how far the engine's estimate of the store's time is behind. That
+// is the time that the answer took.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
 	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {
@@ -111,8 +112,8 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	return err
 }
 
-// Runs passes on the searches of engines that take runs over. If an engine searches for
-// overdue runs, Runs checks that the engine was permitted to.
+// Runs passes a search for runs to the store. A search for runs to take over may be delayed
+// or lost. If an engine searches for overdue runs, Runs checks that Pass has permitted it.
 func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -136,7 +137,8 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return over(ctx, w, partMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
 }
 
-// Pass records which engine may scan the runs of others: one engine in a period (S45).
+// Pass records which engine may scan the runs of others. The store permits that to one engine
+// in each period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
@@ -145,7 +147,7 @@ func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (boo
 	return may, err
 }
 
-// permit records whether an engine may make a scan. It returns the former value.
+// permit records whether an engine may scan the runs of others. It returns the former value.
 func (w registry) permit(n *node, may bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,7 +244,7 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 	})
 }
 
-// what describes a batch for the trace.
+// what returns a text for the trace: the engine, and the runs and rows of a batch.
 func what(e store.EngineID, batch []store.Transition) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as %d commits", e)

@@ -52,8 +52,8 @@ func (w *world) latency() time.Duration {
 	return time.Duration(w.rng.IntN(40)) * time.Millisecond
 }
 
-// lifetime returns how long an engine runs (0 = to the end of the world) and whether it is
-// then killed or asked to stop.
+// lifetime returns how long an engine runs (0 = until the end of the simulation). It also
+// returns whether the engine is killed at that time; false = it is asked to stop.
 func (w *world) lifetime() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *world) isHealed() bool {
 	return !w.healedAt.IsZero()
 }
 
-// heal ends all faults. Engines that are already ending still end.
+// heal ends all faults. Engines whose end was already planned (lifetime) still end.
 func (w *world) heal() {
 	w.remote.heal()
 	w.mu.Lock()

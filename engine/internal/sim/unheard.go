@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// waiting returns the waiting verbs of the runs that get an owner in a batch.
+// waiting returns, for each run that gets an owner in a batch, the verbs in its inbox.
 func (w registry) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
 	said := map[status.RunID][]int64{}
 	for _, t := range batch {
@@ -28,8 +28,8 @@ func (w registry) waiting(ctx context.Context, batch []store.Transition) map[sta
 	return said
 }
 
-// claimed records the verbs that waited for a run when it got its owner. No attempt may
-// start before each of them is answered (decision 19).
+// claimed records the verbs that waited in the inbox of a run when the run got its owner. No
+// attempt may start before each of them is answered (decision 19).
 func (w registry) claimed(t store.Transition, verbs []int64) {
 	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 		return

@@ -27,8 +27,7 @@ type question struct {
 	by   string
 }
 
-// meddle sends verbs to runs at random times until the world has healed. Then it resumes
-// paused runs, so that they can end.
+// meddle sends verbs to runs at random times until the faults have ended.
 func (w people) meddle(ctx context.Context) {
 	for wait.For(ctx, time.Duration(300+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
 		s := w.some()
@@ -52,7 +51,8 @@ func (w people) meddle(ctx context.Context) {
 	}
 }
 
-// rescue resumes paused runs and helps runs that need a person, for a while.
+// rescue works in three rounds. In each round it sends a verb to every run that needs a
+// person (mend), and then waits for all runs (watch).
 func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	for range 3 {
 		for i := range w.conditions.runs {
@@ -73,7 +73,8 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a random run; nil if there is none.
+// some returns a random run. It returns nil if there is no run, or if it has drawn the
+// poisonous run.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()

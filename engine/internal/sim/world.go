@@ -49,8 +49,8 @@ type world struct {
 	mu       sync.Mutex // protects following fields
 	rng      *rand.Rand
 	healedAt time.Time // time at which the faults ended; zero = there are still faults
-	// The last time at which all engines had ended or were ending, so that no engine took
-	// runs.
+	// The last time at which no engine took runs, because all engines had ended or were
+	// ending.
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
 	order   []*runLog // runs in the order of their first rows
@@ -62,14 +62,15 @@ type world struct {
 	log       bytes.Buffer // the trace
 	start     time.Time
 	latest    time.Time // latest complete-by of all calls
-	lates     int       // number of answers kept as evidence
+	lates     int       // number of late replies that were stored as evidence
 	obeyed    int       // how many times a run got an owner while verbs were waiting
 	poisonous status.RunID
 	bites     int           // how many times an engine decided the poisonous run
 	over      chan struct{} // closed when all runs are judged: then shards that hang continue
 }
 
-// The parts of a world. Each is the same world with the methods of one concern.
+// judges, people and registry return the world as another type, which has the methods for one
+// concern.
 
 func (w *world) judges() judges     { return judges{w} }
 func (w *world) people() people     { return people{w} }
@@ -85,14 +86,14 @@ type node struct {
 	slots  *slots
 	lease  time.Time     // time until which the engine may rely on its lease; protected by world.mu
 	permit bool          // the engine may scan runs of others once; protected by world.mu
-	lag    time.Duration // by how much the engine's store time is behind; protected by world.mu
+	lag    time.Duration // delay of the engine's estimate of store time; protected by world.mu
 	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
 // A Result is the result of a simulation.
 type Result struct {
 	Faults []string // what is wrong; empty = nothing
-	// Tally counts how runs ended, and the facts about them on the way. It shows whether
+	// Tally counts the final statuses of runs, and all their facts by kind. It shows whether
 	// the simulation proves anything: a world without faults, or without successful runs,
 	// proves little.
 	Tally map[string]int
@@ -186,8 +187,8 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	return def, diags.Err()
 }
 
-// live runs an engine again and again. While there are faults it ends the engine now and
-// then.
+// live runs an engine again and again. While there are faults, it ends the engine at random
+// times.
 func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
@@ -260,7 +261,7 @@ func (n *node) get() *engine.Node {
 	return n.node
 }
 
-// rest waits until no call can be in flight any more. Then no slot may be taken.
+// rest waits until no call can be in flight any more. Then it checks that all slots are free.
 func (w *world) rest(ctx context.Context) {
 	w.mu.Lock()
 	latest := w.latest
@@ -337,8 +338,8 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look reports whether no run is waited for any more. It also returns the runs that are
-// paused and were not asked to resume.
+// look reports whether watch can stop waiting: all runs have ended or need a person, or look
+// has found a fault. It also returns the paused runs that were not asked to resume.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -349,7 +350,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // the judge reports it
+			return true, nil // an accepted run is missing in the store; judges.judge reports that later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -390,9 +391,9 @@ func (n *node) setWorks(is bool) {
 // now returns store time. The engines' clocks differ from it by up to an hour.
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
-// patience returns how long a healed world may take to notice a due run: a lease until a
-// dead owner is noticed, and two scans of the runs of others. With a poisonous run, some
-// more engines die after that.
+// patience returns how long engines may take to notice a due run after the faults have ended:
+// a lease until a dead owner is noticed, and two scans of the runs of others. A poisonous run
+// ends several engines, so the time is longer.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {

@@ -19,7 +19,7 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wake puts a hint into a channel of capacity 1.
+// Wake puts a hint into a channel of capacity 1, unless the channel already holds one.
 func Wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

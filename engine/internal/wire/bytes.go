@@ -12,9 +12,9 @@ import (
 )
 
 // Format is the number of the present format of the journal's bytes. A reader reads lower
-// numbers and refuses higher ones. Format 2 added the message that is answered (Ask) and
-// AttemptUnknown's RetryAfter, and it distinguishes a heartbeat from an empty checkpoint.
-// Format 3 writes the same data in fewer bytes.
+// numbers and refuses higher ones. Format 2 added the number of the message that is answered
+// (Ask) and AttemptUnknown.RetryAfter. It also distinguishes a heartbeat from an empty
+// checkpoint. Format 3 writes the same data in fewer bytes.
 const Format = 3
 
 var (
@@ -28,19 +28,19 @@ type encoder struct {
 	b       []byte
 	at      model.Instant
 	strings []part         // places in b of the strings of the record, in order
-	named   map[string]int // the same places by string; nil while there are few
+	named   map[string]int // index in the field strings, by text; nil while strings is short
 	docs    []part         // places in b of the values of the record, each with its tag
-	valued  map[string]int // the same places by value; nil while there are few
+	valued  map[string]int // index in the field docs, by bytes of the value; nil while docs is short
 	general bool           // write no templates; tests compare templates with this form
 }
 
 // A part is a range of the encoder's bytes.
 type part struct{ from, to int }
 
-// manyParts is the number of parts from which a map is used to look them up.
+// manyParts is the largest number of parts that are searched without a map.
 const manyParts = 24
 
-// said returns the number of an earlier equal string.
+// said returns the index in e.strings of an earlier equal string.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
@@ -54,7 +54,8 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note adds a part to the list. If the list is long, it adds the part to the map as well.
+// note adds a part to list. If the list is long, it also adds the part to the map many. It
+// returns both.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -121,7 +122,7 @@ func (e *encoder) string(s string) {
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
-// A decoder reads from b. After a failure every read returns zero.
+// A decoder reads the bytes in its field b. After a failure every read returns zero.
 type decoder struct {
 	format  uint64
 	b       []byte
@@ -177,8 +178,8 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// index reads a number that int or uint wrote and that is used as an index. It fails if the
-// number is negative or too large.
+// index reads a signed number that is used as an index. It fails if the number is negative
+// or too large.
 func (d *decoder) index() int {
 	return d.small(d.int())
 }
@@ -265,7 +266,8 @@ func (d *decoder) string() string {
 	return s
 }
 
-// A pool holds strings that occur often: names, codes, persons. It may drop any of them.
+// A pool holds strings that occur often, such as names and codes, so that equal strings use
+// memory only once. A new string may replace an old one.
 type pool [64]string
 
 // longPooled is the length in bytes of the longest strings in a pool.

@@ -21,7 +21,7 @@ func Encode(records []machine.Record) ([]byte, error) {
 // by one goroutine at a time.
 type Encoder struct{ e encoder }
 
-// Append appends the result of Encode to b. After an error b has its former length.
+// Append appends the result of Encode to b. After an error it returns b unchanged.
 func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
 	e := &t.e
 	e.b = b
@@ -57,7 +57,7 @@ func Decode(data []byte) ([]machine.Record, error) {
 	return records, nil
 }
 
-// EncodeEvent returns the bytes of an event that is on the way to a run.
+// EncodeEvent returns the bytes of a single event, such as a message for an inbox.
 func EncodeEvent(ev machine.Event) ([]byte, error) {
 	e := &encoder{}
 	e.uint(Format)

@@ -17,9 +17,9 @@ type Reader struct {
 
 // Fold reads the bytes that Encode returned and applies the records in order. The result is
 // that of Decode and State.Apply, but Fold is much faster, because it makes no records.
-// each is called before a record is applied; its argument is valid until it returns. Values
-// share memory with data. Fold returns the errors of Decode; after an error s must not be
-// used.
+// Before Fold applies a record, it calls the function each with the change. The function may
+// use this Change only until it returns. Values share memory with data. Fold returns the
+// errors of Decode; after an error s must not be used.
 func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change)) error {
 	d := decoder{b: data, pool: &t.pool}
 	if err := d.header(); err != nil {

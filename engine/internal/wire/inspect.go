@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// The functions below show how a record is written. Tests of the machine and of the journal
-// use them; an engine does not.
+// The functions below show how a record is written. Only tests of the machine and of the
+// journal use them.
 
 // Same returns an error that names the first difference between the persisted parts of two
 // records. References are compared as references, because a record that was read does not
@@ -88,8 +88,8 @@ func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	return e.b, nil
 }
 
-// A Form says by which template a patch is written; 0 = no template. Exact says that the
-// patch changes exactly the fields of the template.
+// A Form says how a patch is written. Template is the number of its template; 0 = none. Exact
+// says that the patch changes exactly the fields of the template.
 type Form struct {
 	Template int
 	Exact    bool

@@ -56,8 +56,9 @@ func (e *encoder) record(r *machine.Record) error {
 }
 
 // run writes a number and then the values that cannot be computed from the template. The
-// two lowest bits of the number are the template. The bits above are the fields in which
-// the change differs from the template. The number 0 means that the run does not change.
+// two lowest bits of the number are the template. The bits above are a mask of the fields in
+// which the change differs from the template. The number 0 means that the run does not
+// change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -208,12 +209,12 @@ type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // call of the template's attempt
-	attempt uint64    // fields of that attempt that change
-	output  dsl.Value // output, in a template for the end of an attempt
+	call    int32     // call number of the changed attempt; only if a template is used
+	attempt uint64    // mask of the fields of this attempt that change
+	output  dsl.Value // output of the attempt; only in a template for its end
 }
 
-// node reads the heading of the next node. Its number is at least next.
+// node reads the heading of the next node. The number of the node is at least *next.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -275,7 +276,7 @@ func (d *decoder) attempts(h *heading) int {
 	return d.count()
 }
 
-// attempt reads the call of the next attempt and which of its fields change.
+// attempt reads the call number of the next attempt, and which of its fields change.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != noTemplate {
 		return h.call, h.attempt

@@ -6,13 +6,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a template for a change of the run. See template, which is for a change
-// of a node.
+// A runTemplate is a short form for a frequent change of the run. The type template does the
+// same for changes of nodes, and explains how.
 type runTemplate uint8
 
 const (
-	noRunTemplate runTemplate = 0 // no template: all fields are written
-	runAccepted   runTemplate = 1 // the event starts the run and determines these fields
+	noRunTemplate runTemplate = 0 // no template: all changed fields are written
+	runAccepted   runTemplate = 1 // the run was accepted; the event Started has most of the values
 	runEnded      runTemplate = 2 // the run succeeded
 )
 
@@ -112,7 +112,8 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	return m
 }
 
-// setAccepted sets the fields in mask to the values with which acceptDiffers compares.
+// setAccepted sets the fields in mask to the values of a run that was just accepted.
+// acceptDiffers compares a run with the same values.
 func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Started) {
 	if mask&model.RunStateBit != 0 {
 		r.State = status.RunRunning
@@ -158,7 +159,8 @@ func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	return m
 }
 
-// setEnded sets the fields in mask to the values with which endedDiffers compares.
+// setEnded sets the fields in mask to the values of a run that has just succeeded.
+// endedDiffers compares a run with the same values.
 func setEnded(r *model.Run, mask uint64, at model.Instant) {
 	if mask&model.RunStateBit != 0 {
 		r.State = status.RunSucceeded

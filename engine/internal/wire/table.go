@@ -59,7 +59,7 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blameCodec returns the codec of the last failure of a track.
+// blameCodec returns the codec for the last failure of a track: its kind, code and message.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,
@@ -127,7 +127,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.holds(r.Holds) },
 		get: func(d *decoder, r *model.Run) { r.Holds = d.holds() },
 	},
-	{ // Run.Holds, by index
+	{ // for each entry of Run.Holds, the time before which no call may start
 		bit: model.RunRefusedBit,
 		put: func(e *encoder, r *model.Run) { e.instants(r.Refused) },
 		get: func(d *decoder, r *model.Run) { r.Refused = d.instants() },
@@ -139,7 +139,7 @@ var runCodec = []codec[model.Run]{
 			r.PausedAt, r.PausedBy, r.PauseWhy = d.instant(), d.string(), d.string()
 		},
 	},
-	{ // when and why the run was parked after engines died with it
+	{ // when and why the run was parked because engines died
 		bit: model.RunLostBit,
 		put: func(e *encoder, r *model.Run) { e.instant(r.LostAt); e.string(r.LostWhy) },
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
@@ -202,7 +202,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndFailuresBit, func(n *model.Node) *int32 { return &n.Und.Failures }),
 	blameCodec(model.NodeUndFailureBit, func(n *model.Node) *model.Track { return &n.Und }),
 	numberCodec(model.NodeUndoDoubtBit, func(n *model.Node) *int { return &n.UndoDoubt }),
-	{ // numbers of the instances of a for_each step
+	{ // instances of a for_each step: whether they exist, index of the first, count
 		bit: model.NodeExpansionBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Expanded); e.int(int64(n.First)); e.int(int64(n.Count)) },
 		get: func(d *decoder, n *model.Node) { n.Expanded, n.First, n.Count = d.bool(), d.index(), d.index() },

@@ -9,26 +9,26 @@ import (
 )
 
 // A template is a short form for a frequent change of a node. There are two kinds: an
-// attempt starts, or the attempt that the event answers has succeeded and the step with it.
+// attempt starts, or the event is the answer with which an attempt and its step succeed.
 // Such a change nearly always has the same fields, and most of their values can be computed
 // from the record's time and event. The journal holds the number of the template and only
-// the values that cannot be computed. A change then takes 23 bytes, besides the output,
-// instead of about 60.
+// the values that cannot be computed. Without the output, a change then takes 23
+// bytes instead of about 60.
 //
 // The numbers, the masks and the computed values are persisted: they must never change.
 type template uint8
 
 const (
-	noTemplate    template = 0 // no template: all fields are written
+	noTemplate    template = 0 // no template: all changed fields are written
 	stepStarts    template = 1 // a forward attempt of the step starts
-	stepEnds      template = 2 // the attempt of the event ended ok, and the event has the output
-	stepEndsKnown template = 3 // the same, but the output is a value that the run had already
+	stepEnds      template = 2 // the attempt that the event answers ended ok, and the event holds the output
+	stepEndsKnown template = 3 // like stepEnds, but the output equals a value that the run has already
 )
 
-// A templateFields describes a template. node and attempt are the fields that change.
-// follow and attemptFollow are those of them that a reader computes. A change that does not
-// have all fields in must is not written by this template, because too little could be
-// computed.
+// A templateFields describes a template with masks of fields. node and attempt hold the
+// fields that change. follow and attemptFollow hold those of them that a reader computes.
+// The template is used only for changes that have all fields in must. For other changes it
+// would save too little, because a reader could compute only few fields.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -55,8 +55,8 @@ const (
 )
 
 // fields returns the fields that change according to the template and the event. The first
-// steps of a run have no dependencies, and an answer may have no output, so these fields
-// may be missing.
+// steps of a run have no dependencies, so the field Deps does not change. If the answer has
+// no output, the field Output does not change.
 func (k template) fields(event machine.Event) uint64 {
 	mask := templates[k].node
 	switch ev := event.(type) {
@@ -153,7 +153,8 @@ func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	return m
 }
 
-// setStart sets the fields in mask to the values with which startDiffers compares.
+// setStart sets the fields in mask to the values of a node whose attempt has just started.
+// startDiffers compares a node with the same values.
 func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	if mask&model.NodeStateBit != 0 {
 		n.State = status.StepRunning
@@ -212,7 +213,8 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	return m
 }
 
-// setEnd sets the fields in mask to the values with which endDiffers compares.
+// setEnd sets the fields in mask to the values of a node that has just succeeded. endDiffers
+// compares a node with the same values.
 func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	if mask&model.NodeStateBit != 0 {
 		n.State = status.StepSucceeded
@@ -263,8 +265,8 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in mask to the values with which attemptStartDiffers and
-// attemptEndDiffers compare.
+// setAttempt sets the fields in mask to their usual values. attemptStartDiffers and
+// attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {
 		a.Status = model.AttemptOK

@@ -12,8 +12,8 @@ const (
 	valuePlain  = 1 // a document follows
 	valueMarked = 2 // a document, its sensitive parts and its secrets follow
 	valueSame   = 3 // the number of an equal value earlier in the record follows
-	valueFirst  = 4 // equal to the first value in the record
-	valueOrigin = 4 // 4 + an OriginKind that is not 0: a value that the run has
+	valueFirst  = 4 // the value equals the first value in the record; nothing follows
+	valueOrigin = 4 // a value that the run has already has the tag valueOrigin + OriginKind
 )
 
 func (e *encoder) held(h model.Held) {

@@ -18,8 +18,8 @@ const (
 	RunWaiting            RunState = 3 // only a signal, a timer or a child can continue the run
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
-	RunParked             RunState = 6 // needs a person
-	RunCompensationFailed RunState = 7 // needs a person
+	RunParked             RunState = 6 // waits for a person
+	RunCompensationFailed RunState = 7 // an undo has failed; waits for a person
 	RunSucceeded          RunState = 10
 	RunFailed             RunState = 11 // a step failed, and there was nothing to undo
 	RunCompensated        RunState = 12 // a step failed, and everything was undone
@@ -72,14 +72,14 @@ const (
 	StepInvalid    StepState = 0
 	StepPending    StepState = 1
 	StepRunning    StepState = 2
-	StepHeld       StepState = 3 // could start, but has no slot, an open circuit or a missing secret
+	StepHeld       StepState = 3 // could start, but a slot or a secret is missing or a circuit is open
 	StepBackoff    StepState = 4
 	StepWaiting    StepState = 5
 	StepSucceeded  StepState = 6
 	StepSkipped    StepState = 7
 	StepCaught     StepState = 8
 	StepFailed     StepState = 9
-	StepCancelled  StepState = 10 // never started, or stopped before an attempt
+	StepCancelled  StepState = 10 // the run turned back while the step had no open attempt
 	StepUndoing    StepState = 11
 	StepUndone     StepState = 12
 	StepUndoFailed StepState = 13

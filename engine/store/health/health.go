@@ -10,8 +10,8 @@ type Examiner interface {
 
 // A Finding is the result of one check of a store.
 type Finding struct {
-	Name    string   // "sslmode", "pooler", …
-	Level   Severity // how bad it is
+	Name    string   // name of the check: "sslmode", "pooler", …
+	Level   Severity // how serious the finding is
 	Message string   // what was found
 	Hint    string   // what to do; "" = there is nothing to do
 }
@@ -19,7 +19,7 @@ type Finding struct {
 // A Severity says how serious a finding is.
 type Severity uint8
 
-// Values of Severity.
+// The severities. A later one is more serious.
 const (
 	OK Severity = iota
 	Warning

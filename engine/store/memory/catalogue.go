@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A definitions holds definitions and settings.
+// definitions is the part of a Store that holds definitions and settings.
 type definitions struct {
 	*state
 	settings map[string]string

@@ -18,12 +18,13 @@ type alert struct {
 	delivered bool
 }
 
-// An evidence holds late answers, log lines, and which alerts were pushed.
+// evidence is the part of a Store that keeps late answers and log lines. It also records
+// which alerts were pushed.
 type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert
 	logLines  int64 // the last id that was used for a log line
-	delivered int   // number of alerts at the beginning of the list that were all pushed
+	delivered int   // all of alerts[:delivered] were pushed
 }
 
 func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {

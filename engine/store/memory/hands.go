@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A hands holds which runs each engine has in hand.
+// hands is the part of a Store that records which runs each engine has in hand.
 type hands struct {
 	*state
 	deaths map[status.RunID]int // for each run, the number of engines that died with it in hand
@@ -28,7 +28,7 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns the suspicions about runs.
+// Suspects returns why runs may be dangerous.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve removes the suspicions about runs.
+// Absolve sets the number of deaths of each run to 0.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -10,13 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An inboxRole holds messages until their runs have answered them.
+// inboxRole is the part of a Store that keeps each message until a row of its run consumes
+// it.
 type inboxRole struct {
 	*state
 	*hands
 	*hints
 	messages store.MessageID   // the last id that was used for a message
-	turns    storekit.Rotation // gives each run with waiting messages its turn in a Tick
+	turns    storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
 // Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
@@ -88,9 +89,9 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns up to limit runs with waiting messages, in turn: runs of the engine
-// and runs without an owner. A run that has ended counts as without an owner if its owner
-// is gone.
+// waitingLocked returns the next page of runs with waiting messages, at most limit runs:
+// runs of the engine and runs without an owner. A run that has ended counts as a run without
+// an owner if its owner is gone.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)
@@ -112,7 +113,7 @@ func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	return runs
 }
 
-// A hints notifies engines that work may wait for them.
+// hints is the part of a Store that notifies engines when work may wait for them.
 type hints struct {
 	*state
 	wakes []chan struct{}

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits for one fence row.
+// A Writer commits transitions as long as its fence row exists.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -43,7 +43,7 @@ func (w *Writer) mayCommitLocked() bool {
 	return m != nil && m.fence[w.n]
 }
 
-// begin returns a new token for a batch.
+// begin returns a new token for a batch. Each row of the batch stores the token.
 func (w *Writer) begin(ctx context.Context) (int64, error) {
 	if err := w.s.lock(ctx); err != nil {
 		return 0, err
@@ -80,8 +80,8 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	}
 	out = make([]store.Outcome, len(batch))
 	if !w.mayCommitLocked() {
-		// The engine was fenced after a reply was lost: rows committed before that still
-		// count.
+		// The engine was fenced. If an earlier try committed rows and only its reply was
+		// lost, these rows count.
 		for i, t := range batch {
 			if w.s.mineLocked(token, t) {
 				out[i], known = landedNow(t), true
@@ -100,16 +100,17 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	return out, !w.s.lostLocked(true), nil
 }
 
-// A journal holds the rows of runs.
+// journal is the part of a Store that commits and reads the rows of runs.
 type journal struct {
 	*state
 	*hints
 	*inboxRole
 	*evidence
-	token int64 // the last token of a commit
+	token int64 // the last token that was used for a commit
 
-	// lose, if a test sets it, is called before and after each batch is committed. true
-	// means that the request or the reply is lost.
+	// lose is set only by tests. It is called before each batch is committed (landed is
+	// false) and afterwards (landed is true). The result true means that the request or the
+	// reply is lost.
 	lose func(landed bool) bool
 }
 
@@ -120,8 +121,8 @@ func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
-// appendLocked commits one transition: its row, and the changes of the run's row. It also
-// returns nil if the journal has the row already, with this token.
+// appendLocked commits one transition: its journal row, and the changes of the run's head.
+// It also returns nil if the journal has the row already, with this token.
 func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	return nil
 }
 
-// addRowLocked adds a row to a run, and changes the run's own row.
+// addRowLocked adds a row to the journal of a run, and changes the run's head.
 func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	r.rows = append(r.rows, row{
 		Row:   store.Row{Seq: t.Seq, At: micro(t.At), Data: slices.Clone(t.Data)},

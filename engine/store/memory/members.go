@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A membership holds which engines are alive and when scans may be made.
+// membership is the part of a Store that records which engines are alive. It also records
+// when the next scans may be made.
 type membership struct {
 	*state
 	*hands
@@ -92,11 +93,11 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 		m.hand = nil
 	}
 	s.buryLocked(id)
-	s.hintLocked() // its runs are free now, so engines get a hint
+	s.hintLocked() // hint to other engines: they can take its runs now
 	return nil
 }
 
-// buryLocked fences a member. It forgets the member once it owns no open run.
+// buryLocked fences a member. If the member owns no open run, it is removed completely.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {

@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner, the run with the earliest next_check first. So
 // a tick reads only runs that are due, not all runs.
 type queue struct {
-	runs []*run // a heap; each run knows its index
+	runs []*run // a heap; run.place is the index of a run
 }
 
 // before reports whether a run is due before another one.
@@ -68,7 +68,7 @@ type places struct {
 	at []int
 }
 
-// look adds index i if the run there is due.
+// look adds the index i of a run in the queue, if this run is due at the time at.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
@@ -95,8 +95,8 @@ func (p *places) Pop() any {
 	return i
 }
 
-// queueLocked puts a run into the right queue for its present head: the queue of its owner,
-// or none if the run has ended.
+// queueLocked puts a run into the queue of its present owner, at the place of its present
+// next_check. A run that has ended is in no queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {

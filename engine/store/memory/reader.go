@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A finder finds runs.
+// finder is the part of a Store that finds the runs of a filter.
 type finder struct {
 	*state
 	*hands
@@ -114,8 +114,8 @@ func (s *finder) addressedLocked() []*run {
 	return runs
 }
 
-// overdueLocked returns the open runs of other live engines whose next_check passed too
-// long ago, most overdue first.
+// overdueLocked returns the open runs of other live engines whose next_check passed more
+// than f.Overdue ago, most overdue first.
 func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	var runs []*run
 	past := s.now().Add(-f.Overdue).Add(-time.Nanosecond)
@@ -130,13 +130,13 @@ func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// A views shows steps and alerts.
+// views is the part of a Store that lists steps and alerts for people.
 type views struct {
 	*state
 	*evidence
 }
 
-// StepRows returns the steps of a run, by node number.
+// StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -9,12 +9,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A retention removes old runs.
+// retention is the part of a Store that removes old runs.
 type retention struct {
 	*state
 	*evidence
-	retained status.RunID // the last run that Retain has examined
-	removed  status.RunID // the highest id that it has removed
+	retained status.RunID // the last run that Retain has examined; 0 = begin with the oldest
+	removed  status.RunID // the highest id of a removed run; 0 = no run was removed
 }
 
 // Retained returns the highest id of a run that was removed.
@@ -26,7 +26,7 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return s.removed, nil
 }
 
-// Retain removes runs that finished before a time, completely.
+// Retain removes runs that finished before a time, with everything about them.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err

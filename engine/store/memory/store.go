@@ -43,11 +43,11 @@ type state struct {
 	mu      sync.Mutex // protects all fields below, and all fields of the parts
 	closed  bool
 	members map[store.EngineID]*member
-	flows   []flow // by WorkflowID - 1
+	flows   []flow // the index of a workflow is its WorkflowID - 1
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
-	alerts  []alert // in the order of AlertRow.ID
+	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
 	open  map[store.EngineID]*queue // the queue of each owner that has an open run
@@ -80,7 +80,7 @@ type run struct {
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
-	place int // index in that queue
+	place int // index of the run in queue
 }
 
 type row struct {
@@ -152,7 +152,7 @@ func (s *state) lock(ctx context.Context) error {
 	return nil
 }
 
-// micro truncates a time to microseconds, which every store keeps.
+// micro truncates a time to microseconds, the precision that every store keeps.
 func micro(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Sizes that every store accepts. It refuses larger ones.
+// The largest sizes that a store accepts. Every store refuses larger values.
 const (
 	MaxNameLen  = 100  // characters of Names.Name, all of them ASCII
 	MaxKeyBytes = 1024 // bytes of Names.Key, which is part of a unique index
@@ -22,7 +22,7 @@ type Names struct {
 	Key      string // unique key; "" = none
 }
 
-// Public returns the name of the run that is submitted with these names.
+// Public returns the public name of the run that is submitted with these names.
 func (n Names) Public(run status.RunID) string {
 	if n.Name == "" {
 		return RunName(run)
@@ -30,8 +30,8 @@ func (n Names) Public(run status.RunID) string {
 	return n.Name
 }
 
-// Kept reports whether a store must keep the names. Most runs have no key, and a name that
-// is made from their id.
+// Kept reports whether a store must keep the names. It is false for most runs: they have no
+// key, and their name is made from their id.
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
 // Validate returns an error if the names cannot be kept. A run's name must match

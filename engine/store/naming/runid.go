@@ -10,11 +10,11 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// runIDEpoch is the time from which run ids count.
+// runIDEpoch is the time that a run id of 0 means. Run ids count milliseconds from it.
 var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // runIDRandomBits is how many low bits of a run id are random. The bits above them contain
-// the time of submission in milliseconds; they last for 69 years.
+// the time of submission, in milliseconds since runIDEpoch. They are enough for 69 years.
 const runIDRandomBits = 22
 
 // FirstRunOf returns the lowest id that a run submitted at t can have. All runs submitted

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// givenPrefix is the beginning of the names that engines give.
+// givenPrefix is the beginning of the names that engines give to runs.
 const givenPrefix = "r-"
 
 // RunName returns the name of a run that was submitted without a name. It is made from the
@@ -29,8 +29,8 @@ func ParseRunName(name string) (status.RunID, bool) {
 	return run, true
 }
 
-// ParseRunID returns the id in a text: in a RunName, or as a decimal number. It is used if
-// no run has the text as its name.
+// ParseRunID returns the id in a text: in a RunName, or as a decimal number. A store uses
+// it if no run has the text as its name.
 func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true

@@ -22,10 +22,11 @@ func Store(s store.Store) store.Store {
 	return &pointed{store.Complete(s)}
 }
 
-// A pointed passes all calls to another store.
+// A pointed passes all calls to another store. Before and after the calls that change the
+// store, a test can inject a fault.
 type pointed struct{ store.Full }
 
-// Wakes passes on the hints of the store, if it gives any.
+// Wakes calls Wakes of the store. It returns nil if the store does not have the method.
 func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
 	if w, ok := s.Full.Store.(store.Waker); ok {
 		return w.Wakes(ctx)
@@ -158,7 +159,7 @@ type pointedWriter struct{ store.Writer }
 
 func (w *pointedWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	if slices.ContainsFunc(batch, func(t store.Transition) bool { return t.Names != nil }) {
-		failpoint.Hit("store.Submit.before") // submissions are part of batches
+		failpoint.Hit("store.Submit.before") // the batch contains a submission
 		defer failpoint.Hit("store.Submit.after")
 	}
 	failpoint.Hit("store.Commit.before")

@@ -32,7 +32,7 @@ const arrayHeader = 20
 func (a *array) reset(oid uint32) {
 	a.n = 0
 	a.buf = append(a.buf[:0], make([]byte, arrayHeader)...)
-	binary.BigEndian.PutUint32(a.buf[0:], 1) // dimensions
+	binary.BigEndian.PutUint32(a.buf[0:], 1) // number of dimensions
 	binary.BigEndian.PutUint32(a.buf[4:], 1) // the array may contain NULL
 	binary.BigEndian.PutUint32(a.buf[8:], oid)
 	binary.BigEndian.PutUint32(a.buf[16:], 1) // index of the first element

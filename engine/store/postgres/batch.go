@@ -11,16 +11,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A batch holds the transitions of one commit, as columns.
+// A batch holds the transitions of one commit as arrays: one array for each parameter of
+// the statement.
 type batch struct {
 	items   []store.Transition
 	creates bool
 	moves   bool // some transition changes the row of an existing run
 	names   bool // some new run has a name or a key
 	keys    bool
-	side    bool // some transition has instances or alerts; then the shape also has names and keys
-	heard   bool // some takeover requires that no more messages have arrived
-	consume bool // some transition consumes messages; then the shape has everything
+	// Some transition has instances or alerts. Then the statement also has the parts for
+	// names and keys.
+	side    bool
+	heard   bool // some transition has a value in the field Heard
+	consume bool // some transition consumes messages; then the statement has all parts
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
@@ -102,7 +105,7 @@ func byKey(a, b *store.Transition) int {
 	return cmp.Or(strings.Compare(a.Names.Workflow, b.Names.Workflow), strings.Compare(a.Names.Key, b.Names.Key), cmp.Compare(a.Run, b.Run))
 }
 
-// reset begins the arrays that the present shape sends.
+// reset empties all arrays and sets the types of their elements.
 func (b *batch) reset() {
 	for _, c := range []struct {
 		a   *array
@@ -239,12 +242,14 @@ func (b *batch) shape(ifNone bool) string {
 	return journalAppend
 }
 
-// whole reports whether the batch needs the statement that handles everything.
+// whole reports whether the batch needs the statement with all parts: journalConsume or
+// journalConsumeIfNone.
 func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }
 
-// args returns the arguments of the shape. They are valid until the next call.
+// args returns the arguments of the statement that shape returns. They are valid until the
+// next call.
 func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
 	all := b.whole(ifNone)

@@ -14,10 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Commit commits a batch, including submissions, with one statement. A submission whose
-// name, key or id is in dispute gets a transaction of its own afterwards. Commit returns
-// ErrFenced if nothing is committed. If the engine is fenced after a part was committed,
-// the remaining submissions get ErrFenced as their outcome.
+// Commit commits a batch, including submissions, with one statement. If the name, key or id
+// of a submission is in dispute, Commit uses a separate transaction for it afterwards. It
+// returns ErrFenced if the engine was fenced and nothing is committed. If the engine is
+// fenced after a part was committed, ErrFenced is the outcome of the other submissions.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -64,16 +64,15 @@ type commit struct {
 	token int64
 	items []store.Transition
 	out   []store.Outcome
-	doubt []int // indexes in items of submissions that get a transaction of their own
-	split bool  // a part of the batch may be committed: from now on only an answer ends the commit
-	cast  bool  // a row was refused for a reason that the server did not state clearly
+	doubt []int // submissions that need a separate transaction, as indexes into the field items
+	split bool  // bisect has split the batch, so a part of it may be committed
+	cast  bool  // bisect has refused a row with the verdict suspected
 }
 
-// sortOut gives every invalid transition its outcome. It sets submissions aside that cannot
-// share a statement with others. If the batch has a name or key twice, these are all but
-// the first. Submissions of a workflow that is not known to be in the database are set
-// aside as well. It returns the remaining transitions. where holds the index in items of
-// each of them; nil if all remain.
+// sortOut gives every invalid transition its outcome. It adds a submission to the field
+// doubt if it cannot share a statement: its name or key occurs earlier in the batch, or its
+// workflow is not known to be in the database. It returns the remaining transitions. where
+// holds the index in items of each of them; nil = all remain.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -116,7 +115,8 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 	return send, where
 }
 
-// finish returns the outcomes. It returns ErrFenced if no outcome says more.
+// finish returns the outcomes. If some outcome is ErrFenced and every outcome is an error,
+// it returns ErrFenced instead.
 func (c *commit) finish() ([]store.Outcome, error) {
 	fenced, told := false, false
 	for i := range c.out {
@@ -182,8 +182,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed decides after an error whether the part is sent again. If done is true it is not,
-// and result is the result of land.
+// failed decides after an error whether land sends the part again. If done is true, it does
+// not, and land returns result.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -201,7 +201,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // try the other statement at once
+		s.ifNone, s.try = true, -1 // at once, send the statement that tolerates conflicts
 	case v == taken && c.w.batch.names && s.try < giveUp:
 		// Another client was faster; the conflicting row is visible now.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
@@ -212,17 +212,17 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		// If a single row fails, the reason may be that the server refuses all rows. Then
 		// the row is not to blame, and the commit waits.
 	case v == later, s.open, c.split:
-		// Nothing is committed now, but that may change, or an earlier try committed it:
-		// try again.
+		// This try committed nothing. But the next one may succeed, or an earlier one may
+		// have committed the part: try again.
 	default:
 		return true, wrap("commit", err)
 	}
 	return false, nil
 }
 
-// unconnected decides after a failure to connect, so that nothing was sent. It returns why
-// the caller gives up, or nil to try again. open says that an earlier try may have
-// committed the rows.
+// unconnected decides after a failure to connect whether the caller tries again. This try
+// has sent nothing. It returns nil to try again, or the error with which the caller gives
+// up. open says that an earlier try may have committed the rows.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
@@ -234,7 +234,8 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted returns the error if ctx has ended. It says which operation was in progress.
+// interrupted returns the error of an operation whose context has ended. err is the error
+// of the context. last is the last error of the operation.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"
@@ -269,8 +270,8 @@ func (c *commit) any() bool {
 	return false
 }
 
-// bisect finds the transition that the server refuses. A submission that conflicts with
-// another one does not count: it gets a transaction of its own later.
+// bisect finds the transition that the server refuses: it sends each half of the part
+// separately. The field doubt gets a submission that only conflicts with another run.
 func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict, why error) error {
 	if to-from == 1 {
 		if v == taken && c.items[from].Names != nil {
@@ -303,8 +304,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 	return c.land(ctx, mid, to, open)
 }
 
-// takes reports whether the server accepts rows at all. It inserts other rows and rolls
-// them back.
+// takes reports whether the server accepts rows at all. It inserts rows of a run that does
+// not exist, and rolls them back.
 func (w *Writer) takes(ctx context.Context) bool {
 	if w.connect(ctx) != nil {
 		return false
@@ -325,7 +326,8 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. landed is nil if all transitions are committed.
+// send sends the batch once. alive reports whether the writer's fence row exists. landed
+// holds the committed runs; nil = all transitions are committed.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {
@@ -359,8 +361,8 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle turns an answer into outcomes. open says that an earlier try of the same batch may
-// have committed it.
+// settle sets the outcomes according to the answer of the server. open says that an earlier
+// try of the same batch may have committed it.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
@@ -421,8 +423,8 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	}
 }
 
-// writers reads the tokens of the rows in the journal that have the numbers of the batch's
-// rows.
+// writers reads the journal rows with the same runs and numbers as the rows of the batch.
+// It returns the token of each, by run.
 func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 	w := c.w
 	writers := make(map[status.RunID]int64)

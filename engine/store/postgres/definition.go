@@ -13,8 +13,9 @@ import (
 
 const (
 	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
-	// settingPin returns the stored value, its own or another caller's. DO NOTHING would
-	// not return a row that was written after the statement began.
+	// settingPin returns the stored value, which may be that of another caller. With DO
+	// NOTHING, the statement would not return a row that was written after the statement
+	// began.
 	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
@@ -27,7 +28,7 @@ FROM engine.workflow w JOIN engine.definition d USING (digest) WHERE w.workflow_
 SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (workflow_id) WHERE w.digest = $1 ORDER BY w.workflow_id, s.node`
 )
 
-// A catalogue keeps definitions and settings.
+// catalogue is the part of a Store that keeps definitions and settings.
 type catalogue struct {
 	*access
 	flows sync.Map // set of WorkflowIDs that are known to be in the database
@@ -61,7 +62,7 @@ func (s *catalogue) putDefinition(ctx context.Context, d store.Definition) (err 
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err // another caller has stored it
+		return err // if err is nil, another caller has stored the definition
 	}
 	for _, w := range d.Workflows {
 		var id int64

@@ -53,7 +53,7 @@ func parse(dsn string) (source, error) {
 	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
 }
 
-// settled adds settings to a DSN that does not have them.
+// settled adds the settings in more to a DSN.
 func settled(dsn string, more map[string]string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		q := u.Query()
@@ -84,7 +84,7 @@ func local(cfg pq.Config) bool {
 	})
 }
 
-// String returns the DSN without its password, for messages.
+// String returns the DSN without its password, for errors and logs.
 func (s source) String() string {
 	u := url.URL{Scheme: "postgres", Host: s.cfg.Host, Path: "/" + s.cfg.Database}
 	if s.cfg.User != "" {
@@ -138,7 +138,8 @@ func (s source) unreachable(err error) error {
 }
 
 // A dialer makes connections that notice within seconds that the other side is gone. By
-// default TCP takes a quarter of an hour. got, if set, is called with each connection.
+// default TCP takes a quarter of an hour. The function got, if set, is called with each
+// connection.
 type dialer struct {
 	got func(net.Conn)
 }

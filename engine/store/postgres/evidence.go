@@ -26,9 +26,9 @@ WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
 SELECT EXISTS (SELECT FROM r)`
 	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome LIMIT $2`
 
-	// logKeep keeps the last lines of each run that gets new lines. It removes older ones.
-	// $7 is the number of old lines that stay, which is the limit less the new lines,
-	// because the statement does not see those.
+	// logKeep adds lines, and removes the oldest lines of each run that gets new ones. $7
+	// is how many lines may stay for each run. The DELETE does not see the new lines. So it
+	// leaves room for them: of the old lines it keeps $7 minus the number of new lines.
 	logKeep = `
 WITH v AS MATERIALIZED (
   SELECT v.* FROM unnest($1::int8[], $2::timestamptz[], $3::text[], $4::int4[], $5::text[], $6::text[])
@@ -44,7 +44,8 @@ SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level,
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
-// An evidence keeps late answers, log lines, and which alerts were pushed.
+// evidence is the part of a Store that keeps late answers and log lines. It also records
+// which alerts were pushed.
 type evidence struct {
 	*access
 	*views
@@ -133,7 +134,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	return nil
 }
 
-// newest returns, in order, the lines without those that would be removed at once.
+// newest returns the last MaxLogLines lines of each run, in order. Earlier lines would be
+// removed at once.
 func newest(lines []store.LogLine) []store.LogLine {
 	if len(lines) <= storekit.MaxLogLines {
 		return lines

@@ -11,7 +11,7 @@ import (
 )
 
 // serverCondition returns one row. A user without privileges does not see the age of other
-// users' transactions: then there seem to be none.
+// users' transactions. Then these transactions do not count.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,
@@ -32,23 +32,24 @@ type condition struct {
 	standby, readOnly bool
 	sync              string
 	fsync, fullPages  bool
-	most, used        int64 // numbers of connections: the limit, and those in use
-	oldest            time.Duration
-	xmin              int64
+	most, used        int64         // numbers of connections: the limit, and those in use
+	oldest            time.Duration // age of the oldest transaction
+	xmin              int64         // age of the oldest snapshot, as a number of transactions
 }
 
-// Limits above which a finding is a warning.
+// Limits. A server outside of them gets a finding that is a warning or an error.
 const (
-	oldestServer   = 140000 // server_version_num
+	oldestServer   = 140000 // lowest server_version_num: version 14
 	maxOffset      = time.Second
 	maxTransaction = 10 * time.Minute
-	maxXmin        = 10_000_000
+	maxXmin        = 10_000_000 // age of the oldest snapshot, as a number of transactions
 )
 
 // An examiner checks the database for problems.
 type examiner struct{ *access }
 
-// Examine checks which properties of the database are weak or wrong for engines.
+// Examine checks whether the database has the properties that engines need. Each property
+// is one finding.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition

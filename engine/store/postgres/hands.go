@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// handHold stores nothing for an engine that was declared dead, because the deaths of
-	// its runs have been counted already.
+	// handHold stores nothing for an engine that was declared dead, because its death was
+	// counted already for the runs that it had in hand.
 	handHold = `
 INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
 ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
@@ -20,7 +20,7 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
 )
 
-// A hands keeps which runs each engine has in hand.
+// hands is the part of a Store that records which runs each engine has in hand.
 type hands struct{ *access }
 
 // Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
@@ -39,7 +39,7 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns the suspicions about runs.
+// Suspects returns why runs may be dangerous.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve removes the suspicions about runs.
+// Absolve sets the number of deaths of each run to 0.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
 		return wrap("absolve runs", err)

@@ -16,7 +16,8 @@ import (
 
 const (
 	// messagePost returns the id of an existing message with the same dedup, if there is
-	// one. DO NOTHING would not return one that was written after the statement began.
+	// one. With DO NOTHING, the statement would not return a message that was written after
+	// the statement began.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -30,7 +31,7 @@ DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
 )
 
-// An inbox keeps messages until their runs have answered them.
+// inbox is the part of a Store that keeps each message until a row of its run consumes it.
 type inbox struct {
 	*access
 	*waker
@@ -101,12 +102,13 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 }
 
 // transactionStatus returns the status of a transaction: committed, aborted, in progress,
-// or NULL if the transaction is too old.
+// or "" if the transaction is too old.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
 // once runs a transaction until it is known to be committed exactly once, or not at all.
-// write returns the transaction's id. An error of write ends the attempt without a change.
-// After a COMMIT without an answer, once asks the server for the status of the transaction.
+// The function write returns the transaction's id. If it returns an error, the transaction
+// is rolled back. After a COMMIT without an answer, once asks the server for the status of
+// the transaction.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {

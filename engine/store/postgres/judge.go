@@ -12,19 +12,19 @@ import (
 type verdict int
 
 const (
-	unknown   verdict = iota + 1 // they may be committed
-	taken                        // nothing is committed: a key of the batch is in use
+	unknown   verdict = iota + 1 // the transitions may be committed
+	taken                        // nothing is committed: a row number, name, key or id of the batch is in use
 	refused                      // nothing is committed: a row is invalid
 	suspected                    // nothing is committed: the reason may be a row or the server
 	later                        // nothing is committed: the server does not work at present
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error, by its SQLSTATE. An error that does not come from
-// the server is unknown.
+// judge returns the verdict for an error, by its SQLSTATE. For an error that does not come
+// from the server, it returns unknown.
 func judge(err error) verdict {
 	var e *pq.Error
-	// A server may end in the middle of a commit.
+	// After a PANIC the server may have ended in the middle of a commit.
 	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic {
 		return unknown
 	}
@@ -32,7 +32,7 @@ func judge(err error) verdict {
 	switch class := state[:2]; {
 	case class == "08", state == "57P01", state == "57P02", state == "57P03":
 		return unknown
-	case state == "23505", state == "23502" && e.Table == "context": // see commitKeyed
+	case state == "23505", state == "23502" && e.Table == "context": // 23502: a key is in use (commitKeyed)
 		return taken
 	case class == "22", class == "23", class == "54":
 		return refused

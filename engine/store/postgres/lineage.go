@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// serverIdentity returns which server this is and the end of its log. It also makes the
-	// settings of the session.
+	// serverIdentity returns which server this is and where its log ends. It also applies
+	// sessionSettings.
 	serverIdentity = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
@@ -43,12 +43,12 @@ type identity struct {
 	standby  bool
 	system   int64 // number of the database cluster
 	line     int64 // timeline; it rises with every promotion; 0 = a standby
-	at       int64 // end of its log
-	replayed int64 // position at which it stopped to be a standby; 0 = it was none since its start
-	back     bool  // its log ends before the confirmed position of the same timeline
+	at       int64 // position at which the server's log ends
+	replayed int64 // log position at which the server was promoted; 0 = it was no standby since its start
+	back     bool  // the server's log ends before the position that was confirmed on the same timeline
 }
 
-// A mark is a row that the store has confirmed.
+// A mark names a journal row whose commit a server has confirmed.
 type mark struct {
 	run   status.RunID
 	seq   int32
@@ -63,9 +63,9 @@ type lineage struct {
 	mu     sync.Mutex // protects following fields
 	off    error      // why the server does not report its identity; nil = it does
 	system int64
-	line   int64 // the highest timeline seen so far
-	known  int64 // position up to which that timeline is confirmed
-	marks  map[*Writer]mark
+	line   int64                    // the highest timeline seen so far
+	known  int64                    // log position up to which the timeline line is confirmed
+	marks  map[*Writer]mark         // the last confirmed row of each writer
 	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError
 }
@@ -127,7 +127,7 @@ func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	return true
 }
 
-// forget drops what a closed writer has confirmed.
+// forget removes the mark of a closed writer.
 func (l *lineage) forget(w *Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +156,8 @@ func (l *lineage) moved(id store.EngineID) bool {
 	return ok && line != l.line
 }
 
-// ticked records the result of a committed tick. It reports whether the server is the known
-// one.
+// ticked records the result of a committed tick. It reports false if the tick was committed
+// on another timeline: the server was replaced.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,9 +168,10 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares a server with what is known, and returns the timeline of the connection.
-// present reports whether the server's journal has a row. see returns a
-// *postgres.WrongServerError or a *store.LossError if the server is not the right one.
+// see compares a server with the lineage, and returns the timeline of the connection. The
+// function present reports whether the server's journal has a row. see returns a
+// *postgres.WrongServerError if the server is not the right one. If the server has lost
+// confirmed data, see returns no error, but from then on the method err returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -202,7 +203,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 	case l.system != 0 && id.system != l.system:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
 	case id.standby:
-		return l.line, nil // it does not accept writes
+		return l.line, nil // a standby accepts no writes, so it confirms none
 	case id.line < l.line:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
 	case id.line == l.line && id.back:
@@ -228,7 +229,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 // lsn formats a position in the log as the server does.
 func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
 
-// A wire has the methods of the driver's connections that are needed here.
+// A wire is a connection of the driver, with the methods that this package needs.
 type wire interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -241,7 +242,7 @@ type wire interface {
 	driver.Validator
 }
 
-// A checked is a connection to a server that was checked.
+// A checked is a connection to a server whose identity was compared with the lineage.
 type checked struct {
 	wire
 	lineage *lineage
@@ -295,8 +296,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return out, nil
 }
 
-// unidentified makes the settings of a session on a server that does not report its
-// identity.
+// unidentified applies sessionSettings on a server that does not report its identity.
 func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
 	if !c.s.keeps() {
 		return out, nil
@@ -332,8 +332,8 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether the journal has a row with its token, or the row's run was
-// removed.
+// stands reports whether the journal still has the row of a mark, with its token. It also
+// reports true if retention has removed the run.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {
@@ -344,7 +344,7 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 
 var errNoRow = errors.New("postgres: no row")
 
-// first returns the first row of a query on a connection without a pool.
+// first runs a query on a connection of the driver and returns the first row.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {

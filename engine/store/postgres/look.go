@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// lookBegin begins a transaction that answers people's questions. It can neither write nor
-// lock, and it ends automatically after a time. All settings last only for the transaction,
-// because behind a pooler another client gets the session next.
+// lookBegin begins a transaction for the queries of people. It can neither write nor lock.
+// The server limits each query, and each pause between queries, to 30 s. All settings last
+// only for the transaction, because behind a pooler another client gets the session next.
 const lookBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
 SET LOCAL jit = off;
 ` + transactionPath
 
-// lookEnd is how long the end of a look waits for an answer.
+// lookEnd is how long the ROLLBACK of a look waits for an answer.
 const lookEnd = 5 * time.Second
 
 // A look holds the rows of one read-only transaction. The transaction uses a connection of
@@ -62,7 +62,7 @@ func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...a
 	return l.Err()
 }
 
-// Close ends the transaction and gives the connection back.
+// Close ends the transaction and returns the connection to the pool.
 func (l *look) Close() error { return errors.Join(l.Rows.Close(), l.end()) }
 
 // end ends the transaction. If that fails, the connection is closed, and the transaction

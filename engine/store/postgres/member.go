@@ -21,12 +21,13 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// A members keeps which engines are alive and when scans may be made.
+// members is the part of a Store that records which engines are alive. It also records when
+// the next scans may be made.
 type members struct {
 	*access
 	*waker
 	minima minima
-	turns  storekit.Rotation // gives each run with waiting messages its turn in a Tick
+	turns  storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
 // Join registers a new membership.
@@ -47,10 +48,10 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // from row to row and cannot limit an index scan: the scan would read every open run of the
 // owner.
 //
-// Inbox contains runs of this engine and runs without an owner. A run that has ended counts
-// as without an owner if its owner is gone. The inbox table has only messages that are not
-// answered yet. They are read from the end of the last page on. $5 makes most scans skip
-// the index entries of runs that have ended (see minima).
+// memberTick also returns a page of runs with waiting messages, after the run $4: runs of
+// this engine and runs without an owner. A run that has ended counts as a run without an
+// owner if its owner is gone. The table inbox has only messages that are not answered yet.
+// $5 makes most scans skip the index entries of runs that have ended (see minima).
 const (
 	memberTick = `
 WITH me AS (
@@ -158,8 +159,8 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 
 const (
 	// memberBury waits, at the fence rows, for the member's batches in flight. Afterwards
-	// none of its batches can be committed. Each run that it had in hand gets one more
-	// death.
+	// none of its batches can be committed. For each open run that it had in hand,
+	// memberBury counts one more death.
 	memberBury = `
 WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
 h AS (DELETE FROM engine.hand h USING d WHERE h.engine = d.engine RETURNING h.runs),
@@ -206,8 +207,8 @@ func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}
-	// Its runs are free now. Other engines get a hint, so that they need not wait for their
-	// next scan.
+	// Other engines can take its runs now. They get a hint, so that they need not wait for
+	// their next scan.
 	if s.notifyNow() {
 		s.notifyLate(ctx)
 	}

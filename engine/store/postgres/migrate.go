@@ -100,8 +100,8 @@ func ownSchema(ctx context.Context, db *sql.DB) error {
 
 // A SchemaStatus compares a database with this binary.
 type SchemaStatus struct {
-	Have int64 // 0 = no schema
-	Want int64
+	Have int64 // version of the schema in the database; 0 = no schema
+	Want int64 // version for which this binary was written
 }
 
 // Status returns the versions of the schema and of this binary.

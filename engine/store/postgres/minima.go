@@ -12,8 +12,8 @@ import (
 // longer while any session holds a snapshot. A scan of all past next_check values visits
 // every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
 // times a second. So a scan does not begin at the first entry. It begins at the earliest of
-// three times: a minute before the last scan, the earliest run which that scan found, and
-// the earliest next_check committed since. This is safe because only the owner's writers
+// three times: a minute before the last scan, the earliest next_check that this scan found,
+// and the earliest next_check committed since. This is safe because only the owner's writers
 // commit next_check values of its runs. Every tenth scan still begins at the first entry.
 const (
 	lowTrail = time.Minute
@@ -28,9 +28,9 @@ type minima struct {
 
 // A low says where the next scan of one engine begins.
 type low struct {
-	at      time.Time // zero = at the first entry
+	at      time.Time // next_check at which the next scan begins; zero = at the first entry of the index
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
-	scans   int       // number of scans since the last one that began at the first entry
+	scans   int       // number of scans since the last scan that began at the first entry
 }
 
 // next returns where an engine's next scan begins. If the result is not valid, the scan
@@ -78,8 +78,8 @@ func (l *minima) set(id store.EngineID, m low) {
 	l.of[id] = m
 }
 
-// scanned records that an engine's scan was committed, and the runs it found, earliest
-// first.
+// scanned notes that a scan of an engine was committed, and computes where the next scan
+// begins. due holds the runs that the scan found, sorted by next_check.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, du
 // below returns the last moment before t with the precision of the server, a microsecond.
 func below(t time.Time) time.Time { return t.Truncate(time.Microsecond).Add(-time.Microsecond) }
 
-// forget drops the data about an engine that has ended.
+// forget removes the data about an engine that has ended.
 func (l *minima) forget(id store.EngineID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ const (
 	passTake = `
 INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second')
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= pg_catalog.clock_timestamp()`
-	// runOverdue reads the most overdue runs of each live member. It makes one scan of
-	// run_active for each member.
+	// runOverdue reads the most overdue runs of each live member. It makes one scan of the
+	// index run_active for each member.
 	runOverdue = `
 SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   SELECT r.run_id, r.next_check FROM engine.run r
@@ -22,7 +22,7 @@ SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   ORDER BY r.next_check, r.run_id LIMIT $3) o
 WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	// memberList returns a dead member as a member without a lease.
+	// memberList returns 0 or less as the rest of a dead member's lease.
 	memberList = `SELECT engine, address, joined_at, lease_until, least(extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8, CASE WHEN dead THEN 0 END) FROM engine.member ORDER BY engine`
 )
 
@@ -51,7 +51,7 @@ func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	for rows.Next() {
 		var (
 			m    store.Member
-			left float64 // in seconds
+			left float64 // rest of the lease in seconds
 		)
 		if err := rows.Scan(&m.Engine, &m.Address, &m.JoinedAt, &m.LeaseUntil, &left); err != nil {
 			return nil, wrap("list engines", err)

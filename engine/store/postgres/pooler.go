@@ -9,7 +9,8 @@ import (
 const backendPID = `SELECT pg_catalog.pg_backend_pid()`
 
 // poolerBegin begins a transaction with the settings of a writer's session. Behind a pooler
-// each transaction has another session, so the session itself keeps no settings.
+// each transaction may have another session. So poolerBegin applies the settings to each
+// transaction.
 const poolerBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
@@ -17,8 +18,8 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 ` + transactionSettings
 
-// poolerTurns is how many times the two sessions are asked. Several times are needed,
-// because other clients may take a backend from the pooler and give it back meanwhile.
+// poolerTurns is how many times detectPooler asks a session for its backend. Once is not
+// enough: other clients may take a backend from the pooler and give it back meanwhile.
 const poolerTurns = 24
 
 // detectPooler reports whether there is a pooler in transaction mode in front of the
@@ -26,7 +27,8 @@ const poolerTurns = 24
 // session locks and LISTEN do not work. detectPooler opens two sessions. There is a pooler
 // if both have the same backend, or if one of them has two. The order of the questions also
 // detects a pooler that uses its backends in turn. If there is no pooler, detectPooler
-// makes the settings of the two sessions, which were opened before that was known.
+// applies sessionSettings to the two sessions. When they were opened, it was not known yet
+// whether there is a pooler.
 func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	var conns [2]*sql.Conn
 	for i := range conns {

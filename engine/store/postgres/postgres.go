@@ -1,7 +1,7 @@
-// Package postgres keeps runs in PostgreSQL. It has an insert-only journal, a narrow row
-// for each run that is computed from the journal, group commits with one statement each,
-// and a fence row for each writer that stops a dead engine. It obeys every rule of
-// engine/store/storetest.
+// Package postgres keeps runs in PostgreSQL. Rows are only inserted into the journal, never
+// changed. Each run has one small row with its present state. One statement commits many
+// transitions. Each writer has a fence row: without it nothing that a dead engine sends is
+// committed. The package obeys every rule of engine/store/storetest.
 //
 // All tables are in the schema engine, which Migrate creates. The views engine.runs and
 // engine.steps are for people.
@@ -31,10 +31,10 @@ import (
 // Options of a Store. Zero fields mean their defaults.
 type Options struct {
 	// MaxConns is how many connections may be open in addition to those of writers; 0 = 8.
-	// Half of them, but at least one, answer people's questions. The others, but at least
-	// one, do the engine's work.
+	// Half of them, but at least one, are for the queries of people, such as lists. The
+	// others, but at least one, are for the work of engines.
 	MaxConns int
-	Logger   *slog.Logger // nil = nothing is logged
+	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -72,12 +72,12 @@ type Store struct {
 	tokens atomic.Uint32 // number of the last commit; together with the engine's number it is a token
 }
 
-// An access is the connection to the database: its pools, whether there is a pooler, and
-// the history of the server.
+// An access holds what all parts need to use the database: the pools, whether there is a
+// pooler, and what is known about the history of the server.
 type access struct {
 	source  source
-	db      *sql.DB // pool for everything but commits and people's questions
-	reads   *sql.DB // pool for people's questions: see look
+	db      *sql.DB // pool for everything except commits and the queries of people
+	reads   *sql.DB // pool for the queries of people: see the type look
 	log     *slog.Logger
 	pooled  atomic.Bool // there is a pooler in transaction mode between the engine and the server
 	direct  atomic.Bool // no pooler was found when the store was opened
@@ -135,10 +135,11 @@ func newStore(a *access) *Store {
 	}
 }
 
-// readsIdle is how long an unused connection for people's questions is kept.
+// readsIdle is how long the pool reads keeps an unused connection.
 const readsIdle = time.Minute
 
-// examineServer checks the promises of Open, and how the server is reached.
+// examineServer returns an error if the server does not answer or the schema does not fit
+// this binary. It looks for a pooler and sets the sizes of the pools.
 func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxIdleConns(max(2, o.MaxConns))
 	if err := checkSchema(ctx, s.db, s.source); err != nil {
@@ -158,8 +159,8 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	s.db.SetMaxOpenConns(work)
 	s.db.SetMaxIdleConns(work)
 	s.reads.SetMaxOpenConns(reads)
-	// Otherwise several people who ask at the same time would open a new connection for
-	// each question.
+	// Keep the connections open between queries. Otherwise queries of several people at the
+	// same time would open a new connection for each query.
 	s.reads.SetMaxIdleConns(reads)
 	s.reads.SetConnMaxIdleTime(readsIdle)
 	return nil
@@ -188,7 +189,7 @@ func unmigrated(err error) bool {
 
 // wrap adds the operation to an error. If the server's text is not clear, wrap explains it.
 func wrap(what string, err error) error {
-	if state := sqlstate(err); state == "XX001" || state == "XX002" { // data_corrupted, index_corrupted
+	if state := sqlstate(err); state == "XX001" || state == "XX002" { // the codes data_corrupted and index_corrupted
 		err = storekit.Damaged(err)
 	}
 	if why := meaning(err); why != "" {
@@ -197,7 +198,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// meaning explains errors that no statement can avoid; "" = the error is clear.
+// meaning explains errors whose cause is the server, its settings or a pooler; "" = the
+// error needs no explanation.
 func meaning(err error) string {
 	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
 	switch sqlstate(err) {

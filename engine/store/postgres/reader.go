@@ -83,7 +83,7 @@ UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.
 // loadMany reads many runs with one statement. It prepares the statement, so that numbers
 // and data arrive in binary form.
 func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded, error) {
-	if s.pooled.Load() { // the next session may not know a prepared statement
+	if s.pooled.Load() { // the pooler's next session may not know a prepared statement
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
 			return nil, wrap("load runs", err)
@@ -165,7 +165,7 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 }
 
 // moment decodes a timestamptz in the binary format of the protocol: microseconds since
-// 2000. Infinity is store.Never, and minus infinity is no time.
+// 2000. Infinity is store.Never, and minus infinity is the zero time.
 func moment(b []byte) (time.Time, error) {
 	if len(b) != 8 {
 		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
@@ -388,12 +388,12 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return []store.RunRow{r}, nil
 }
 
-// A views shows steps and alerts.
+// views is the part of a Store that lists steps and alerts for people.
 type views struct{ *access }
 
-// stepSource lists a run's nodes and then its changes. It is one statement, so that they
-// are from the same moment. The view engine.steps shows the same to people, but decoding
-// the changes in SQL is slower.
+// stepSource lists a run's nodes, and then the changes of their states. It is one
+// statement, so both are from the same moment. The view engine.steps shows the same to
+// people, but decoding the changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
@@ -401,7 +401,7 @@ UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.ru
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
 ORDER BY what, ord`
 
-// StepRows returns the steps of a run, by node number.
+// StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	rows, err := s.look(ctx, stepSource, int64(id))
 	if err != nil {

@@ -14,22 +14,24 @@ import (
 
 const (
 	// retainNote records the highest id up to which runs may be removed, before the first
-	// of them is removed. A row that is missing below that id was not lost.
+	// of them is removed. So a missing row of a run with a smaller id was removed, not
+	// lost.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
 	retainTold = `SELECT coalesce(pg_catalog.max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
-	// retainWindow returns where the next window of runs ends.
+	// retainWindow returns how many runs the next window has, and the id of its last run.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock never waits: a run that is locked stays for now.
+	// retainLock returns the runs of a window that may be removed, and locks them. It never
+	// waits: a run that another session has locked stays for now.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// retainRemove is a separate statement, because it must see messages that were posted
-	// before the runs were locked. A client that posts one later waits, and then finds no
-	// run. If a client is claiming the key of a removed run, the row of the key is left to
-	// the client. A key whose run does not exist is free.
+	// before the runs were locked. A client that posts a message later waits for this
+	// transaction, and then finds no run. If a client is claiming the key of a removed run,
+	// the row of the key is left to the client. A key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
@@ -48,8 +50,8 @@ SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM 
 )
 
 // Other rows of a run are removed after the run, a part at a time, because a run may have
-// tens of thousands of them. No two statements remove the same rows. Rows that an
-// interrupted statement has left are found by the next walk.
+// tens of thousands of them. No two statements remove the same rows. If a process ends
+// before it has removed all of them, the next process removes the rest.
 const (
 	retainSteps = `
 DELETE FROM engine.run_step WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_step x
@@ -68,18 +70,21 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 // retainRows is how many rows one statement removes at most.
 const retainRows = 1000
 
-// A retention removes old runs. It remembers how far it has come, only to save work: a new
-// store begins at the first run.
+// retention is the part of a Store that removes old runs. It remembers how far it has come,
+// only to save work: a new store begins at the first run.
 type retention struct {
 	*access
 
-	mu     sync.Mutex // protects following fields, and allows only one walk at a time
-	after  status.RunID
-	noted  status.RunID // the highest id that was recorded by retainNote
-	walked bool         // a walk has reached the end, so that rows which others have left are removed
+	mu    sync.Mutex   // protects following fields, and allows only one Retain at a time
+	after status.RunID // the last run that Retain has examined; 0 = begin with the first run
+	noted status.RunID // the highest id that retainNote has recorded
+	// walked says that Retain has examined all runs once. Then it has also removed the rows
+	// that earlier processes left.
+	walked bool
 }
 
-// Retained returns the highest id up to which runs may have been removed.
+// Retained returns an upper limit for the ids of removed runs: no engine has removed a run
+// with a greater id.
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
@@ -94,7 +99,7 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := naming.FirstRunOf(before) - 1 // the last run that can have ended by then
+	end := naming.FirstRunOf(before) - 1 // a run with a greater id was created at that time or later, so it stays
 	var (
 		stats store.RetainStats
 		found int

@@ -50,16 +50,17 @@ const (
 
 // Limits for partitions and for the work on them.
 const (
-	// partsPerAge is the number of partitions in one retention age. A run may stay longer
-	// than its age by the width of a partition.
+	// partsPerAge is how many partitions cover one retention period. A run may stay longer
+	// than the period, by the time that one partition covers.
 	partsPerAge = 8
 	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour
 	// smallTail is the largest size, in bytes, of a last partition that may be read while
 	// commits wait.
 	smallTail = 8 << 20
-	// firstWidth is how far in the future a large last partition is cut. Until it is cut,
-	// no run may begin beyond the cut. This leaves time to repeat a failed cut many times.
+	// firstWidth is how far in the future the new end of a large last partition is. A
+	// constraint forbids runs beyond this end until the partition is cut there (limitTail).
+	// In that time a failed cut can be repeated many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the lock that commits need is requested. Each try waits
 	// up to 100 ms; the tries are a second apart.
@@ -72,7 +73,7 @@ const restName = "journal_rest_"
 // A part is a partition of the journal.
 type part struct {
 	name   string
-	lo, hi status.RunID // runs with lo <= id < hi
+	lo, hi status.RunID // the partition contains runs with lo <= id < hi
 	bytes  int64
 }
 
@@ -100,8 +101,8 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 }
 
 // tend drops the partitions below end that have only few runs left. It also makes sure that
-// there is a partition for future runs. If another session does this at the same time, that
-// is enough.
+// there is a partition for future runs. It stops without an error if another session does
+// this at the same time.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
@@ -192,7 +193,7 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 				return err
 			}
 		} else {
-			at = limited // another session has begun to cut
+			at = limited // an earlier call has fixed the end already
 		}
 		if err := s.trustTail(ctx); err != nil {
 			return err
@@ -211,8 +212,8 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 	return nil
 }
 
-// cutAt returns the id at which the last partition will end. It is a whole number of widths
-// after the zero of run ids, above every existing run, and some time in the future.
+// cutAt returns the id at which the last partition will end. The time of this id is a whole
+// number of widths after the epoch of run ids, after every existing run, and in the future.
 func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {
@@ -240,15 +241,15 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail validates the constraint of limitTail for all rows. If a row violates it, the
-// constraint is dropped.
+// trustTail validates the constraint of limitTail for all rows. If that fails, for example
+// because a row violates it, the constraint is dropped.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
 	if err == nil {
 		return nil
 	}
 	if judge(err) == unknown || ctx.Err() != nil {
-		return wrap("prove the last partition's limit", err) // the next call continues from here
+		return wrap("prove the last partition's limit", err) // the next call tries it again
 	}
 	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partFree)
@@ -262,8 +263,9 @@ func (s *retention) trustTail(ctx context.Context) error {
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
 // change runs a transaction that changes partitions. Only one such transaction runs at a
-// time. prepare may take long. last takes the lock that commits need. If it does not get
-// the lock within 100 ms it is tried again later, so that commits do not wait for long.
+// time. The function prepare may take long. The function last takes the lock that commits
+// need. If it does not get the lock within 100 ms, change calls it again after a second. So
+// commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 // The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
 // keys by workflow and key. Long arrays are expanded in select lists, because the server
 // would first store the results of functions in FROM. Locks are always taken in this order:
-// fence, names, keys, journal rows by run, run rows. The counts make each part wait for the
-// part before it.
+// fence, names, keys, journal rows by run, run rows. Each part reads a count of the rows of
+// the part before it, so the server executes the parts in this order.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -69,8 +69,8 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// In the form that tolerates conflicts, new runs with names are handled separately.
-	// fresh holds the submissions without a visible conflict. A conflict that is not
+	// In the form that tolerates conflicts, new runs with names are handled separately. The
+	// part fresh selects the submissions without a visible conflict. A conflict that is not
 	// visible yet makes the statement fail; the next statement sees it.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
@@ -93,9 +93,9 @@ WITH own AS MATERIALIZED (
   FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
-	// Rows of runs: new rows and changed rows. They have arrays of their own, so that a
-	// journal row which does not change its run needs no such values. In the form that
-	// tolerates conflicts, only committed journal rows count.
+	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
+	// existing runs. Their arrays have no elements for journal rows that do not change their
+	// run. The form that tolerates conflicts writes only runs whose journal row is committed.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -113,7 +113,7 @@ WITH own AS MATERIALIZED (
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
 	// A row that makes an engine the owner changes its run only if no more messages wait
 	// for the run than the engine has read. Later messages must be decided first. If there
-	// are more messages nothing is committed, like for a removed run.
+	// are more messages, nothing is committed, as for a removed run.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -167,8 +167,8 @@ FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(
 // otherwise the server would already fail when it makes the plan.
 const runGone = "this run is gone"
 
-// The shapes of the statement are prepared. The contents of a batch determine the shape, so
-// that no transition pays for empty parts. The normal form has no ON CONFLICT, because that
+// The shapes of the commit statement. The contents of a batch determine the shape, so that
+// the server does not execute empty parts. The normal form has no ON CONFLICT, because that
 // is costly and conflicts are rare. A conflict is SQLSTATE 23505, and then nothing is
 // committed. All rare combinations share one shape.
 const (
@@ -189,7 +189,8 @@ const (
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
-// The statements of a single submission in a transaction, in the same order.
+// The statements for one submission in a separate transaction. They take their locks in the
+// same order as the commit statement.
 const (
 	runNameClaim = `
 WITH own AS MATERIALIZED (
@@ -198,8 +199,8 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
-	// submissionsMet returns, for submissions, the run that has the name; if there is none,
-	// the run that holds the key.
+	// submissionsMet returns, for each submission, the run that has its name. If there is
+	// none, it returns the run that holds its key.
 	submissionsMet = `
 SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// meet answers doubtful submissions whose name or key belongs to another visible run. It
-// uses one query for all. The remaining submissions are handled one by one, and so are all
-// of them if the query fails.
+// meet looks for the runs that have the names and keys of the submissions in doubt, with
+// one query. If another run has the name or key of a submission, this run is its outcome.
+// The other submissions stay in doubt. If the query fails, all of them do.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
 	if len(c.doubt) == 0 || w.connect(ctx) != nil {
@@ -59,7 +59,7 @@ func (c *commit) meet(ctx context.Context) {
 	}
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
-		// If the run has its own id, it may be an earlier try of the same submission.
+		// If the found run has the id of this submission, it may be from an earlier try.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
@@ -69,9 +69,9 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone handles a submission in a transaction of its own, after a statement could not say
-// what it conflicts with. An error means that ctx has ended, that history was lost, or that
-// nothing of the whole commit is committed.
+// alone commits one submission in doubt in a separate transaction. This transaction shows
+// which run has its name, key or id. An error means that ctx has ended, that history was
+// lost, or that nothing of the whole commit is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
 	open := false
@@ -131,7 +131,7 @@ type submission struct {
 	token int64
 }
 
-// once runs the transaction once.
+// once runs the transaction of the submission once. It stores the result in sub.
 func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error) {
 	w := s.w
 	if err := w.connect(ctx); err != nil {
@@ -188,7 +188,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
 		return false, err
 	}
-	if landed == 0 { // a run without names has the id; it may be this one
+	if landed == 0 { // the id is in use, perhaps by an earlier try of this submission
 		token, err := s.writer(ctx)
 		if err == nil && token != s.token {
 			err = store.ErrExists
@@ -232,9 +232,9 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey takes the key, unless a run holds it. The upsert locks the row of the key. Only
-// the next statement sees what an earlier transaction has committed. A run that does not
-// exist any more holds no key.
+// claimKey takes the key, unless a run holds it. The first statement locks the row of the
+// key. Only the statement after it sees what another transaction has committed before. A
+// run that does not exist any more holds no key.
 func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n := s.t.Names
 	var holder int64

@@ -30,7 +30,7 @@ type bell struct {
 	closed bool
 
 	once sync.Once
-	ctx  context.Context // ends with the bell
+	ctx  context.Context // context of the notifications; it ends when the bell is closed
 	end  context.CancelFunc
 	work sync.WaitGroup // notifications in progress
 }
@@ -40,8 +40,8 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside runs fn in a goroutine that close waits for. It does nothing once the bell is
-// closed.
+// beside runs fn in a goroutine. The method close waits for its end. Once the bell is
+// closed, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -51,8 +51,8 @@ func (b *bell) beside(fn func(context.Context)) {
 	}
 }
 
-// ring reports whether to notify now. If not, after is called at the end of the pause,
-// unless the bell is closed by then.
+// ring reports whether to notify now. If not, the function after is called once at the end
+// of the pause, unless the bell is closed by then.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,21 +86,21 @@ func (b *bell) close() {
 	b.work.Wait()
 }
 
-// A waker notifies engines that work may wait for them.
+// waker is the part of a Store that notifies engines when work may wait for them.
 type waker struct {
 	*access
 	bell       bell
 	probe      time.Duration // how long the listening connection may take to answer
-	probeEvery time.Duration // time between two probes of it
+	probeEvery time.Duration // time between two probes of the listening connection
 }
 
-// notifyNow reports whether the present transaction should notify.
+// notifyNow reports whether the caller should send a NOTIFY now.
 func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends a notification for earlier transactions that did not. It is a hint,
-// which may be lost.
+// notifyLate sends a notification for earlier transactions that did not send one. It is a
+// hint, which may be lost.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -145,7 +145,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 	told := make(chan *pq.Notification, 32)
 	dial := make(chan dialled, 1)
-	go func() { // the call cannot be interrupted, so it may run longer than listen
+	go func() { // NewListenerConn cannot be interrupted, so it may run longer than listen
 		c, err := pq.NewListenerConn(s.source.dsn, told)
 		dial <- dialled{c, err}
 	}()
@@ -179,7 +179,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			}
 			hint(hints)
 		case <-probe.C:
-			// Notifications wait in their channel meanwhile.
+			// During the probe, notifications wait in the channel told.
 			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}
@@ -208,7 +208,7 @@ func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 	// The connection may be closed or broken already.
 	_ = c.Close()
 	go func() {
-		for range told { // until the reader has ended
+		for range told { // the reader closes the channel when it ends
 		}
 	}()
 }

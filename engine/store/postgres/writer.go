@@ -19,16 +19,16 @@ import (
 // network has failed.
 const answerLimit = 15 * time.Second
 
-// A Writer commits for one fence row, through its own connection.
+// A Writer commits transitions through its own connection, as long as its fence row exists.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
 	n      int
 
 	db    *sql.DB
-	conn  *sql.Conn // nil = the connection must be opened
+	conn  *sql.Conn // connection to the server; nil = it must be opened
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // socket of conn, so that it can be cut
+	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
 	line  int64                    // timeline of the server that conn leads to
 	batch batch
 	names map[string]bool    // names in the present batch
@@ -67,7 +67,7 @@ func (w *Writer) hangUp() error {
 	var err error
 	if w.conn != nil {
 		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
-			err = nil // the driver has already found it broken
+			err = nil // the driver has closed the broken connection already
 		}
 	}
 	if w.db != nil {
@@ -146,8 +146,8 @@ func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) erro
 	return fn(context.WithoutCancel(ctx))
 }
 
-// queryRow runs one of the large statements and scans its row. The statement is prepared
-// once, unless there is a pooler that gives every transaction another session.
+// queryRow runs a commit statement and scans its row. The statement is prepared once,
+// unless there is a pooler that gives every transaction another session.
 func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...any) error {
 	if w.s.pooled.Load() {
 		return w.conn.QueryRowContext(ctx, query, args...).Scan(to...)
@@ -205,8 +205,8 @@ func backoff(ctx context.Context, n int) error {
 // does not count.
 var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
 
-// confirm records a committed row. One row is enough, because a history is complete up to
-// some point. landed is nil if all rows are committed.
+// confirm records the last committed row of a batch. One row is enough: a server that has
+// this row also has every earlier commit. landed is nil if all rows are committed.
 func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {

@@ -6,9 +6,9 @@ import "fmt"
 // to any more: the former primary after a failover, or another database. Nothing was
 // written to it.
 type WrongServerError struct {
-	Store      string // "postgres"
+	Store      string // kind of the store: "postgres"
 	Seen, Have int64  // timelines: the highest one seen so far, and that of this server
-	Reason     string // what is wrong, for people
+	Reason     string // what is wrong; only for display
 }
 
 // Error says what is wrong and what to do.

@@ -8,7 +8,7 @@ import (
 )
 
 // SQLite normally writes a long WAL back into the file as part of a commit, and the caller
-// of that commit has to wait. This store does it next to the commits, in two parts. The
+// of that commit has to wait. This store does that in the background, in two parts. The
 // first part writes most of the WAL back while commits continue. The second part runs
 // between two commits and writes the small rest. Only then can the WAL start again from its
 // beginning. Without the second part the WAL would grow while there are commits.
@@ -27,8 +27,8 @@ const (
 	walBack = `PRAGMA wal_checkpoint(PASSIVE)`
 )
 
-// wrote records that a batch was committed, and starts a checkpoint if one is due. The
-// caller holds s.mu.
+// wrote adds the estimated size of a batch to the field written, and starts a checkpoint if
+// one is due. The caller holds s.mu.
 func (s *file) wrote(items []store.Transition) {
 	s.written += commitBytes + rowBytes*len(items)
 	for i := range items {

@@ -18,7 +18,7 @@ const (
 SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
 )
 
-// A catalogue keeps definitions and settings.
+// catalogue is the part of a Store that keeps definitions and settings.
 type catalogue struct{ *file }
 
 // PutDefinition stores a definition, once for each digest.
@@ -99,7 +99,7 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	err = s.query(ctx, "read definition", workflowSteps, []any{d.Digest}, func(r row) error {
 		var (
 			flow string
-			step *string // NULL = the workflow has no steps
+			step *string // nil = the workflow has no steps
 		)
 		if err := r.Scan(&flow, &step); err != nil {
 			return err

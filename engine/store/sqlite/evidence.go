@@ -19,7 +19,8 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
-// An evidence keeps late answers, log lines, and which alerts were pushed.
+// evidence is the part of a Store that keeps late answers and log lines. It also records
+// which alerts were pushed.
 type evidence struct {
 	*file
 	*views
@@ -145,7 +146,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 		var (
 			a       store.AlertRow
 			run, at int64
-			name    *string // NULL = the name that is made from the id
+			name    *string // nil = the name is made from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
 		a.Run, a.At = status.RunID(run), fromMicros(at)

@@ -20,7 +20,7 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect) OR EXISTS (SELECT 1 FROM hand WHERE engine <> ?1)`
 )
 
-// A hands keeps which runs each engine has in hand.
+// hands is the part of a Store that records which runs each engine has in hand.
 type hands struct{ *file }
 
 // Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
@@ -45,7 +45,7 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	})
 }
 
-// Suspects returns the suspicions about runs.
+// Suspects returns why runs may be dangerous.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
@@ -66,8 +66,8 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve removes the suspicions about runs. It also works in a store that was opened with
-// Beside.
+// Absolve sets the number of deaths of each run to 0. It also works in a store that was
+// opened with Beside.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {

@@ -17,9 +17,9 @@ const (
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
-	// inboxRuns starts with the messages, because there are few of them, and continues
-	// after the last page. A run that has ended counts as without an owner if its owner is
-	// gone.
+	// inboxRuns returns one page of runs with messages: those after the run ?4. It starts
+	// with the table inbox, because that table has few rows. A run that has ended counts as
+	// a run without an owner if its owner is gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
 WHERE i.run_id > ?4
@@ -34,7 +34,7 @@ WHERE r.state < 10 AND m.dead
 GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
 )
 
-// An inbox keeps messages until their runs have answered them.
+// inbox is the part of a Store that keeps each message until a row of its run consumes it.
 type inbox struct {
 	*file
 	*waker

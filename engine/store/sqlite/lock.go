@@ -22,8 +22,8 @@ type lock struct {
 // errHeld says that another process has the lock.
 var errHeld = errors.New("another process has the lock")
 
-// takeLock locks path for this process. shown is the name of the file in messages. It
-// returns a *sqlite.LockedError if another process has the lock.
+// takeLock locks path for this process. shown is the name of the file in errors. It returns
+// a *sqlite.LockedError if another process has the lock.
 func takeLock(path, shown string) (*lock, error) {
 	f, err := openLock(path+".lock", shown+".lock")
 	switch {
@@ -38,8 +38,9 @@ func takeLock(path, shown string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// sign writes into the lock file which process has the lock, for the message to a second
-// process. It writes only the name of the command, because arguments may contain secrets.
+// sign writes into the lock file which process has the lock. A second process shows this in
+// its error. sign writes only the name of the command, because arguments may contain
+// secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {

@@ -5,7 +5,7 @@ import "fmt"
 // A LockedError says that another process has an embedded store open.
 type LockedError struct {
 	Path   string
-	Holder string // what is known about that process, for people
+	Holder string // what is known about that process; only for display
 }
 
 // Error names the file and the process.

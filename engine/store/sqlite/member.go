@@ -29,15 +29,15 @@ const (
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
-	// runOverdue starts with the members, because there are few of them, and reads only the
-	// due runs of each.
+	// runOverdue starts with the table member, because that table has few rows. It reads
+	// only the overdue runs of each member.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
 	// orphanList reads one page of the open runs of each dead member. A takeover of many
-	// runs goes page by page, so no page may read all runs. Left out are runs at rest
-	// (parked or compensation_failed, and next_check is Never) that have no message, or
-	// that have too many deaths (store.MaxDeaths).
+	// runs goes page by page, so no page may read all runs. orphanList leaves out runs at
+	// rest (parked or compensation_failed, and next_check is Never) that have no message or
+	// have too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
@@ -49,10 +49,11 @@ SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (
 ORDER BY r.run_id LIMIT ?2`
 )
 
-// A members keeps which engines are alive and when scans may be made.
+// members is the part of a Store that records which engines are alive. It also records when
+// the next scans may be made.
 type members struct {
 	*file
-	turns storekit.Rotation // gives each run with waiting messages its turn in a Tick
+	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
 // Join registers a new membership.

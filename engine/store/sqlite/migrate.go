@@ -71,9 +71,9 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	return mismatch(have)
 }
 
-// migrationWait is how long a reader waits for a schema that is too old. If two commands
-// start at the same moment, one creates the file and migrates it. The other must not refuse
-// the unfinished schema. A test makes this time longer.
+// migrationWait is how long a reader waits if the schema is too old. If two commands start
+// at the same moment, one creates the file and migrates it. The other must not refuse the
+// unfinished schema. A test makes this time longer.
 var migrationWait = 2 * time.Second
 
 // awaitVersion returns an error if this binary cannot read the schema. It gives another

@@ -13,12 +13,13 @@ import (
 // change the state, or to make this user overwrite another file. So the directory and the
 // files are checked before they are used.
 
-// besides are the endings of the names of SQLite's own files.
+// besides holds endings of file names. The empty one is for the state file. The others are
+// for the files that SQLite creates next to it.
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
-// checkPlace returns an error if other users could have prepared the place of the state. A
-// reader accepts files of any owner, because reading another user's state is allowed. shown
-// is the name of the file in messages.
+// checkPlace returns an error if other users could have prepared the files at path, or can
+// replace them. With write false it accepts files of any owner in any directory, because
+// reading another user's state is allowed. shown is the name of the file in errors.
 func checkPlace(path, shown string, write bool) error {
 	if write {
 		if err := checkDirectory(filepath.Dir(path), filepath.Dir(shown)); err != nil {

@@ -2,7 +2,7 @@ package sqlite
 
 import "io/fs"
 
-// careful is empty: on Windows the name of a pipe is not the name of a file.
+// careful is 0 and sets no flags: on Windows the name of a pipe is not the name of a file.
 const careful = 0
 
 // othersWrite always returns "": on Windows access lists, not modes, say who may write. A

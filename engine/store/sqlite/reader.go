@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A runs finds and reads runs.
+// runs is the part of a Store that finds and reads runs.
 type runs struct{ *file }
 
 // runLoad is one statement, so that the head and the rows are from the same moment. Each
@@ -55,9 +55,9 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 	return []store.Loaded{out}, nil
 }
 
-// For many runs, heads and rows are read by two statements in one transaction. The
-// statements ask for the ids in order, so that SQLite need not sort, which would copy all
-// data.
+// To load many runs, one statement reads the heads and one reads the rows, in one
+// transaction. The statements ask for the ids in order, so SQLite need not sort the rows. A
+// sort would copy all data.
 const (
 	headMany = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name, r.run_id,
@@ -83,7 +83,7 @@ func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loade
 	return out, nil
 }
 
-// loadChunk appends the given runs to out. The ids must be sorted.
+// loadChunk loads the given runs and appends them to out. The ids must be sorted.
 func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() // the transaction has only read
+	defer tx.Rollback() // ends the transaction, which only reads
 	each := func(query string, fn func(row) error) error {
 		rows, err := tx.QueryContext(ctx, query, string(ids))
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 		}
 		return eachRow(rows, fn)
 	}
-	at := make(map[int64]int, len(runs)) // index in out of each run
+	at := make(map[int64]int, len(runs)) // for each run, its index in out
 	first := len(out)
 	err = each(headMany, func(r row) error {
 		var (
@@ -135,7 +135,8 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	// The runs are in order already, because SQLite reads its index in order.
+	// Usually the rows are in order already, because SQLite reads the index of the table in
+	// order.
 	for _, l := range out[first:] {
 		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
@@ -169,7 +170,8 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// Rows of a removed run may still be in the table, because retention removes them in parts.
+// rowList reads the table run, too. Journal rows of a removed run may still exist, because
+// retention removes them in parts.
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
@@ -287,12 +289,12 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return rows, err
 }
 
-// A views shows steps and alerts.
+// views is the part of a Store that lists steps and alerts for people.
 type views struct{ *file }
 
-// stepSource lists a run's nodes and then its changes. It is one statement, so that they
-// are from the same moment. The view steps shows the same to people, but decoding the
-// changes in SQL is slower.
+// stepSource lists a run's nodes, and then the changes of their states. It is one
+// statement, so nodes and changes are from the same moment. The view steps shows the same
+// to people, but decoding the changes in SQL is slower.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
@@ -301,7 +303,7 @@ UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND s
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM wide WHERE run_id = ?1
 ORDER BY what, ord`
 
-// StepRows returns the steps of a run, by node number.
+// StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
 	var (
 		nodes   []store.NodeName

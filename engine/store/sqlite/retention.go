@@ -10,34 +10,35 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A retention removes old runs.
+// retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
 	retainMu sync.Mutex   // protects retained; only one call runs at a time
-	retained status.RunID // the last run that Retain has examined
-	removed  atomic.Int64 // the highest id that it has removed
+	retained status.RunID // the last run that Retain has examined; 0 = begin with the oldest
+	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
 
-// Retained returns the highest id of a run that was removed. The caller has held the file
-// since it accepted the run, so no other process can have removed it.
+// Retained returns the highest id of a run that this process has removed. No other process
+// can have removed a run that this process accepted, because this process has the lock.
 func (s *retention) Retained(context.Context) (status.RunID, error) {
 	return status.RunID(s.removed.Load()), nil
 }
 
 const (
-	// retainRuns lists runs in the order of their ids, which is the order of their
-	// creation.
+	// retainRuns lists runs in the order of their ids, which is approximately the order of
+	// their creation. It says of each run whether it ended before a time.
 	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
-	// retainStays reports whether a run must stay because it was undone after it was
-	// listed, or has a message.
+	// retainStays reports whether a run must stay: a message waits for it, or its
+	// compensation has begun since retainRuns listed it.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finished_at < ?2)
   OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
-	// retainKey must run before retainName and retainRun. If a key was submitted for
-	// another workflow than the run's, its row stays. That does no harm, because the run it
-	// names does not exist.
+	// retainKey must run before retainName and retainRun, because it reads the rows that
+	// they delete. If Names.Workflow of the submission was not the name of the run's
+	// workflow, the row of the key stays. This does no harm, because the run in that row
+	// does not exist any more.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)`
@@ -46,8 +47,8 @@ DELETE FROM context WHERE run_id = ?1
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )
 
-// Tables whose rows of a run are removed a few rows at a time. The largest rows have
-// MaxRowBytes.
+// Each statement removes a few rows of a removed run from one table. They are few, because
+// a row may be as large as MaxRowBytes.
 var goneRows = []string{
 	`DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM wide WHERE rowid IN (SELECT rowid FROM wide WHERE run_id = ?1 LIMIT 4)`,
@@ -58,8 +59,8 @@ var goneRows = []string{
 }
 
 const (
-	// retainTurn is the longest time for which retention blocks the writers at once, in
-	// addition to its commit.
+	// retainTurn is how long retention works in one transaction before it commits. Writers
+	// wait for this time and for the commit.
 	retainTurn = 5 * time.Millisecond
 	// retainPage is how many runs are listed or removed at once.
 	retainPage = 64
@@ -128,12 +129,14 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 		}
 		return nil
 	})
-	// The clock of one engine may be behind. Only if the last run of the page is too young,
-	// all later runs are too young as well.
+	// The search ends if the last run of the page was created at that time or later. Such a
+	// run in the middle does not end it: the clocks of engines differ, so older runs may
+	// follow.
 	return p, n < limit || end, err
 }
 
-// remove removes runs completely, a few at a time.
+// remove removes the row, the name and the key of each run of a page, a few runs in each
+// transaction. It returns the number of removed runs.
 func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0
@@ -161,7 +164,7 @@ func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time
 
 // removeRun removes one run, unless it must stay.
 func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
-	// The run is checked first: its names are found through its row, which is removed last.
+	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
 	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
 		return false, err

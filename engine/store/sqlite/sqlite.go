@@ -62,8 +62,8 @@ type Store struct {
 // that writes.
 type file struct {
 	path string
-	lock *lock   // nil = another process may have the lock
-	read *sql.DB // sees committed data, and never waits for writers
+	lock *lock   // lock of the file; nil = another process may have it
+	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
 	mu     sync.Mutex // protects following fields; only one transaction runs at a time
 	db     *sql.DB    // pool with one connection; nil = read only
@@ -73,14 +73,14 @@ type file struct {
 	beside string                    // path of the file if it was opened with Beside; otherwise ""
 	flows  map[store.WorkflowID]bool // workflows that are known to exist in the file
 
-	stepRows []byte // memory that all transitions reuse
+	stepRows []byte // buffer for encoded step rows; all transitions reuse it
 	written  int    // estimated bytes written since the last checkpoint
-	closing  bool   // no new checkpoint may start
+	closing  bool   // Close has begun: no new checkpoint may start
 
 	checkpoints sync.WaitGroup // checkpoints in progress
 
-	// commit ends a transaction. what says what the transaction does. A test replaces
-	// commit in order to lose an answer.
+	// commit commits a transaction. The argument what names the operation, such as "tick".
+	// A test replaces this function in order to lose an answer.
 	commit func(x *tx, what string) error
 }
 
@@ -197,10 +197,10 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	return err
 }
 
-// openRead opens a file that another process may be writing. If the file or its directory
-// is not writable, SQLite cannot share the index of the WAL. Then openRead reads without
-// the WAL, if the WAL is empty or the disk is read-only. On a full disk it does the same,
-// or keeps the index in memory.
+// openRead opens a file that another process may be writing. It tries up to four modes. The
+// first two fail if SQLite cannot share the index of the WAL: the file or its directory is
+// not writable, or the disk is full. Then openRead tries asItStands if the WAL is empty, and
+// after that alone if the disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -260,7 +260,8 @@ func cannotOpen(err error) bool {
 	return false
 }
 
-// readers is the number of connections: four that read, and one that writes the WAL back.
+// readers is the largest number of connections in the pool file.read: four that read, and
+// one that writes the WAL back.
 const readers = 4 + 1
 
 func (s *file) openPool(path, mode string) (err error) {
@@ -300,8 +301,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// disconnect closes the writing connection. The caller holds s.mu. If this process has the
-// lock, the closed pool is kept, so that later calls return an error.
+// disconnect closes the writing connection. The caller holds s.mu. s.db stays set, although
+// it is closed: because of that, a write after Close returns an error.
 func (s *file) disconnect() error {
 	var errs []error
 	// An open statement would prevent the connection from closing and the WAL from being

@@ -9,19 +9,20 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A tx is the only writing transaction. Its statements are prepared once for each
-// connection. file.transact ends it. Only one goroutine may use it.
+// A tx is a writing transaction; only one exists at a time. Its statements are prepared
+// once for each connection. file.transact ends it. Only one goroutine may use it.
 type tx struct {
 	s *file
 }
 
-// A row is one row of a result, or an error.
+// A row is one row of a result. If the query failed or found no row, Scan returns the
+// error.
 type row interface{ Scan(dest ...any) error }
 
-// A noRow is an error in place of a row.
+// A noRow is the row of a query that failed.
 type noRow struct{ err error }
 
-// Scan returns the error.
+// Scan returns the error of the query.
 func (r noRow) Scan(...any) error { return r.err }
 
 // stmt returns a prepared statement. The caller holds file.mu.
@@ -84,8 +85,9 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned is write for a caller that need not have the lock. In a store that was
-// opened with Beside, it opens a connection for the call and closes it afterwards.
+// writeUnowned does the same as write, but also for a store that was opened with Beside,
+// which does not have the lock. There it opens a connection for the call and closes it
+// afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,9 +116,9 @@ const (
 	noWaiting  = `PRAGMA busy_timeout = 0`
 )
 
-// begin takes SQLite's write lock. If another process is busy writing, SQLite's own waiting
-// tries only every 100 ms. It would rarely find the short moments between two commits. So
-// begin tries more often.
+// begin takes SQLite's write lock. While another process writes, SQLite itself tries only
+// every 100 ms. So it would rarely find the short moment between two commits. In a store
+// that was opened with Beside, begin therefore tries every 2 ms.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {
@@ -138,7 +140,7 @@ func (x *tx) begin(ctx context.Context) error {
 }
 
 // write runs fn in a transaction; only one runs at a time. ctx is used only until the
-// transaction begins. After that it takes only milliseconds, and an interrupted commit
+// transaction begins. The transaction takes only milliseconds, and an interrupted commit
 // would have an unknown outcome.
 func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
@@ -179,16 +181,15 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 		}
 		err = &unanswered{err}
 	}
-	// After some errors SQLite has already rolled back. Then it reports that there is no
-	// transaction, which is the wanted result.
+	// After some errors SQLite has already rolled back. Then ROLLBACK fails, because there
+	// is no transaction any more. That is not an error here.
 	if _, e := x.exec(txRollback); e != nil && code(e) != sqlite3.SQLITE_ERROR {
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-// An unanswered is an error of the end of a transaction. The transaction may be committed
-// or not.
+// An unanswered is the error of a COMMIT. The transaction may be committed or not.
 type unanswered struct{ err error }
 
 // Error returns the text of the error.
@@ -205,7 +206,8 @@ func execCommit(x *tx, _ string) error {
 // now returns store time, which is the machine's time.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// query reads, while the writer may write, and calls fn for each row.
+// query runs a query on a connection that only reads, and calls fn for each row. It does
+// not wait for the writer.
 func (s *file) query(ctx context.Context, what, query string, args []any, fn func(row) error) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A waker notifies engines that work may wait for them.
+// waker is the part of a Store that notifies engines when work may wait for them.
 type waker struct {
 	*file
 	wakeMu sync.Mutex // protects wakes
@@ -17,8 +17,8 @@ type waker struct {
 // wakePoll is how often a listener checks for writes of other processes.
 const wakePoll = 100 * time.Millisecond
 
-// dataVersion changes for a connection when another connection has committed. Commits of
-// the connection itself do not change it.
+// dataVersion returns a number that changes when another connection has committed. Commits
+// of the connection that asks do not change it.
 const dataVersion = `PRAGMA data_version`
 
 // Wakes returns a channel that receives a hint for every message and every run without an
@@ -30,7 +30,7 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
 	s.wakeMu.Unlock()
-	last := s.version() // writes of others after this moment give a hint
+	last := s.version() // every later write of another process gives a hint
 	go func() {
 		s.watch(ctx, last)
 		s.wakeMu.Lock()

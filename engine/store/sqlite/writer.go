@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits for one fence row. All writers share the one writing connection of the
-// file, one at a time.
+// A Writer commits transitions as long as its fence row exists. All writers share the one
+// writing connection of the file, one at a time.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -57,7 +57,7 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens)
 }
 
-// Pauses before the store tries again to find out the outcome of a commit.
+// First and longest pause before the store asks again for the outcome of a commit.
 const (
 	askPause     = 10 * time.Millisecond
 	askPauseMost = time.Second
@@ -95,7 +95,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 			out[bad.item].Err = bad
 			continue
 		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
-			// The outcome is open if the answer to an earlier try was lost (decision 0018)
+			// Give up. After a try without an answer the outcome is open (decision 0018).
 			return nil, err
 		}
 		// The outcome is not known: send the same batch with the same token again.
@@ -154,7 +154,7 @@ func settled(out []store.Outcome, err error) ([]store.Outcome, error) {
 // full.
 func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
-// hopeless reports whether an error will not go away if the batch is sent again.
+// hopeless reports whether it is useless to send the batch again after this error.
 func hopeless(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -225,8 +225,8 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // the number that was boxed last
-	boxed any
+	last  int64 // last argument of the method box
+	boxed any   // last result of the method box
 }
 
 // land writes one transition and returns its outcome. If the outcome is not Landed, nothing
@@ -246,8 +246,8 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	return o, err
 }
 
-// settle returns which transitions of a batch were committed before the engine was fenced.
-// It returns ErrFenced if none was.
+// settle stores in out which transitions of a batch were committed before the engine was
+// fenced. It returns ErrFenced if none was.
 func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
@@ -274,15 +274,16 @@ const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
-	// journalNext is for rows that do not change the run's row. Most rows are like that.
+	// journalNext inserts a journal row that does not change the run's row. Most journal
+	// rows are like that.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
-	// journalTakeBack removes a row again if its run was removed.
+	// journalTakeBack removes a journal row again if retention has removed its run.
 	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
 INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
-	// Each of these statements sets only the columns that change, because SQLite writes the
+	// The next three statements set only the columns that change, because SQLite writes the
 	// index of every column that a statement sets.
 	runBecome = `
 UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
@@ -292,14 +293,14 @@ WHERE run_id = ?`
 	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?)`
 )
 
-// mostSteps is the largest size of step changes, in bytes, that a journal row stores
-// itself.
+// mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger
+// changes go into the table named wide.
 const mostSteps = 4 * storekit.StepRowSize
 
 // append writes one transition: its row and, if the row is new, the changes of the run's
 // row. It reports whether the journal has the row with this token.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	var steps, wide any // NULL = unchanged
+	var steps, wide any // step changes as arguments, for the journal row and the table wide; nil = NULL
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
 		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
@@ -313,7 +314,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 		return false, err
 	}
 	if spoken {
-		// Nothing is written. The row may be there from an earlier try.
+		// Write nothing. The journal may have the row from an earlier try.
 	} else if t.Seq > 0 && t.State == status.RunInvalid && t.Owner == nil && t.NextCheck.IsZero() {
 		n, err = x.changed(journalNext, run, seq, at, x.token, steps, t.Data)
 	} else {
@@ -351,10 +352,10 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	return n > *t.Heard, err
 }
 
-// become writes a row that changes the run's row. If the row is new, it changes the run's
-// row too. It returns the number of rows added to the journal.
+// become writes a journal row whose transition changes the run's row. If the journal row is
+// new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	var flow, state, owner, fence, check, finished any // NULL = unchanged
+	var flow, state, owner, fence, check, finished any // arguments; nil = NULL: the column does not change
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
@@ -392,8 +393,8 @@ func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64,
 	return n, err
 }
 
-// box returns n as an argument. Most times of a batch are equal, so the last box is reused
-// to save an allocation.
+// box returns n as an argument of a statement. Most times in a batch are equal, so box
+// returns its last result again if n is the same. This saves an allocation.
 func (x *landing) box(n int64) any {
 	if x.boxed == nil || n != x.last {
 		x.last, x.boxed = n, n
@@ -401,7 +402,8 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes the parts that only few transitions have.
+// side writes the parts that only few transitions have: instances, alerts and consumed
+// messages.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
@@ -444,7 +446,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // NULL = no key
+	var key any // the unique key as an argument; nil = NULL: the run has no key
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
@@ -462,7 +464,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	}
 	if n == 0 {
 		found, err := x.held(name, t.Names)
-		if err != nil || !found.Exists { // the run has another name, so the id belongs to another run
+		if err != nil || !found.Exists { // no run has this name or key, so another run uses the id
 			return store.Outcome{Err: store.ErrExists}, err
 		}
 		return x.disputed(t, found)
@@ -511,8 +513,8 @@ func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	return known, err
 }
 
-// disputed returns the outcome of a submission whose name or key is in use. The user may be
-// this same submission, if its answer was lost.
+// disputed returns the outcome of a submission whose name or key belongs to the run found.
+// If an answer was lost, that run may be from an earlier try of the same submission.
 func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Outcome, error) {
 	if found.Run == t.Run {
 		var writer int64

@@ -1,4 +1,4 @@
 package storekit
 
-// MaxLogLines is how many log lines of agents are kept of each run.
+// MaxLogLines is how many log lines of agents a store keeps for each run.
 const MaxLogLines = 1000

@@ -7,23 +7,25 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Rotation helps a store that returns a list of runs page by page. After a full page, the
-// next page continues behind it. So each run has its turn, however many runs come before it
-// (Tick.Inbox). The zero value is ready to use. It is safe for concurrent use.
+// A Rotation remembers for each engine where the next page of a list of runs begins
+// (Tick.Inbox). After a full page, the next page begins after its last run. So each run is
+// returned at some time, even if many runs come before it. The zero value is ready to use.
+// It is safe for concurrent use.
 type Rotation struct {
 	mu    sync.Mutex // protects following field
 	after map[store.EngineID]status.RunID
 }
 
-// After returns the run behind which the next page of an engine begins; 0 = the first page.
+// After returns the run after which the next page of an engine begins; 0 = begin with the
+// first run.
 func (r *Rotation) After(engine store.EngineID) status.RunID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.after[engine]
 }
 
-// Shown records the page that an engine has received. The page is ascending and has at most
-// limit runs.
+// Shown records the page that an engine has received. The runs are ascending, and there are
+// at most limit of them.
 func (r *Rotation) Shown(engine store.EngineID, page []status.RunID, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,14 +14,15 @@ import (
 // StepRowSize is the size in bytes of one stored store.StepRow.
 const StepRowSize = 16
 
-// stepEpoch is the zero of stored complete-by times. PostgreSQL has the same epoch, so a
-// view can add the number to a timestamp.
+// stepEpoch is the time from which stored complete-by times count, in microseconds.
+// PostgreSQL uses the same epoch, so a view in SQL can easily convert the number to a
+// timestamp.
 var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // AppendStepRows appends the stored form of rows to b. Each row has these fields, in big
 // endian: node int4, state int1, failures int1, attempt int2, complete-by int8 in
-// microseconds since 2000 (0 = none). A number of failures or attempts that is too large
-// for its field is stored as the largest value.
+// microseconds since 2000 (0 = none). If the count of failures or the number of the attempt
+// is too large for its field, the largest value is stored.
 func AppendStepRows(b []byte, rows []store.StepRow) []byte {
 	for _, r := range rows {
 		b = binary.BigEndian.AppendUint32(b, uint32(r.Node))
@@ -59,9 +60,10 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	return rows, nil
 }
 
-// FoldSteps returns what the views show of a run: every node, by number, with the state
-// after its last change. A node without a change is pending, so it shows from the
-// submission on (S14). owner is shown for running nodes.
+// FoldSteps returns every node of a run as the views show it, in the order of the node
+// numbers. Each node has the state after its last change. A node without a change is
+// pending, so people see it from the submission on (S14). LockedBy of a running node is the
+// given owner.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {

@@ -45,8 +45,8 @@ func ValidateBatch(batch []store.Transition) error {
 	return nil
 }
 
-// Damaged returns an error with the text of err that also is store.ErrDamaged. Stores use
-// it.
+// Damaged marks an error, so that errors.Is finds store.ErrDamaged in it. The text of the
+// error stays the same.
 func Damaged(err error) error { return damaged{err} }
 
 type damaged struct{ error }
@@ -57,15 +57,16 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
-// A Kind of a filter says which index serves it and in which order the runs are returned.
+// A Kind is the kind of a filter. It determines which index a store uses, and in which
+// order it returns the runs.
 type Kind uint8
 
 // The kinds of filters: see store.RunFilter.
 const (
 	KindList      Kind = iota // list for people, newest run first
-	KindName                  // one run
+	KindName                  // the run with the given name
 	KindOrphans               // runs without a live owner, ascending by id
-	KindAddressed             // runs of dead members, those with the oldest messages first
+	KindAddressed             // runs of dead members with waiting messages, oldest message first
 	KindOverdue               // runs of other live members, most overdue first
 )
 
@@ -86,8 +87,8 @@ func KindOf(f store.RunFilter) (Kind, error) {
 	return foreignKind(f)
 }
 
-// foreignKind returns the kind of a filter with which an engine searches for runs of
-// others.
+// foreignKind returns the kind of a filter with which an engine searches for runs that it
+// does not own.
 func foreignKind(f store.RunFilter) (Kind, error) {
 	other := f.Asking != 0 || f.Overdue != 0
 	switch f.Owners {

@@ -67,7 +67,7 @@ var batchRules = []rule{
 	{name: "batch/a key is taken over from a run that freed it", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		var batch []store.Transition
-		want := make(map[status.RunID]status.RunID) // the run that holds the key still
+		want := make(map[status.RunID]status.RunID) // for each refused submission, the earlier run that holds its key
 		for n, s := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCancelled, status.RunSucceeded, status.RunParked, status.RunCompensating, 0} {
 			first := w.named(a, "", fmt.Sprint("k", n))
 			w.land(a.writers[0], first)
@@ -186,7 +186,7 @@ var batchRules = []rule{
 					w.Errorf("lost after landing = %v: transition %d: err = %v, want ErrNotFound", landed, k, err)
 				}
 			}
-			// The same with a batch in which no transition is refused.
+			// Check the same with a batch in which no transition is refused.
 			batch = []store.Transition{next(ids[0], 2), w.named(a, n+"-5", n+"-5"), w.named(a, n+"-6", n+"-6")}
 			w.Lose(w.T, landed)
 			for k, o := range w.commit(a.writers[0], batch...) {
@@ -283,7 +283,7 @@ var batchRules = []rule{
 					w.Errorf("round %d: %+v: landed = %v, want one", round, id, landed[id])
 				}
 				w.wantRows(run, 1)
-				if id.Key != "" { // the next round competes for freed keys
+				if id.Key != "" { // free the key, so that the next round competes for it
 					freed = append(freed, end(run, 1, status.RunCancelled))
 				}
 			}

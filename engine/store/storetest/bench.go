@@ -11,7 +11,7 @@ import (
 )
 
 // Bench measures commits of 1, 64 and 256 transitions of 100 bytes through one writer, one
-// after the other. So it shows what a group commit costs by its size. It reports
+// after the other. It shows how the cost of a commit grows with its size. It reports
 // transitions per second and the median time of a commit.
 func Bench(b *testing.B, s store.Store) {
 	ctx := b.Context()
@@ -44,7 +44,7 @@ func Bench(b *testing.B, s store.Store) {
 				run++
 			}
 			benchCommit(b, w, batch)
-			for i := range batch { // from now on a step ends and the next begins
+			for i := range batch { // every later transition ends one step and starts the next
 				batch[i].State, batch[i].Owner, batch[i].NextCheck = 0, nil, time.Time{}
 				batch[i].Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}, {Node: 1, State: status.StepRunning, Attempt: 1, CompleteBy: base}}
 			}
@@ -77,8 +77,8 @@ func benchCommit(b *testing.B, w store.Writer, batch []store.Transition) {
 	}
 }
 
-// BenchLoad measures reading 10,000 runs of five rows, as a takeover does. It compares one
-// Load of many runs with one Load of each. It reports runs per second.
+// BenchLoad measures how long it takes to read 10,000 runs of five rows, as in a takeover.
+// It compares one Load of many runs with one Load for each run. It reports runs per second.
 func BenchLoad(b *testing.B, s store.Store) {
 	const runs, rows = 10_000, 5
 	ids := fill(b, s, "load", runs, rows, status.RunInvalid)
@@ -119,8 +119,8 @@ func BenchOrphans(b *testing.B, s store.Store) {
 }
 
 // BenchTick measures a tick of an engine with a thousand open runs that are not due. It
-// measures without finished runs, and then with the given number of finished runs, which
-// the scan must not read.
+// measures first without finished runs, and then with the given number of them. The tick
+// must not read finished runs.
 func BenchTick(b *testing.B, s store.Store, finished int) {
 	fill(b, s, "open", 1000, 1, status.RunInvalid)
 	for _, n := range []int{0, finished} {
@@ -142,9 +142,9 @@ func BenchTick(b *testing.B, s store.Store, finished int) {
 	}
 }
 
-// fill makes runs of a new engine, each with the given number of rows of 100 bytes. If a
-// state is given, the last row ends the run in that state. A store may be filled several
-// times.
+// fill creates runs of a new engine, each with the given number of rows of 100 bytes. If a
+// state is given, the last row ends the run in that state. fill may be called several times
+// for one store.
 func fill(b *testing.B, s store.Store, digest string, runs, rows int, state status.RunState) []status.RunID {
 	b.Helper()
 	ctx := b.Context()

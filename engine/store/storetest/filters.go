@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Orphans selects open runs without an owner, or of a dead member.
+// Orphans selects open runs that have no owner or whose owner is a dead member.
 func Orphans(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead | store.OwnerNone, After: after, Limit: limit}
 }
@@ -89,7 +89,7 @@ var filterRules = []rule{
 	}},
 }
 
-// The optional roles of the store under test.
+// Each function below reports whether the store under test has an optional role.
 func hasPasses(h Harness) bool   { _, ok := h.Store.(store.Passes); return ok }
 func hasHands(h Harness) bool    { _, ok := h.Store.(store.Hands); return ok }
 func hasEvidence(h Harness) bool { _, ok := h.Store.(store.Evidence); return ok }

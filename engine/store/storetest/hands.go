@@ -15,7 +15,7 @@ var handRules = []rule{
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.hold(a, runs[0])
-		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list; the last id is no run
+		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list; no run has the last id
 		w.wantSuspects(runs, nil)
 		w.bury(a)
 		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}
@@ -117,7 +117,7 @@ var handRules = []rule{
 	}},
 }
 
-// A suspects records and checks which runs engines have in hand.
+// suspects has helpers to record which runs engines have in hand, and to check deaths.
 type suspects struct{ *frame }
 
 // hold records which runs an engine has in hand.
@@ -128,7 +128,7 @@ func (w suspects) hold(a actor, runs ...status.RunID) {
 	}
 }
 
-// wantSuspects checks the number of deaths of runs.
+// wantSuspects checks, for each run, how many engines died while they had it in hand.
 func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)

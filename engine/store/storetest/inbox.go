@@ -43,7 +43,7 @@ var inboxRules = []rule{
 		got[2].At = time.Time{}
 		for i := range got {
 			if len(got[i].Data) == 0 {
-				got[i].Data = nil // nil and empty are the same
+				got[i].Data = nil // a store may return nil or an empty slice for no data
 			}
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -155,7 +155,7 @@ var inboxRules = []rule{
 			w.post(store.Message{Run: id, Kind: store.MessageReply})
 		}
 		w.bury(gone)
-		// own[3] has no message; dead[1] is an orphan and shows there.
+		// own[3] has no message. dead[1] is an open run of a dead member: see Addressed below.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
 		if got, err := IDs(w.Store.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, dead[1:2]) {
@@ -190,7 +190,7 @@ var inboxRules = []rule{
 				if got := page(a); !slices.Equal(got, want) {
 					w.Errorf("page = %v, want %v", got, want)
 				}
-				// Its turns are separate from those of the other engine.
+				// Each engine has its own pages: reading a page for engine a changes no page of b.
 				if got := page(b); len(got) != 0 {
 					w.Errorf("page of another engine = %v, want none", got)
 				}
@@ -242,10 +242,10 @@ var inboxRules = []rule{
 		}},
 }
 
-// A letters posts messages and checks inboxes.
+// letters has helpers to post messages and to check inboxes.
 type letters struct{ *frame }
 
-// hinted calls say again and again until a hint arrives.
+// hinted calls the function say again and again until a hint arrives.
 func (w letters) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()
 	deadline := time.After(10 * time.Second)
@@ -294,7 +294,7 @@ func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 	}
 }
 
-// wantInbox checks which runs a tick returns because of messages, in any order.
+// wantInbox checks the runs in Tick.Inbox, in any order.
 func (w letters) wantInbox(a actor, want ...status.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
@@ -348,7 +348,7 @@ var consumedRules = []rule{
 		for _, id := range ids {
 			asked = append(asked, w.posted(id, 2))
 		}
-		w.land(b.writers[0], next(ids[1], 1)) // in the normal way, without messages
+		w.land(b.writers[0], next(ids[1], 1)) // a row that consumes no message
 		var batch []store.Transition
 		for i, id := range ids {
 			t := next(id, 1)
@@ -409,7 +409,7 @@ var consumedRules = []rule{
 			w.Errorf("outcomes = %+v, err = %v, want ErrFenced", out, err)
 		}
 		w.wantMessages(id, m...)
-		t.Owner = &b.id // taken over by the record that answers
+		t.Owner = &b.id // the row that consumes the message also makes engine b the owner
 		w.land(b.writers[0], t)
 		w.wantMessages(id, m[1])
 		w.wantInbox(b, id)

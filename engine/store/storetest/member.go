@@ -345,7 +345,7 @@ var memberRules = []rule{
 			check time.Time
 		}{
 			{status.RunParked, store.Never},
-			{status.RunParked, base.Add(time.Hour)}, // another step still runs
+			{status.RunParked, base.Add(time.Hour)}, // not at rest: its next_check is not Never
 			{status.RunCompensationFailed, store.Never},
 			{status.RunPaused, store.Never},
 		} {
@@ -473,7 +473,7 @@ func (w *frame) fenceWaits(n int) {
 		}
 		fenced <- err
 	}()
-	wait(2) // the batch waits for the row, the fence waits for the batch
+	wait(2) // the batch waits for the function release, and Fence for the batch
 	select {
 	case err := <-fenced:
 		w.Errorf("fence returned (%v) while a batch was in flight", err)

@@ -58,7 +58,7 @@ var passRules = []rule{
 				if time.Since(start) < period-time.Millisecond {
 					w.Fatalf("two permissions within %v, want at least %v", time.Since(start), period)
 				}
-				continue // this machine was too slow to see a refusal
+				continue // the period was over before the second call: try a longer one
 			}
 			// The period counts from the permission: a refusal does not extend it.
 			for !pass(w.Store, name, time.Hour) {
@@ -82,11 +82,11 @@ var passRules = []rule{
 			return run
 		}
 		const grace = time.Minute
-		late(a, w.started(a, 1)[0], time.Hour)       // an own run
+		late(a, w.started(a, 1)[0], time.Hour)       // a run of the engine that asks
 		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
-		late(b, bs[1], grace/2) // within the grace
+		late(b, bs[1], grace/2) // next_check passed less than grace ago
 		late(b, bs[2], 4*grace)
 		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
@@ -163,7 +163,7 @@ var passRules = []rule{
 		take := end(id, 1, status.RunFailed)
 		take.Owner = &b.id
 		w.land(b.writers[0], take)
-		w.bury(a) // it owns no run now, and is forgotten
+		w.bury(a) // the member owns no run any more, so the store removes it
 		if m, err := w.Store.Member(w.ctx, a.id); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("member = %+v, err = %v, want ErrNotFound", m, err)
 		}

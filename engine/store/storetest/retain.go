@@ -182,10 +182,10 @@ var retainRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// An aged is a store with runs that ended long ago.
+// aged has helpers to create runs that end, and to check what retention removes.
 type aged struct{ letters }
 
-// whole begins a run with every kind of row that a store keeps.
+// whole creates a run with every kind of row that a store keeps.
 func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
@@ -245,7 +245,8 @@ func (w aged) gone(run status.RunID, name string) {
 	}
 }
 
-// tail describes the rows that are kept about a run in addition to its journal; "" = none.
+// tail counts the rows that the store has about a run in addition to its journal, as a
+// text; "" = none.
 func (w aged) tail(run status.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)

@@ -31,15 +31,15 @@ type Harness struct {
 	// LoseFenced is like Lose. In addition, the writer's engine is declared dead before the
 	// writer can ask again.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
-	// Hold blocks every client that appends row seq of a run, until release is called. wait
-	// returns when n of them are blocked. Hold is nil if commits run one at a time in one
-	// process, so that none can be seen in flight.
+	// Hold blocks every client that appends row seq of a run, until the function release is
+	// called. The function wait returns when n clients are blocked. Hold is nil if commits
+	// run one at a time in one process: then a test cannot see a commit in flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
 	// Cut breaks the connections of Store's writers now. The server continues with the
 	// requests that it has received. Cut is nil if Hold is nil.
 	Cut func(t *testing.T)
 	// Read opens a reading transaction, and returns a function that ends it. Read is nil if
-	// reads keep nothing open.
+	// the store reads without a transaction that stays open.
 	Read func(t *testing.T) (end func())
 }
 
@@ -51,7 +51,7 @@ type rule struct {
 	need func(h Harness) bool // reports whether the rule applies to the store; nil = always
 }
 
-// Run tests a store against every rule. open returns an empty store.
+// Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
 	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,
@@ -74,8 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// A world is what a case works with: a store with one definition, and helpers for the parts
-// of the contract.
+// A world is the argument of a case: a frame, and helpers for the parts of the contract.
 type world struct {
 	*frame
 	letters
@@ -83,11 +82,11 @@ type world struct {
 	aged
 }
 
-// A frame is a store with one definition, and everything that all cases need.
+// A frame holds a store with one definition, and the helpers that all cases need.
 type frame struct {
 	*testing.T
 	Harness
-	Store, Other store.Full      // complete stores of the Harness
+	Store, Other store.Full      // Store and Other of the Harness, after store.Complete
 	ctx          context.Context // context of the case
 	flow         store.WorkflowID
 	runs         status.RunID
@@ -100,7 +99,7 @@ const (
 
 var stepNames = []string{"reserve", "charge", "ship"}
 
-// base is a time that every store keeps exactly.
+// base is a time that every store keeps exactly: it has whole microseconds.
 var base = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
 
 func newWorld(t *testing.T, h Harness) *world {
@@ -151,7 +150,7 @@ func (w *frame) join(s store.Store, writers int) actor {
 	return a
 }
 
-// create returns the first transition of a new run that a owns.
+// create returns the first transition of a new run. The run belongs to the given actor.
 func (w *frame) create(a actor) store.Transition {
 	w.runs++
 	return store.Transition{
@@ -160,7 +159,7 @@ func (w *frame) create(a actor) store.Transition {
 	}
 }
 
-// next returns a transition that changes only the journal.
+// next returns a transition that adds a row to the journal and changes nothing else.
 func next(run status.RunID, seq int32) store.Transition {
 	return store.Transition{Run: run, Seq: seq, At: base.Add(time.Duration(seq) * time.Second), Data: []byte{byte(seq)}}
 }
@@ -221,7 +220,7 @@ func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed fu
 	}
 }
 
-// started creates n runs owned by a.
+// started creates n runs. They belong to the given actor.
 func (w *frame) started(a actor, n int) []status.RunID {
 	w.Helper()
 	var batch []store.Transition

@@ -52,8 +52,8 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 	s.judge()
 }
 
-// timekeeper ends the stress after d, or later if the machine was too slow for enough to
-// happen.
+// timekeeper ends the test after the time d. If too little has happened by then, because
+// the machine is slow, it waits longer: at most 60 times d.
 func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
 	defer end()
 	look := time.NewTicker(d)
@@ -73,7 +73,8 @@ func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.
 	}
 }
 
-// enoughLocked reports whether everything that is checked has happened.
+// enoughLocked reports whether each kind of event that Stress checks has happened often
+// enough.
 func (s *stress) enoughLocked() bool {
 	return len(s.landed) >= 10 && len(s.named) >= 5 && len(s.found) > 0 && s.fenced > 0 && s.ate > 0
 }
@@ -96,14 +97,14 @@ type stress struct {
 	ate    int // number of rows that consumed messages
 }
 
-// A claim is the answer to a submission that was not committed.
+// A claim is the answer to a submission whose name or key belongs to another run.
 type claim struct {
 	names naming.Names
 	run   status.RunID // the run that has the name or the key, according to the answer
 }
 
-// A note is the data of a row: the engine that wrote it, whether it took the run over, a
-// unique number, and the message that it consumes, if any.
+// A note is the data of a row: the engine that wrote it, whether it is a takeover of the
+// run, a unique number, and the consumed message, if any.
 type note struct {
 	seq  int32
 	by   store.EngineID
@@ -130,7 +131,7 @@ func decodeNote(seq int32, b []byte) (note, bool) {
 	return note{seq, store.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), store.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
 }
 
-// engines runs one engine after another, like processes on one machine.
+// engines runs one engine after another: when one is fenced, the next one joins.
 func (s *stress) engines(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
 	store := []store.Store{s.Store, s.Other}[n%2]
@@ -298,7 +299,7 @@ func (s *stress) people(ctx context.Context, n int) {
 				s.Errorf("post: %v", err)
 				return
 			}
-			ids[id] = true // another message if the first was consumed meanwhile
+			ids[id] = true // a second id, if the first message was consumed meanwhile
 		}
 		s.mu.Lock()
 		s.said[run] = slices.AppendSeq(s.said[run], maps.Keys(ids))
@@ -339,7 +340,8 @@ func sorted(batch []store.Transition) []store.Transition {
 	return batch
 }
 
-// learn records what was committed, and forgets runs that ended or that others took.
+// learn records what was committed. It returns the runs that the writer still works on. It
+// leaves out runs that ended, and runs that another engine took over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -391,7 +393,7 @@ func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outco
 	return kept
 }
 
-// executioner declares working engines dead, and loses answers of the store.
+// executioner declares working engines dead, and makes requests and answers get lost.
 func (s *stress) executioner(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(s.seed, 99))
 	tick := time.NewTicker(40 * time.Millisecond)
@@ -424,7 +426,7 @@ func (s *stress) executioner(ctx context.Context) {
 	}
 }
 
-// judge checks every journal.
+// judge checks every journal, every message, every name and every key.
 func (s *stress) judge() {
 	rows := 0
 	for run, reported := range s.landed {
@@ -444,8 +446,9 @@ func (s *stress) judge() {
 		len(s.landed), len(s.named), len(s.found), rows, s.stale, s.fenced, eaten, posted)
 }
 
-// judgeNames checks that every run that was committed with names has them, that what other
-// submissions were told about it is true, and that no key is held twice.
+// judgeNames checks that every run that was committed with names has them, and that no two
+// runs hold the same key. If a submission was answered with an earlier run, judgeNames
+// checks that this run has the name or the key.
 func (s *stress) judgeNames() {
 	held := make(map[string]status.RunID)
 	for run, n := range s.named {

@@ -36,7 +36,8 @@ func main() {
 	}
 }
 
-// demo returns an error if a result differs from the expected one.
+// demo runs the commands of the demo. It returns an error if a result differs from the expected
+// one.
 func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if _, err := os.Stat(engineBin); err != nil {
 		return fmt.Errorf("%s is missing: run make build first, and this from the root of the repository", engineBin)
@@ -126,7 +127,7 @@ func exitCode(cmd *exec.Cmd) (int, error) {
 // A shopProcess is the process of the shop.
 type shopProcess struct {
 	url   string
-	stdin io.Closer // the shop ends when this pipe is closed, also by the end of this process
+	stdin io.Closer // the shop ends when this pipe is closed; the end of this process closes it, too
 	exit  <-chan error
 	cmd   *exec.Cmd
 }
@@ -135,7 +136,7 @@ type shopProcess struct {
 // accepts connections.
 func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	ready := filepath.Join(stateDir, "shop.addr")
-	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // it is stopped by its pid, after the engine
+	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // the method stop ends it, after the engine
 		"--no-carrier", "AQ", "--fault", "charge:times=1,status=503")
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()

@@ -12,7 +12,7 @@ import (
 
 // A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // only the first calls of each key fail, this many; 0 = every call
+	Times      int           // number of calls with one key that get the fault; 0 = every call
 	Status     int           // HTTP status of the answer; 0 = the usual answer
 	RetryAfter int           // Retry-After header, in seconds; 0 = none
 	Delay      time.Duration // wait before the answer
@@ -68,7 +68,8 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns the fault for the arrival-th call of a key. The zero fault changes nothing.
+// of returns the fault for a call. arrival counts the calls with the same key, including this
+// one. The zero fault changes nothing.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -169,7 +169,7 @@ func judge(order string, rows []record) verdict {
 			undone[r.Undoes]++
 		}
 	}
-	standing := map[string]int{} // effects that are not undone, by kind and article
+	standing := map[string]int{} // number of effects that are not undone, by kind and article
 	var applied, reserved int
 	var amount int64
 	for _, r := range rows {

@@ -32,8 +32,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with the process environment as parameters. Exit codes: 0 = success; 1 = an
-// error, or an expectation was wrong; 2 = wrong usage.
+// run does the work of main with the given arguments and streams. Exit codes: 0 = success; 1 =
+// an error, or an expectation was wrong; 2 = wrong usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// serve answers requests until ctx ends. With --with-stdin it also ends when stdin ends, so
-// that the shop cannot run longer than the process that started it.
+// serve answers requests until ctx ends. With --with-stdin it also ends when stdin ends. So the
+// shop does not run longer than the process that started it.
 func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer) error {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	addr := fs.String("addr", "127.0.0.1:8088", "")
@@ -82,8 +82,8 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	return nil
 }
 
-// writeReady writes the shop's URL to a file. The file appears with all of its text, so
-// that a process that waits for it never reads a part.
+// writeReady writes the shop's URL to a file. The file appears with all of its text. So a
+// process that waits for it never reads only a part.
 func writeReady(path, url string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {

@@ -27,7 +27,7 @@ type rules struct {
 type operation struct {
 	path   string
 	undoes string // kind of call that this kind undoes; "" = it is not an undo
-	id     string // name of the field in the answer that identifies the created thing
+	id     string // field of the answer that holds the identifier of the created thing; "" = none
 }
 
 // operations holds all kinds of calls.
@@ -44,13 +44,13 @@ var operations = map[string]operation{
 // A request is the body of a call of any kind.
 type request struct {
 	Order   string   `json:"order"`
-	SKU     string   `json:"sku,omitempty"`     // reserve
-	Qty     int64    `json:"qty,omitempty"`     // reserve
-	Amount  int64    `json:"amount,omitempty"`  // charge, in cents
-	Country string   `json:"country,omitempty"` // book, two letters
-	Parcels []string `json:"parcels,omitempty"` // book, reservations
-	To      string   `json:"to,omitempty"`      // message
-	Text    string   `json:"text,omitempty"`    // message
+	SKU     string   `json:"sku,omitempty"`     // article; only for the kind reserve
+	Qty     int64    `json:"qty,omitempty"`     // number of pieces; only for the kind reserve
+	Amount  int64    `json:"amount,omitempty"`  // amount in cents; only for the kind charge
+	Country string   `json:"country,omitempty"` // two-letter country code; only for the kind book
+	Parcels []string `json:"parcels,omitempty"` // reservations to ship; only for the kind book
+	To      string   `json:"to,omitempty"`      // recipient; only for the kind message
+	Text    string   `json:"text,omitempty"`    // text of the message; only for the kind message
 	Key     string   `json:"key,omitempty"`     // idempotency key of the call that this undo undoes
 	Reason  string   `json:"reason,omitempty"`  // reason for an undo
 }
@@ -139,7 +139,7 @@ func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	return false
 }
 
-// read checks the form of a call.
+// read reads a call and checks its form.
 func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op operation) (record, request, *answer) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" || len(key) > 200 {
@@ -291,7 +291,7 @@ type answer struct {
 
 func reply(status int, body any) *answer {
 	data, err := json.Marshal(body)
-	if err != nil { // maps of strings and booleans always marshal
+	if err != nil { // cannot happen for maps of strings and booleans
 		return &answer{status: http.StatusInternalServerError}
 	}
 	return &answer{status: status, body: data}

@@ -155,8 +155,8 @@ func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 
 const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
 
-// move changes the stock of an article and returns the new stock. An article without a row
-// starts with first pieces.
+// move changes the stock of an article and returns the new stock. If the article has no row
+// yet, its stock before the change is the parameter first.
 func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
 	var left int64
 	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {
@@ -167,7 +167,8 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns the stock of an article. An article without a row has first pieces.
+// onHand returns the stock of an article. If the article has no row yet, its stock is the
+// parameter first.
 func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
 	n := first
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {

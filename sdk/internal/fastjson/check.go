@@ -42,8 +42,8 @@ func hasFields(s *jsonscan.Scanner, fields []schema.Field) bool {
 	return ok
 }
 
-// fieldFrom returns the index of a field with this name; -1 if there is none. It starts the
-// search at guess.
+// fieldFrom returns the index of a field with this name; -1 if there is none. The search
+// starts at the index guess.
 func fieldFrom(fields []schema.Field, name []byte, guess int) int {
 	for k := range fields {
 		i := (guess + k) % len(fields)

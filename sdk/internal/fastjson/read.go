@@ -140,7 +140,8 @@ func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	return len(f.Schema.Enum) == 0 || slices.ContainsFunc(f.Schema.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.Src[from:s.Pos]) })
 }
 
-// preset fills an optional field of the struct v that is missing or null.
+// preset stores the default, if there is one, in an optional field of the struct v that is
+// missing or null in the JSON.
 func preset(f *typed.Field, v reflect.Value) bool {
 	if f.Schema.Default == nil {
 		return true

@@ -1,8 +1,8 @@
-// Package jsontree reads and writes JSON documents as trees of any, with exact numbers.
+// Package jsontree converts JSON documents to trees and back, with exact numbers. A tree
+// contains nil, bool, string, json.Number, []any and map[string]any.
 //
-// In: a document or a tree. Out: the other form, or a sentence about what is wrong. A tree
-// contains nil, bool, string, json.Number, []any and map[string]any. Errors name a place in
-// the tree but never show a value, because it may be sensitive.
+// In: a document or a tree. Out: a tree or a document, or an error that says what is wrong.
+// Errors name a place in the tree but never show a value, because it may be sensitive.
 package jsontree
 
 import (
@@ -39,9 +39,9 @@ func Marshal(tree any) (json.RawMessage, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// Want returns nil if ok is true. Otherwise it returns an error that the value at path has
-// the wrong kind, such as "lines[2].qty: must be a number, not a string". An empty path
-// means the whole document.
+// Want returns nil if ok is true. Otherwise it returns an error which says that the value at
+// path has the wrong kind, such as "lines[2].qty: must be a number, not a string". An empty
+// path means the whole document.
 func Want(ok bool, path, want string, tree any) error {
 	if ok {
 		return nil
@@ -68,7 +68,7 @@ func kind(tree any) string {
 	return "an object"
 }
 
-// Join returns the path of the attribute name of the object at path.
+// Join returns the path of an attribute with the given name in the object at path.
 func Join(path, name string) string {
 	if path == "" {
 		return name

@@ -173,14 +173,15 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 	return nil
 }
 
-// assignStruct fills every field. A field that is missing or null gets its default. Names
-// that the struct does not have are refused.
+// assignStruct fills every field. An optional field that is missing or null gets its
+// default. A name that the struct does not have is an error.
 func (p *Plan) assignStruct(tree any, v reflect.Value, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
 		return jsontree.Want(false, path, "an object", tree)
 	}
-	// Unknown names come first, because a misspelt name is also a missing one.
+	// Unknown names are reported first: otherwise the error for a misspelt name would be
+	// that a field is missing.
 	if err := p.unknown(object, path); err != nil {
 		return err
 	}

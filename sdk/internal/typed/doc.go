@@ -2,6 +2,6 @@
 // fields.
 //
 // In: a Go type, and then JSON documents or values of that type. Out: the schema of the
-// type's fields, and the other form. The package calls no action and does no I/O. It is the
-// reference for package fastjson, which does the same faster.
+// type's fields, and then values or JSON documents. The package calls no action and does no
+// I/O. It is the reference for package fastjson, which does the same faster.
 package typed

@@ -22,8 +22,8 @@ func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	return jsontree.Marshal(tree)
 }
 
-// tree returns the JSON tree of v. A nil slice is an empty list and a nil map an empty map:
-// only pointers and values of type any become null.
+// tree returns the JSON tree of v. A nil slice becomes an empty list, and a nil map
+// becomes an empty map: neither becomes null.
 func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	switch p.Form {
 	case Any:
@@ -113,7 +113,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 	return object, nil
 }
 
-// anyTree converts a value of type any, so that its numbers stay exact.
+// anyTree returns the JSON tree of a value of type any. Its numbers stay exact.
 func anyTree(v reflect.Value, path string) (any, error) {
 	if v.IsNil() {
 		return nil, nil

@@ -21,7 +21,7 @@ const (
 	Number                   // json.Number
 	String                   // a string type
 	Duration                 // time.Duration, as a text such as "90s"
-	Text                     // a type with its own methods for text
+	Text                     // a type with the methods MarshalText and UnmarshalText
 	List                     // a slice
 	Map                      // a map with string keys
 	Struct                   // a struct with agent tags

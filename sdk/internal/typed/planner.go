@@ -21,8 +21,11 @@ type Usage uint8
 
 // The usages. The zero Usage is invalid.
 const (
-	Input  Usage = iota + 1 // an input or a configuration: fields may have defaults, patterns and codes
-	Output                  // an output
+	// Input is an input or a configuration: its fields may have a default, a pattern and the
+	// tag word `codes`.
+	Input Usage = iota + 1
+	// Output is an output.
+	Output
 )
 
 var (
@@ -208,7 +211,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // the field is in a type that an input shares
+			return f, nil // an input may use the same nested type: ignore the default
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

@@ -13,46 +13,46 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Hook pushes alerts to where people look: at least once, in order, and without
-// delaying runs. Of all engines of a state one at a time pushes. It has a permission for
-// one watch (one minute). When it dies, another engine gets the next permission.
+// A Hook pushes alerts to a program or a webhook: at least once, in order, and without
+// delaying runs. Only one engine of a state pushes at a time: the store permits it for one
+// watch, which is one minute. If this engine dies, another engine gets the next permission.
 type Hook struct {
-	hint   chan struct{} // this engine has raised an alert
+	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
 	counts hookCounts
-	since  time.Time // older alerts are not pushed
+	since  time.Time // alerts raised before this time are not pushed
 
-	watch       time.Duration // one permission
-	patience    time.Duration // for one push
-	poll        time.Duration // longest pause between two looks; the shortest is a tenth
+	watch       time.Duration // how long one permission lasts
+	patience    time.Duration // how long one push may take
+	poll        time.Duration // longest pause between two reads of the outbox; the shortest pause is a tenth of it
 	backoff     time.Duration // longest pause after a failure
 	backoffFrom time.Duration // first pause after a failure
 
-	idle     time.Duration // pause before the next look; it outlives a watch
-	failures int           // in a row
-	refusals int           // of the alert that is first now
-	next     time.Time     // nothing is tried before
+	idle     time.Duration // pause before the next read of the outbox; kept from one watch to the next
+	failures int           // pushes that failed in a row
+	refusals int           // how often the receiver has refused the first alert of the outbox
+	next     time.Time     // no push is tried before this time
 }
 
-// hookStore is what a hook needs of a store.
+// hookStore has the methods of a store that a hook uses.
 type hookStore interface {
 	Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error)
 	Delivered(ctx context.Context, ids []int64) error
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// hookCounts counts what a hook does.
+// hookCounts counts pushes, and alerts that were given up.
 type hookCounts interface {
 	Pushed(ok bool)
 	GivenUp()
 }
 
-// A pusher delivers one alert. nil means that it was taken.
+// A pusher delivers one alert. push returns nil if the receiver has taken the alert.
 type pusher interface {
 	push(ctx context.Context, a store.AlertRow, body []byte) error
-	String() string // where to, without secrets
+	String() string // the receiver, without secrets
 }
 
 const (
@@ -60,7 +60,9 @@ const (
 	hookPatience = 30 * time.Second
 	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
 	hookBatch    = 100
-	hookRefusals = 20 // times, over an hour and more, after which a refused alert no longer stands before the others
+	// hookRefusals is how often the receiver may refuse one alert. So many tries take an hour
+	// or more. After them the hook gives the alert up and pushes the next one.
+	hookRefusals = 20
 )
 
 // NewHook makes a hook that pushes the alerts of a store to a pusher. Nothing runs
@@ -72,7 +74,7 @@ func NewHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *H
 	}
 }
 
-// alertBody is an alert as it is pushed.
+// alertBody returns an alert as the JSON object that is pushed.
 func alertBody(a store.AlertRow) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"format_version": cli.FormatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "key": a.Key, "step": a.Step,
@@ -84,7 +86,7 @@ func alertBody(a store.AlertRow) ([]byte, error) {
 	return body, nil
 }
 
-// Run pushes until ctx ends.
+// Run pushes alerts until ctx ends.
 func (h *Hook) Run(ctx context.Context) {
 	h.log.Info("alerts are pushed", "to", h.to.String())
 	for ctx.Err() == nil {
@@ -92,7 +94,7 @@ func (h *Hook) Run(ctx context.Context) {
 		mine, err := h.store.Pass(ctx, "outbox", h.watch)
 		switch {
 		case err != nil:
-			h.log.Debug("ask to push alerts", "error", err) // the engine itself logs that the store is away
+			h.log.Debug("ask to push alerts", "error", err) // the engine logs elsewhere that the store does not answer
 			rest(ctx, h.poll)
 		case !mine:
 			rest(ctx, h.poll)
@@ -102,8 +104,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand is one watch. Until end no other engine pushes, so stand starts no push that
-// may last longer than that.
+// stand pushes alerts during one watch, which ends at end. Another engine may push after that,
+// so every push stops at end.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -131,7 +133,7 @@ func (h *Hook) Wake() {
 	}
 }
 
-// doze waits for d, for a hint or until ctx ends.
+// doze waits until d has passed, a hint comes, or ctx ends.
 func (h *Hook) doze(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -143,7 +145,7 @@ func (h *Hook) doze(ctx context.Context, d time.Duration) {
 	}
 }
 
-// drain pushes what waits, in order, and returns how many alerts went.
+// drain pushes the waiting alerts in order, and returns how many it has pushed.
 func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 	sent := 0
 	for ctx.Err() == nil {
@@ -168,8 +170,8 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 				return sent, ctx.Err()
 			}
 			h.failures++
-			// An alert that the receiver cannot take now is pushed again for ever. One that
-			// it refuses is given up in the end.
+			// If the receiver cannot take an alert now, the hook tries it again without end.
+			// If the receiver refuses the alert, the hook gives up after hookRefusals tries.
 			if refused := (*refusedError)(nil); errors.As(err, &refused) {
 				h.refusals++
 			}
@@ -191,7 +193,7 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 	return sent, ctx.Err()
 }
 
-// wait is the pause after so many failures in a row.
+// wait returns the pause after the given number of failures in a row.
 func (h *Hook) wait(failures int) time.Duration {
 	d := h.backoffFrom
 	for ; failures > 1 && d < h.backoff; failures-- {
@@ -200,8 +202,8 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one pushes an alert and records that. If the engine dies between the two, the alert
-// is pushed again.
+// one pushes an alert, and records in the store that it was pushed. If the engine dies between
+// these two steps, the alert is pushed again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
@@ -230,7 +232,7 @@ func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error 
 	return err
 }
 
-// rest waits for d or until ctx ends.
+// rest waits until d has passed or ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -247,5 +249,5 @@ func rest(ctx context.Context, d time.Duration) {
 // it is sent.
 type refusedError struct{ error }
 
-// Unwrap returns the answer.
+// Unwrap returns the error that holds the receiver's answer.
 func (e *refusedError) Unwrap() error { return e.error }

@@ -21,10 +21,11 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// webhookPatience is how long an alert's receiver may take.
+// webhookPatience is how long a webhook may take to answer.
 const webhookPatience = 10 * time.Second
 
-// To makes the pusher of --on-alert, or of --alert-webhook if onAlert is "".
+// To makes the pusher for the program of --on-alert. If onAlert is "", it makes the pusher for
+// the URL of --alert-webhook.
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}
@@ -42,7 +43,7 @@ type webhook struct {
 	client *http.Client
 }
 
-// String tells the host only: paths of webhooks are secrets.
+// String returns only scheme and host of the URL, because paths of webhooks are secrets.
 func (w webhook) String() string { return hostOf(w.url) }
 
 func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error {
@@ -56,13 +57,14 @@ func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	res, err := w.client.Do(req)
 	var at *url.Error
 	if errors.As(err, &at) {
-		err = at.Err // the text of the other one holds the URL
+		err = at.Err // the text of the *url.Error holds the URL, which is secret
 	}
 	if err != nil {
 		return fmt.Errorf("call the webhook: %w", err)
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	// If the body is not read, the connection cannot be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		err := fmt.Errorf("the webhook answered %s", render.Clean(res.Status))
 		switch {
@@ -84,12 +86,12 @@ type program struct {
 // String names the program.
 func (p program) String() string { return p.path }
 
-// programRefuses is the exit code by which a program says that it does not want
-// an alert, however often it is asked (EX_DATAERR). After any other it is asked
-// again.
+// programRefuses is the exit code (EX_DATAERR) with which a program says that it will never
+// take this alert. After any other failure the hook runs the program again.
 const programRefuses = 65
 
-// programGrace is how long a program's output is read once it was killed.
+// programGrace is how long the hook still reads the program's output after the program has
+// ended or was killed.
 const programGrace = time.Second
 
 func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error {
@@ -110,7 +112,7 @@ func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	case err == nil:
 		return nil
 	case errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
-		return nil // it ended well; a child of it kept the output open
+		return nil // the program succeeded, but one of its children kept the output open
 	case ctx.Err() != nil:
 		return fmt.Errorf("run %s: it took too long and was ended%s", filepath.Base(p.path), said.text())
 	}
@@ -122,7 +124,7 @@ func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	return failure
 }
 
-// plain is text as an environment variable can hold it.
+// plain removes zero bytes from s, because an environment variable cannot hold them.
 func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // withoutSecrets returns an environment without the variables that open the state.
@@ -133,13 +135,13 @@ func withoutSecrets(environ []string) []string {
 	})
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last bytes that are written to it.
 type tail struct {
 	most int
 	kept []byte
 }
 
-// Write keeps the end.
+// Write appends b, and drops the oldest bytes above the limit.
 func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept, b...)
 	if over := len(t.kept) - t.most; over > 0 {
@@ -148,7 +150,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text gives what was kept as the end of a sentence.
+// text returns the kept text as the end of an error message: ": TEXT", or "" if there is
+// none.
 func (t *tail) text() string {
 	s := strings.TrimSpace(string(t.kept))
 	if s == "" {
@@ -157,7 +160,8 @@ func (t *tail) text() string {
 	return ": " + render.Clean(s)
 }
 
-// hostOf is the part of a URL that may be shown: paths and queries hold tokens.
+// hostOf returns scheme and host of a URL. Paths and queries hold tokens, so they are never
+// shown.
 func hostOf(url string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	host, _, _ := strings.Cut(rest, "/")

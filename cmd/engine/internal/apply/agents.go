@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// checkAgents starts every agent that a run would call, so that an agent that cannot
-// be called is found before the run begins. It calls say with the agents that it waits
-// for.
+// checkAgents starts every agent that a run would call. So the user learns about an unusable
+// agent before the run begins. First, checkAgents calls the function say with a text that
+// names the agents.
 func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
 	specs, err := engine.AgentSpecs(wf, vars)
 	if err != nil || len(specs) == 0 {

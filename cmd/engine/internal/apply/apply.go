@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
-// Run brings a run of the workflow at path to its end. The error it returns is the
-// exit code of the run, if no other error came first.
+// Run brings a run of the workflow at path to its end. With --detach it only records the run.
+// If nothing else fails, the returned error holds the exit code of the run; nil means 0.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Detach {
 		return detach(ctx, a, path, o)
@@ -32,8 +32,8 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 		}
 	}
 	noteUnlocked(a, r)
-	// A reader that goes away must not kill the run. The signal is caught, not
-	// ignored: what is ignored would stay so in agents and their programs.
+	// The run must continue when the program that reads the output has ended. So SIGPIPE is
+	// caught. It is not ignored, because agents and their programs would inherit that.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)

@@ -45,8 +45,8 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 	return nil
 }
 
-// differing names the variables that were given a value which is not the
-// recorded one.
+// differing returns the names of the variables whose given value differs from the recorded
+// one.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
@@ -61,7 +61,8 @@ func differing(w *work, recorded dsl.Value) []string {
 	return names
 }
 
-// earlierRun returns the run that this command means, if it exists.
+// earlierRun returns the run with the --run-id of this command, or else with its unique key;
+// nil = it does not exist.
 func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow, error) {
 	if w.o.RunID != "" {
 		row, err := s.Store.Find(ctx, w.o.RunID)
@@ -108,7 +109,8 @@ func inTime(ctx context.Context, w *work, s *session.Session) error {
 		return nil
 	}
 	earlier, err := earlierRun(ctx, w, s)
-	if err != nil || earlier != nil { // a run that exists is followed also after its deadline
+	// If the run exists already, the command follows it, even after the deadline.
+	if err != nil || earlier != nil {
 		return err
 	}
 	return cli.Failed("Deadline has passed", "The deadline of workflow %q is %s, which is %s ago. Nothing was started.",

@@ -7,12 +7,12 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// circuitObserver tells the loop about circuit breakers.
+// circuitObserver sends changes of circuit breakers to the loop of work.
 type circuitObserver struct{ to chan<- render.Circuit }
 
 var _ agents.Observer = circuitObserver{}
 
-// CircuitChanged passes the change on, unless nobody listens.
+// CircuitChanged sends the change to the loop. It drops the change if the channel is full.
 func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
 	select {
 	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:

@@ -13,14 +13,14 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/plan"
 )
 
-// noteUnlocked says that no lock file chose the agents.
+// noteUnlocked tells the user that there is no lock file, so the installed agents are used.
 func noteUnlocked(a *cli.App, r *module.Request) {
 	if !r.Locked && len(r.Used) > 0 {
 		a.Note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
 	}
 }
 
-// confirm shows the plan and asks.
+// confirm shows the plan and asks the user whether to apply it.
 func confirm(ctx context.Context, a *cli.App, r *module.Request) error {
 	p, err := plan.New(ctx, a, r)
 	if err != nil {
@@ -36,7 +36,7 @@ func confirm(ctx context.Context, a *cli.App, r *module.Request) error {
 	if strings.TrimSpace(answer) != "yes" {
 		return cli.Failed("Not confirmed", "Nothing was started.")
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // an answer may lack the line break
+	if err != nil && !errors.Is(err, io.EOF) { // the last line may have no line break
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// detach records a run, or finds the one there is, and leaves the work to an
-// engine that serves the state.
+// detach records a run, or finds the run if it exists already. An engine that serves the
+// state then works on it.
 func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 	if err := o.check(a); err != nil {
 		return err
@@ -62,8 +62,8 @@ func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 	return recorded(ctx, w, s, row, sub.Exists)
 }
 
-// openDetached opens the state to leave a run there: the embedded one also
-// while another process holds it.
+// openDetached opens the state to record a run in it. It can do this even while another
+// process has locked an embedded state.
 func openDetached(ctx context.Context, a *cli.App, m *module.Module) (*session.Session, error) {
 	s, err := session.OpenWriter(ctx, a, m.Dir, m.Shown)
 	var locked *sqlite.LockedError
@@ -81,11 +81,11 @@ func openDetached(ctx context.Context, a *cli.App, m *module.Module) (*session.S
 	return s, err
 }
 
-// recorded tells the run's name, and whether there is an engine to work on it.
+// recorded prints the run's name, and says whether an engine is alive to work on the run.
 func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow, exists bool) error {
 	members, err := s.Store.Live(ctx)
 	live := len(members)
-	if err != nil { // the run is recorded all the same
+	if err != nil { // not fatal: the run is recorded already
 		w.a.Note("Warning: whether an engine works on this state could not be asked: %s", s.Wrap("look for engines", err))
 		live = -1
 	}
@@ -108,7 +108,7 @@ func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow
 	return w.a.Print("%s\n", row.Name)
 }
 
-// serveCommand is the command that works on what is recorded.
+// serveCommand returns the command line of an engine that would work on the recorded run.
 func serveCommand(w *work) string {
 	cmd := "engine" + w.globals() + " serve"
 	if w.a.DSN == "" {

@@ -3,6 +3,6 @@
 // works on other open runs too unless --only is given. With --detach it records the run and
 // starts no engine.
 //
-// A signal stops it in order: nothing more is started, and the run is kept. A second signal
-// ends the process at once.
+// After a signal, the command stops in order: it starts nothing more, and the run is kept.
+// After a second signal, it does not wait for calls in flight.
 package apply

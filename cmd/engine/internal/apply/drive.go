@@ -19,12 +19,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// adoptEvery is the pause between two attempts to get a run whose owner is gone.
+// adoptEvery is the pause between two tries to become the owner of a run whose owner is gone.
 const adoptEvery = 2 * time.Second
 
-// run works until the run has ended, needs a human, or the user stops it. If
-// another process holds the embedded state and already works on the run, it
-// looks on, and takes the state over when that process goes.
+// run works until the run has ended, needs a human, or the user stops it. If another process
+// has locked the embedded state and works on the run, this process only follows the run. When
+// the other process ends, this one opens the state and works on the run.
 func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	for {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
@@ -48,7 +48,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	}
 }
 
-// with works on an open store.
+// with starts an engine on an open store, and lets it work on the run.
 func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, error) {
 	logs := engine.NewLogKeeper(s.Store, w.a.Logger())
 	pool := engines.NewPool(w.a, w.r.Catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.Ceilings)
@@ -110,7 +110,7 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 				return follow.Outcome{}, f.Err
 			}
 			return follow.Outcome{Run: run.Name, State: f.State}, nil
-		case err := <-e.ended: // stopped, and everything in flight has ended
+		case err := <-e.ended: // the engine has stopped
 			close(e.ended)
 			if err != nil && !e.stopped {
 				return follow.Outcome{}, s.Wrap("run the engine", err)
@@ -143,16 +143,16 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 	}
 }
 
-// follow shows the run's facts until it has ended or needs a human. A store
-// that does not answer is asked again.
+// follow shows the run's facts until the run has ended or needs a human. If the store does
+// not answer, it asks again.
 func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
 	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)
 	})
 }
 
-// adopt makes the node the owner of a run whose owner is gone. A look at its
-// row comes first: it costs less than reading the run.
+// adopt makes the node the owner of a run whose owner is gone. It reads the run's row first,
+// because that costs less than reading the whole run.
 func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store.RunRow) error {
 	row, err := s.Store.Find(ctx, run.Name)
 	if err != nil {
@@ -164,8 +164,8 @@ func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store
 	return node.Adopt(ctx, run.Run)
 }
 
-// submit takes over the open runs that no engine owns, and then starts the run, or
-// finds the one that exists.
+// submit starts the run, or finds the run if it exists already. Without --only, it first takes
+// over the open runs that no engine owns.
 func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node) (store.RunRow, error) {
 	if err := inTime(ctx, w, s); err != nil {
 		return store.RunRow{}, err
@@ -202,8 +202,8 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	return row, nil
 }
 
-// findAgain finds a run that is known to be there. A store that does not answer
-// is asked again until ctx ends.
+// findAgain reads the row of a run that is known to exist. If the store does not answer, it
+// asks again until ctx ends.
 func findAgain(ctx context.Context, s *session.Session, name string) (store.RunRow, error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		row, err := s.Store.Find(ctx, name)

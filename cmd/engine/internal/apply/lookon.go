@@ -13,12 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// errFree ends looking on: the process that held the state has gone.
+// errFree is the reason why lookOn ends: the other process has ended, so the state is not
+// locked any more.
 var errFree = errors.New("the state is free")
 
-// lookOn follows the run while another process holds the embedded state and works on
-// it. done is false if that process has ended before the run. lookOn returns locked if
-// the run does not exist yet.
+// lookOn follows the run while another process has locked the embedded state and works on the
+// run. done is false if that process has ended before the run. lookOn returns the error
+// locked if it cannot open the state or the run does not exist yet.
 func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
 	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
 	if err != nil {
@@ -62,7 +63,7 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 				return follow.Outcome{}, false, nil
 			}
 			return follow.Outcome{}, false, f.Err
-		case <-w.stops: // no attempt of this process is running: leave
+		case <-w.stops: // this process has no call in flight, so it can leave
 			end, err := w.last(ctx, s, *row)
 			return end, true, err
 		case <-timeout:
@@ -75,7 +76,8 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 	}
 }
 
-// awaitFree tries the lock of the embedded state until it is free.
+// awaitFree tries each second to lock the embedded state. After the first success it unlocks
+// the state and calls free.
 func awaitFree(ctx context.Context, w *work, free context.CancelCauseFunc) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

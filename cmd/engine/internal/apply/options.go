@@ -10,9 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// applyLease is how long an apply counts as alive after its last sign of life.
-// It is shorter than that of serve: a person probably watches, and starts the command
-// again when it was killed.
+// applyLease is the lease of the engine of `engine apply`. It is shorter than the lease of
+// `engine serve`: if the command is killed, the user probably starts it again at once.
 const applyLease = 10 * time.Second
 
 // Options are the flags of apply.
@@ -28,7 +27,7 @@ type Options struct {
 	Ceilings engines.Ceilings
 }
 
-// check refuses flags that cannot be meant.
+// check refuses flags with impossible values, and flags that contradict each other.
 func (o *Options) check(a *cli.App) error {
 	switch {
 	case a.JSON && o.Confirm:

@@ -19,17 +19,17 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// others is what an apply knows of the runs that it works on in addition to its own:
-// runs that it has taken over and not yet named to the user, and their calls in flight.
+// others records which other runs an apply command works on. It holds the runs that were taken
+// over and not yet shown to the user. It also holds all calls in flight.
 type others struct {
 	engine.NoObserver
 
 	mu    sync.Mutex // protects following fields
 	taken []status.RunID
-	calls map[otherCall]time.Time // complete-by
+	calls map[otherCall]time.Time // complete-by of each call in flight, also of the command's own run
 }
 
-// An otherCall is a call in flight of another run.
+// An otherCall identifies a call in flight.
 type otherCall struct {
 	run          status.RunID
 	step, action string
@@ -38,12 +38,12 @@ type otherCall struct {
 
 func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
 
-// FactKinds lists the kinds of facts that it needs.
+// FactKinds returns the kinds of facts that Facts reads.
 func (o *others) FactKinds() story.FactKinds {
 	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
 }
 
-// Facts notes what was taken over and what is called.
+// Facts records which runs were taken over, and which calls have begun and ended.
 func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,8 +61,8 @@ func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// fresh returns the runs that were taken over since the last time, without the
-// command's own.
+// fresh returns the runs taken over since the last call of fresh. It leaves out the run own,
+// which this CLI command started.
 func (o *others) fresh(own status.RunID) []status.RunID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,8 +71,8 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 	return runs
 }
 
-// out returns the calls in flight of runs other than the command's own, and when the
-// last of them must have ended. The call that may last longest comes first.
+// out returns the calls in flight of all runs except own, the command's run. until is the
+// latest complete-by of these calls. The call with the latest complete-by comes first.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,11 +95,11 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// mostNamed is how many runs, or calls, are named one by one.
+// mostNamed is the highest number of runs or calls that a text names one by one.
 const mostNamed = 8
 
-// tellTaken names the runs that were taken over since the last time, each with the
-// step at which it stood. own is the command's run; 0 = not known yet.
+// tellTaken shows the runs that were taken over since the last call of tellTaken, and the
+// current steps of each run. own is the command's run; 0 = not known yet.
 func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
@@ -135,8 +135,8 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// standsAt names the steps that a run is at: those that have begun and not ended,
-// or else the first that has not begun.
+// standsAt names the current steps of a run: the steps that have begun and not ended. If there
+// are none, it names the first step that has not begun.
 func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""
@@ -144,7 +144,8 @@ func standsAt(steps []store.StepView) string {
 		switch s.State {
 		case status.StepPending:
 			next = cmp.Or(next, s.Name)
-		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing: // a for_each step only waits for its instances
+		// StepWaiting is left out: a for_each step only waits for its instances.
+		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing:
 			begun = append(begun, render.Clean(s.Name)+" ("+s.State.String()+")")
 		}
 	}
@@ -159,8 +160,8 @@ func standsAt(steps []store.StepView) string {
 	return ""
 }
 
-// waitingFor says for which calls of other runs the command still waits, and for
-// how long at most; "" = for none.
+// waitingFor says for which calls of other runs the command still waits, and for how long at
+// most. It returns "" if there are none.
 func (w *work) waitingFor(own status.RunID) string {
 	calls, until := w.others.out(own)
 	if len(calls) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// finish prints the result and turns it into the exit code.
+// finish prints the outputs and remarks about the run, and returns its exit code as an error.
 func (w *work) finish(end follow.Outcome) error {
 	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
 	if !w.a.JSON {
@@ -41,7 +41,7 @@ func (w *work) remark(format string, args ...any) {
 	w.a.Note(format, args...)
 }
 
-// again is the command that goes on with a run.
+// again returns the command line that continues a run.
 func (w *work) again(run string) string {
 	cmd := "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
 	if len(w.r.Given) > 0 {
@@ -50,10 +50,11 @@ func (w *work) again(run string) string {
 	return cmd
 }
 
-// explainCommand is the command that says what to do about a run.
+// explainCommand returns the command line that says what to do about a run.
 func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
 
-// lookCommand is a command that looks at a run of this state.
+// lookCommand returns the command line of a command that reads a run of this state, such as
+// `show`.
 func (w *work) lookCommand(name, run string) string {
 	cmd := "engine" + w.globals()
 	if w.a.DSN == "" && w.r.Shown != "." {
@@ -62,8 +63,8 @@ func (w *work) lookCommand(name, run string) string {
 	return cmd + " " + name + " " + words.Quote(run)
 }
 
-// globals are the global flags that a suggested command needs. A DSN of PostgreSQL may
-// hold a password, so it is shown as an ellipsis.
+// globals returns the global flags that a suggested command line needs. A DSN of PostgreSQL
+// may hold a password, so an ellipsis replaces it.
 func (w *work) globals() string {
 	s := ""
 	if w.a.Chdir != "" {

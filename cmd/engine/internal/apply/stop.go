@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// An engineRun is a node and how to stop it.
+// An engineRun is a running node, and the means to stop it.
 type engineRun struct {
 	node    *engine.Node
 	stop    context.CancelFunc
@@ -18,8 +18,8 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and cancels its context on a signal. The run is not followed
-// yet, so there is nothing to stop in order.
+// interruptible calls fn and cancels its context on a signal. The command does not follow the
+// run yet, so it need not stop in order.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,9 +42,9 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 	}
 }
 
-// leave stops the node and waits for its end: runs that others may go on with are
-// handed back. Calls of theirs that are out may still end; a signal leaves at
-// once.
+// leave stops the node and waits for its end. The node gives up its runs, so that other
+// engines can continue them. The node waits for the calls in flight of these runs; a signal
+// ends this waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
 	told := tellWaiting(w, "")
@@ -63,8 +63,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits, unless told
-// is the same text. It returns the text.
+// tellWaiting shows for which calls of other runs the command still waits, and returns this
+// text. told is the text of the previous call; tellWaiting does not show the same text again.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {
@@ -73,7 +73,7 @@ func tellWaiting(w *work, told string) string {
 	return calls
 }
 
-// interrupt stops the node: first in order, then at once.
+// interrupt stops the node in order. The second time, it stops the node at once.
 func interrupt(w *work, e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()

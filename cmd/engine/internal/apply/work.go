@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// work is one apply at work. Its loop runs in one goroutine, which alone calls
-// the view; others send it functions.
+// work is one apply command while it works. Its loop runs in one goroutine, and only that
+// goroutine calls the view. Other goroutines send functions to the loop.
 type work struct {
 	*follow.Feed
 	a        *cli.App
@@ -28,20 +28,21 @@ type work struct {
 	stops    <-chan os.Signal
 	circuits chan render.Circuit
 
-	begun bool // the view knows the run
+	begun bool // begin was called: the view knows which run it shows
 
 	own    status.RunID // the command's run; 0 = not known yet
-	others *others      // what else this process works on
+	others *others      // the other runs that this process works on
 }
 
-// starting shows text while agents start: that takes tenths of a second.
+// starting shows text while agents start, because starting them takes tenths of a second.
 func (w *work) starting(text string) {
 	if !w.a.JSON {
 		w.View.Note(text)
 	}
 }
 
-// timeout fires when --wait-timeout is over.
+// timeout returns a channel that receives a value when --wait-timeout has passed; nil = the
+// flag is not given. It also returns a function that stops the timer.
 func (w *work) timeout() (<-chan time.Time, func()) {
 	if w.o.Wait == 0 {
 		return nil, func() {}
@@ -55,8 +56,8 @@ func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }
 
-// last shows the facts that were recorded while the node stopped, and returns the
-// run's state.
+// last shows the facts that were recorded while the node was stopping, and returns the run's
+// state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
 	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {
@@ -69,7 +70,7 @@ func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (
 	return follow.Outcome{Run: run.Name, State: told.State}, nil
 }
 
-// begin tells the view of the run, once.
+// begin tells the view which run it shows. Later calls do nothing.
 func (w *work) begin(row store.RunRow, attached bool) {
 	if w.begun {
 		return

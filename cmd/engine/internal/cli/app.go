@@ -18,19 +18,21 @@ import (
 // Version is the version of the engine. A module's required_version is compared with it.
 const Version = "0.1.0"
 
-// KeyVariable holds the key that encrypts sensitive values.
+// KeyVariable is the name of the environment variable with the key that encrypts sensitive
+// values.
 const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 
-// An App is one invocation of the command.
+// An App holds what one invocation of the command uses: streams, environment, global flags
+// and logger.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Lookup         func(string) (string, bool) // an environment variable; false = it is not set
+	Lookup         func(string) (string, bool) // returns an environment variable; false = it is not set
 	Environ        func() []string
 	Now            func() time.Time
 	Exit           func(code int) // ends the process at once
 
-	Private []string // files that open the state, which no secret may name
+	Private []string // paths of the embedded state and its key file; secrets must not be read from them
 
 	Chdir    string
 	DSN      string
@@ -38,16 +40,16 @@ type App struct {
 	JSON     bool
 	LogLevel string
 
-	slog *slog.Logger // see Logger; nil = not made yet
-	Runs *runNames    // which runs log lines are about; made with slog
-	Sink *sink        // where log lines go; made with slog
+	slog *slog.Logger // the logger that Logger returns; nil = not made yet
+	Runs *runNames    // public names of runs, for log lines; set by Logger
+	Sink *sink        // where log lines go; set by Logger
 
 	// Stream is set by a command whose JSON output is a stream. Failures are written
 	// to it.
 	Stream interface{ Diagnostics(diag.Diagnostics) }
 }
 
-// UserName is who started the command, for people.
+// UserName returns the name of the user who started the command. It is only for display.
 func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -55,7 +57,8 @@ func UserName() string {
 	return "unknown"
 }
 
-// Finish reports what went wrong, once, and returns the exit code.
+// Finish shows err to the user and returns the exit code. It does not show an exit.Code,
+// because the command has printed its message before.
 func (a *App) Finish(err error) int {
 	if err == nil {
 		return exit.OK
@@ -78,8 +81,8 @@ func (a *App) Env(name string) string {
 	return v
 }
 
-// Prepare fills in what the environment says where no flag does, and checks
-// the global flags.
+// Prepare reads DSN and log level from environment variables if their flags are not given.
+// Then it checks the global flags.
 func (a *App) Prepare(cmd *cobra.Command, _ []string) error {
 	a.fromEnv(cmd, "dsn", "ENGINE_DSN", &a.DSN)
 	a.fromEnv(cmd, "log", "ENGINE_LOG", &a.LogLevel)

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// Argument is the first argument, or a default.
+// Argument returns the first argument, or otherwise if there is none.
 func Argument(args []string, otherwise string) string {
 	if len(args) > 0 {
 		return args[0]
@@ -18,8 +18,8 @@ func Argument(args []string, otherwise string) string {
 	return otherwise
 }
 
-// Wants checks the number of arguments; names describe them, a name in
-// brackets is optional and one that ends in "…" may be repeated.
+// Wants returns a function that checks the number of arguments. Each of names describes one
+// argument: a name in brackets is optional, and one that ends in "…" may be repeated.
 func Wants(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {

@@ -9,14 +9,13 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 )
 
-// leaveWithin is the longest time for which a process goes on after a second
-// signal. A state that does not answer, an agent that does not end, or an
-// evaluation that does not return cannot make it longer.
+// leaveWithin is the longest time for which a process continues after a second signal, even
+// if the state, an agent or an evaluation hangs.
 const leaveWithin = 3 * time.Second
 
-// EndOnSecondSignal makes a second signal end the process, also where the command
-// hangs and does not read the signal. The command has leaveWithin to end in order.
-// A third signal ends the process at once. The returned function undoes this.
+// EndOnSecondSignal makes a second signal end the process, even if the command hangs and does
+// not read the signal. After the second signal, the command has the time leaveWithin to end in
+// order. A third signal ends the process at once. The returned function switches this off.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)

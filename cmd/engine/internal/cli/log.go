@@ -28,7 +28,8 @@ func logLevel(name string) (slog.Level, error) {
 		name, diag.DidYouMean(name, []string{"error", "warn", "info", "debug"}))
 }
 
-// A sink is where log lines go: to stderr, or to a view that owns the screen.
+// A sink receives the log lines and writes them to stderr. While a view draws the screen, the
+// sink writes them to the view.
 type sink struct {
 	mu sync.Mutex // protects following field
 	to io.Writer
@@ -42,39 +43,39 @@ func (s *sink) Write(b []byte) (int, error) {
 	return to.Write(b)
 }
 
-// Set sends further lines elsewhere.
+// Set changes where later lines go.
 func (s *sink) Set(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = to
 }
 
-// Logger returns the logger of this invocation. Its text form quotes control
-// characters, so a line cannot be forged.
+// Logger returns the logger of this invocation. It quotes control characters, so that no value
+// in a line can look like another line.
 func (a *App) Logger() *slog.Logger {
 	if a.slog == nil {
 		a.Sink = &sink{to: a.Stderr}
-		level, _ := logLevel(a.LogLevel) // checked by prepare
+		level, _ := logLevel(a.LogLevel) // Prepare has checked the level
 		a.Runs = &runNames{names: map[status.RunID]string{}}
 		a.slog = slog.New(runHandler{slog.NewTextHandler(a.Sink, &slog.HandlerOptions{Level: level, ReplaceAttr: a.Runs.public}), a.Runs})
 	}
 	return a.slog
 }
 
-// ServeLogger makes the logger of a server. With --json its lines are objects on
-// stdout, with the same envelope as every stream.
+// ServeLogger makes the logger of a server. With --json it writes one JSON object a line to
+// stdout. Each object has the fields that all JSON streams have.
 func (a *App) ServeLogger() {
 	a.Logger()
 	if !a.JSON {
 		return
 	}
-	level, _ := logLevel(a.LogLevel) // checked by prepare
+	level, _ := logLevel(a.LogLevel) // Prepare has checked the level
 	a.Sink.Set(a.Stdout)
 	a.Stream = logStream{a}
 	a.slog = slog.New(slog.NewJSONHandler(a.Sink, &slog.HandlerOptions{Level: level, ReplaceAttr: a.envelope})).With("@module", "engine", "type", "log")
 }
 
-// envelope gives the fields of a log line their names in the stream.
+// envelope renames the fields of a log line to those of the JSON stream, such as @timestamp.
 func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return attr
@@ -90,10 +91,10 @@ func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 	return a.Runs.public(groups, attr)
 }
 
-// logStream writes diagnostics as lines of a server's stream.
+// logStream writes diagnostics as log lines of a server with --json.
 type logStream struct{ a *App }
 
-// Diagnostics writes them, one a line.
+// Diagnostics writes each diagnostic on one line.
 func (s logStream) Diagnostics(diags diag.Diagnostics) {
 	for _, d := range diags {
 		level := slog.LevelError

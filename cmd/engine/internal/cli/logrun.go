@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// runNames keeps, for log lines, the public names of runs, and which run a view shows.
-// The view shows the alerts of that run itself, so the log leaves them out. Until it is
-// known which run that is, alerts wait.
+// runNames holds the public names of runs for log lines, and the run that a view shows. The
+// view itself shows the alerts of that run, so the log leaves them out. Alerts wait until it
+// is known which run the view shows.
 type runNames struct {
 	mu      sync.Mutex // protects following fields
 	names   map[status.RunID]string
-	shown   string // public name; "" = none
+	shown   string // public name of the run that the view shows; "" = none
 	waiting bool   // a view is about to show a run
 	alerts  []func()
 }
@@ -29,7 +29,7 @@ func (s *runNames) Expect() {
 	s.waiting = true
 }
 
-// Follow says which run the view shows.
+// Follow records which run the view shows, and writes the waiting alerts of other runs.
 func (s *runNames) Follow(row store.RunRow) {
 	s.Name(row)
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func (s *runNames) Follow(row store.RunRow) {
 	s.flush()
 }
 
-// Release says that no view shows anything any more.
+// Release records that no view shows a run any more, and writes the waiting alerts.
 func (s *runNames) Release() {
 	s.mu.Lock()
 	s.shown = ""
@@ -57,7 +57,7 @@ func (s *runNames) flush() {
 	}
 }
 
-// Name notes the public names of runs.
+// Name stores the public names of runs.
 func (s *runNames) Name(rows ...store.RunRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *runNames) Name(rows ...store.RunRow) {
 	}
 }
 
-// NameOf is the public name of a run, or its id if the name is not known. Commands
-// accept both.
+// NameOf returns the public name of a run, or its id if the name is not known. Commands accept
+// both.
 func (s *runNames) NameOf(run status.RunID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *runNames) NameOf(run status.RunID) string {
 	return naming.RunName(run)
 }
 
-// public replaces an internal run id by the public name if it is known. `engine show`
-// accepts both.
+// public replaces a run id in a log line by the public name of the run, if this is known.
+// `engine show` accepts both.
 func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	id, ok := a.Value.Any().(status.RunID)
 	if !ok {
@@ -92,8 +92,8 @@ func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// keep reports whether an alert must not be written now: either the view shows it, or
-// keep has stored write, and flush calls it later.
+// keep reports whether the caller must not write an alert now. Either the view shows the
+// alert, or keep has stored the function write, which flush calls later.
 func (s *runNames) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (s *runNames) keep(run slog.Value, write func()) bool {
 	return !s.waiting && s.shown != "" && s.shown == name
 }
 
-// A runHandler leaves out alerts that a view shows.
+// A runHandler is a log handler that leaves out the alerts that a view shows.
 type runHandler struct {
 	slog.Handler
 	runs *runNames
@@ -126,19 +126,19 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // there is no other place to report it
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a late error cannot be reported
 			return nil
 		}
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the handler around the new one.
+// WithAttrs returns a runHandler whose inner handler has the attributes.
 func (h runHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return runHandler{h.Handler.WithAttrs(attrs), h.runs}
 }
 
-// WithGroup keeps the handler around the new one.
+// WithGroup returns a runHandler whose inner handler has the group.
 func (h runHandler) WithGroup(name string) slog.Handler {
 	return runHandler{h.Handler.WithGroup(name), h.runs}
 }

@@ -23,7 +23,7 @@ func (a *App) report(diags diag.Diagnostics) {
 	case a.Stream != nil:
 		a.Stream.Diagnostics(diags)
 	case a.JSON:
-		_ = a.PrintJSON(map[string]any{"diagnostics": diags}) // stdout is gone
+		_ = a.PrintJSON(map[string]any{"diagnostics": diags}) // fails only if stdout is closed
 	default:
 		a.Show(diags)
 	}
@@ -38,7 +38,7 @@ func (a *App) Show(diags diag.Diagnostics) {
 	if columns, _, ok := Size(a.Stderr); ok {
 		o.Width = columns
 	}
-	_ = diag.Render(a.Stderr, diags, o) // stderr is gone
+	_ = diag.Render(a.Stderr, diags, o) // fails only if stderr is closed
 }
 
 // PrintJSON writes an object with format_version to stdout.
@@ -66,9 +66,9 @@ func (a *App) Print(format string, args ...any) error {
 	return nil
 }
 
-// Note writes one line about what is going on to stderr.
+// Note writes one line to stderr, about what the command does or has found.
 func (a *App) Note(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // stderr is gone
+	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // fails only if stderr is closed
 }
 
 // Live reports whether w is a screen that may be redrawn. It does not depend on

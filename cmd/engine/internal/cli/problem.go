@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// A Problem is diagnostics as an error. Unlike *diag.DiagnosticsError it may
-// carry warnings in addition to the errors.
+// A Problem is an error that holds diagnostics. Unlike *diag.DiagnosticsError it may hold
+// warnings, too.
 type Problem struct{ Diags diag.Diagnostics }
 
 // Error returns the diagnostics, one a line.
@@ -24,15 +24,15 @@ func (p *Problem) Error() string {
 // Problems returns diagnostics as an error.
 func Problems(diags diag.Diagnostics) error { return &Problem{diags} }
 
-// Failed returns an error of one diagnostic.
+// Failed returns an error with one diagnostic.
 func Failed(summary, format string, args ...any) error {
 	return &Problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }
 
-// A StoreError is an error of the store, with what was done.
+// A StoreError is an error of the store. Doing names the operation that failed.
 type StoreError struct {
 	Doing string
-	Shown string // the store, as messages call it
+	Shown string // name of the store in messages
 	Err   error
 }
 
@@ -54,7 +54,7 @@ type UnsureError struct {
 	Err   error
 }
 
-// Error says what is not known.
+// Error says that the run may have been accepted.
 func (e *UnsureError) Error() string {
 	return fmt.Sprintf("run %s may have been accepted: %v", e.Run, e.Err)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// A checkup gathers what is found.
+// A checkup collects the findings.
 type checkup struct {
 	a     *cli.App
 	s     *session.Session
 	found []health.Finding
 
 	live []store.Member
-	open []store.RunRow // runs that have not ended, the newest
+	open []store.RunRow // the newest runs that have not ended, at most maxOpenLooked
 	flow map[store.WorkflowID]*flowUse
 }
 

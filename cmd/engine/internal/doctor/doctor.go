@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// Run makes a checkup of the state, its engines and its open runs, and prints the
-// findings. An error among them makes the exit code 1.
+// Run makes a checkup of the state, its engines and its open runs, and prints the findings.
+// If one of them is an error, the exit code is 1.
 func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
 	s, err := session.OpenReader(ctx, a, ".", ".")
@@ -41,7 +41,7 @@ func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	return c.report()
 }
 
-// settings adds what the store finds wrong with its own settings.
+// settings adds what the store reports about its own settings.
 func (c *checkup) settings(ctx context.Context) error {
 	e, ok := c.s.Store.Store.(health.Examiner)
 	if !ok {

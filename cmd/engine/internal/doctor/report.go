@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// report prints what was found; errors among it make the exit code.
+// report prints the findings. If one of them is an error, it returns exit code 1.
 func (c *checkup) report() error {
 	errs, warnings := 0, 0
 	var diags diag.Diagnostics

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// maxOpenLooked is how many open runs are looked at.
+	// maxOpenLooked is the highest number of open runs that the doctor reads.
 	maxOpenLooked = 10000
-	// maxVerified is how many of the open runs have their history checked, the newest
-	// first: it reads all of their rows.
+	// maxVerified is the highest number of open runs whose history is checked, the newest
+	// first. It is low because the check reads all rows of these runs.
 	maxVerified = 320
-	// leaseAlarm is how near its end a lease must be to be looked at again.
+	// leaseAlarm is the remaining time below which the doctor reads a lease a second time.
 	leaseAlarm = 3 * time.Second
-	// leaseLook is the pause before that second look.
+	// leaseLook is the pause before that second read.
 	leaseLook = time.Second
-	// staleAlert is how long an alert may wait to be pushed.
+	// staleAlert is how long an alert may wait to be pushed before the doctor warns.
 	staleAlert = 10 * time.Minute
 )
 
-// engines reports which engines are alive, and warns where too few are.
+// engines reports which engines are alive, and warns if too few are.
 func (c *checkup) engines(ctx context.Context) error {
 	var err error
 	if c.live, err = c.s.Store.Live(ctx); err != nil {
@@ -75,12 +75,12 @@ func waits(n int) string {
 	return fmt.Sprintf("%d open runs wait", n)
 }
 
-// leases looks again at engines whose lease is about to end: one that works
-// renews it long before.
+// leases warns about engines that do not renew their lease. If a lease ends soon, it reads all
+// leases again after leaseLook. A healthy engine renews its lease long before the end.
 func (c *checkup) leases(ctx context.Context) error {
 	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
-		if m.Left < leaseAlarm { // by the store's clock, because this machine's may be wrong
+		if m.Left < leaseAlarm { // Left is computed with the store's clock: this machine's clock may be wrong
 			near[m.Engine] = m
 		}
 	}
@@ -118,7 +118,7 @@ func (c *checkup) runs(ctx context.Context) error {
 	if found, err = history.WithOverdue(ctx, c.s, filter, found); err != nil {
 		return err
 	}
-	if n := len(found); n > 0 { // the newest comes first
+	if n := len(found); n > 0 { // the newest run comes first
 		need, them := fmt.Sprintf("%d runs need attention; the oldest", n), "them"
 		if n == 1 {
 			need, them = "1 run needs attention; it", "it"
@@ -137,7 +137,7 @@ func (c *checkup) runs(ctx context.Context) error {
 // histories checks the history of open runs.
 func (c *checkup) histories(ctx context.Context) error {
 	if err := c.s.RightKey(ctx); err != nil {
-		return nil // key has reported it: without the key nothing can be checked
+		return nil // the method key has reported this: without the key no history can be checked
 	}
 	var v history.Verification
 	runs := c.open[:min(len(c.open), maxVerified)]
@@ -159,7 +159,7 @@ func (c *checkup) histories(ctx context.Context) error {
 	return nil
 }
 
-// definitions reads the workflows that have open runs.
+// definitions reads the workflows of open runs, and reports those that cannot be read.
 func (c *checkup) definitions(ctx context.Context) error {
 	for _, r := range c.open {
 		use := c.flow[r.Workflow]
@@ -179,10 +179,10 @@ func (c *checkup) definitions(ctx context.Context) error {
 	return nil
 }
 
-// redundancy looks for agents with a single instance behind a workflow. When that
-// instance dies, its replacement takes a while (S84).
+// redundancy looks for agents that have only one agent process on all engines together. If
+// this process dies, it takes a while to start a new one (S84).
 func (c *checkup) redundancy(context.Context) error {
-	single := map[string][]string{} // workflows by agent
+	single := map[string][]string{} // names of the workflows that use an agent, by agent
 	for _, use := range c.flow {
 		if use.flow == nil {
 			continue
@@ -211,7 +211,8 @@ func workflows(names []string) string {
 	return "workflows " + strings.Join(names, ", ")
 }
 
-// plugins looks for the binaries that open runs are pinned to.
+// plugins looks for the agent binaries that open runs need, with their versions and
+// checksums.
 func (c *checkup) plugins(ctx context.Context, f module.AgentFlags) error {
 	catalog, err := module.Catalog(c.a, c.a.Path("."), nil, f)
 	if err != nil {
@@ -270,7 +271,7 @@ func orAny(version string) string {
 	return version
 }
 
-// alerts looks for alerts that were not pushed to where people look.
+// alerts looks for alerts that were not yet pushed to a program or a webhook.
 func (c *checkup) alerts(ctx context.Context) error {
 	const many = 1000
 	if err := c.decisions(ctx, many); err != nil {
@@ -298,7 +299,7 @@ func (c *checkup) alerts(ctx context.Context) error {
 	return nil
 }
 
-// decisions looks whether a run took long to decide, in the newest alerts.
+// decisions looks in the newest alerts for runs whose decisions took long.
 func (c *checkup) decisions(ctx context.Context, many int) error {
 	alerts, err := c.s.Store.Alerts(ctx, 0, many)
 	if err != nil {

@@ -16,27 +16,27 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// Ceilings are what --limit sets. docs/limits.md explains each.
+// Ceilings hold the limits that --limit sets. docs/limits.md explains each.
 type Ceilings struct {
 	run       machine.Ceilings
-	memory    int64 // 0 = the default
-	processes int   // 0 = the default
+	memory    int64 // engine.Options.MaxHeld, in bytes; 0 = the default
+	processes int   // agent processes at most; 0 = the default
 	agent     agentLimits
 	given     []string
 }
 
-// agentLimits are what each agent process may take; 0 = the default.
+// agentLimits are the limits of each agent process; 0 = the default.
 type agentLimits struct {
 	memory         int64
 	threads, files int
 }
 
-// Add offers --limit.
+// Add adds the flag --limit to a command.
 func (c *Ceilings) Add(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "limit", "another ceiling, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
-// named returns where each ceiling is kept.
+// named returns a function for each name of a ceiling. The function sets that ceiling.
 func (c *Ceilings) named() map[string]func(int64) {
 	return map[string]func(int64){
 		"instances":   func(n int64) { c.run.Instances = int(n) },
@@ -53,7 +53,7 @@ func (c *Ceilings) named() map[string]func(int64) {
 	}
 }
 
-// Set takes NAME=VALUE. See pflag.Value.
+// Set parses NAME=VALUE and sets that ceiling. See pflag.Value.
 func (c *Ceilings) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	set := c.named()[name]
@@ -84,13 +84,13 @@ func (c *Ceilings) String() string { return strings.Join(c.given, ",") }
 // Type names the value in help. See pflag.Value.
 func (c *Ceilings) Type() string { return "NAME=VALUE" }
 
-// units are what may follow a number.
+// units are the units of bytes that may follow a number.
 var units = []struct {
 	name string
 	size int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
 
-// parseAmount reads a number of things or bytes: digits, and a unit if it is bytes.
+// parseAmount parses a number above zero. A number of bytes may end in a unit.
 func parseAmount(text string) (int64, error) {
 	digits, unit := text, int64(1)
 	for _, u := range units {
@@ -108,7 +108,7 @@ func parseAmount(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// To sets the ceilings of an engine.
+// To returns the given options with these ceilings.
 func (c *Ceilings) To(o engine.Options) engine.Options {
 	o.Ceilings, o.MaxHeld = c.run, c.memory
 	return o

@@ -13,11 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Parts are what differs between the engines of apply and serve.
+// Parts hold the settings in which the engines of apply and serve differ.
 type Parts struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none
-	Options  engine.Options  // Address "" = HOST:PID; Writers 0 = what the store wants
+	// Options are the options of the engine. If Address is "", NewNode sets it to HOST:PID. If
+	// Writers is 0 and the state is embedded, NewNode sets it to 1.
+	Options engine.Options
 }
 
 // NewNode makes an engine over an open store.
@@ -34,14 +36,14 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engin
 	})
 }
 
-// Visitor is the configuration of a command that runs no agents.
+// Visitor returns the engine configuration for a command that calls no agents.
 func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	o.Address, o.Writers = ProcessName(), 1
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
-// NewPool makes the pool of agents that an engine calls. It passes to logs each line
-// that agents log during a call. limits bound the agents' processes.
+// NewPool makes the pool of agents that an engine calls. It calls the function logs with each
+// line that agents log during a call. limits bound the agents' processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,
@@ -50,19 +52,19 @@ func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(s
 	})
 }
 
-// KeepLogs stores the lines that keeper takes. stop ends this, and waits until the
-// last line is stored.
+// KeepLogs stores, in a goroutine, the log lines that keeper receives. stop ends the
+// goroutine and waits until the last line is stored.
 func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = keeper.Run(ctx) // the error says only that it was stopped; it has logged what it could not store
+		_ = keeper.Run(ctx) // always the error of ctx; keeper itself logs its failures
 	}()
 	return func() { cancel(); <-done }
 }
 
-// ProcessName is how people find this process: HOST:PID.
+// ProcessName returns HOST:PID, with which people can find this process.
 func ProcessName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A callLimit bounds the calls in flight of all agents together, as --concurrency
-// asks for.
+// A callLimit limits the calls in flight of all agents together (--concurrency).
 type callLimit struct {
 	inner invoke.Capacity
-	most  int // 0 = no bound
+	most  int // calls in flight at most; 0 = no limit
 
 	mu      sync.Mutex // protects following fields
 	used    int
-	refused map[string]bool // keys of agents for which there was no room
+	refused map[string]bool // keys of agents that were refused a slot
 	onFree  []func(key string)
 }
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls bounds the calls that inner allows by most; 0 = no bound.
+// LimitCalls adds to inner a limit for all agents together. most is the highest number of
+// calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
 
-// Slot returns what the agent can take, within the bound.
+// Slot returns the free slots of the agent, at most as many as the limit still allows.
 func (l *callLimit) Slot(spec invoke.AgentSpec) machine.Slot {
 	s := l.inner.Slot(spec)
 	l.mu.Lock()
@@ -63,14 +63,14 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release gives n slots back.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // before inner: a listener that inner notifies must find the slot free
+	l.used -= n // before inner.Release, because a listener that inner notifies must find the slot free
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)
 }
 
-// back gives n slots back to the bound, and notifies the listeners of agents that
-// were refused a slot before.
+// back gives n slots back to the limit. It notifies the listeners about the agents that were
+// refused a slot before.
 func (l *callLimit) back(n int) {
 	l.mu.Lock()
 	l.used -= n
@@ -88,7 +88,8 @@ func (l *callLimit) back(n int) {
 	}
 }
 
-// OnFree registers fn. It is called with an agent's key when a slot may have become free.
+// OnFree registers fn. When a slot of an agent may have become free, fn is called with the
+// agent's key.
 func (l *callLimit) OnFree(fn func(key string)) {
 	l.mu.Lock()
 	l.onFree = append(l.onFree, fn)

@@ -16,9 +16,9 @@ import (
 // maxSecret is the largest secret that a file may hold.
 const maxSecret = 64 << 10
 
-// resolve resolves a reference of secret(): "env:NAME", or "file:PATH" relative
-// to the working directory, without the line break at its end. Errors say what to
-// do, and never contain a value or the reference.
+// resolve returns the secret that a reference in secret() names. "env:NAME" names an
+// environment variable. "file:PATH" names a file, relative to the working directory; a line
+// break at the end of the file is removed. Errors say what to do, and never contain a secret.
 func resolve(a *cli.App, ref string) (string, error) {
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
@@ -35,7 +35,7 @@ func resolve(a *cli.App, ref string) (string, error) {
 	return "", errors.New("a reference is env:NAME or file:PATH")
 }
 
-// secrets returns secret as a function, as engines and agents take it.
+// secrets returns the function with which engines and agents read secrets.
 func secrets(a *cli.App) func(ref string) (string, error) {
 	return func(ref string) (string, error) { return resolve(a, ref) }
 }
@@ -43,7 +43,7 @@ func secrets(a *cli.App) func(ref string) (string, error) {
 func secretFile(a *cli.App, name string) (string, error) {
 	f, err := regular.Open(a.Path(name))
 	if err != nil {
-		return "", err // it names the file
+		return "", err // the error names the file
 	}
 	if err := mayRead(a, f); err != nil {
 		return "", errors.Join(err, f.Close())
@@ -58,9 +58,9 @@ func secretFile(a *cli.App, name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// mayRead refuses the files that open the state: the embedded state, its key, and
-// the environment of a process. It compares files, not names, so a link to one of
-// them is refused too.
+// mayRead refuses files with which a workflow could read the state: the embedded state, its
+// key file, and all of /proc, which shows the environment of processes. It refuses links to
+// these files, too.
 func mayRead(a *cli.App, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 // Exit codes. They are part of the interface and never change their meaning.
 const (
 	OK      = 0 // done: run succeeded, or nothing to do, or valid
-	Failed  = 1 // could not do it: diagnostics, database, usage, I/O
+	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
 	Changes = 2 // plan --detailed-exitcode: there is work
 	Format  = 3 // fmt --check: files would change
-	Clean   = 4 // run ended not succeeded; at most effects with compensation = "none" are left
+	Clean   = 4 // run ended without success, and has undone all that the workflow lets it undo
 	Human   = 5 // run needs a human, or a human left effects in place
 	Open    = 6 // run still open when the command ended
 	Unsure  = 7 // run may have been accepted: the state did not answer
@@ -24,7 +24,7 @@ type Code int
 // Error makes a Code an error. It is never printed.
 func (e Code) Error() string { return "exit" }
 
-// OfRun is the exit code of a run in a state, with left effects that
+// OfRun returns the exit code for a run with status s. left is the number of effects that
 // operators left in place.
 func OfRun(s status.RunState, left int) int {
 	switch {
@@ -38,8 +38,8 @@ func OfRun(s status.RunState, left int) int {
 	return Open
 }
 
-// OfFact is the exit code that a fact leads to, or negative if the fact
-// does not end the command.
+// OfFact returns the exit code that a fact means; negative = the fact does not end the
+// command.
 func OfFact(f story.Fact) int {
 	switch f.Kind {
 	case story.FactRunFinished, story.FactRunParked:

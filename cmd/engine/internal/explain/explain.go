@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Run explains the run that name means, and prints that.
+// Run finds the run with the given name or key, and prints why it does not move.
 func Run(ctx context.Context, a *cli.App, name string) error {
 	s, err := session.OpenReader(ctx, a, ".", ".")
 	if err != nil {
@@ -72,12 +72,13 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 	return x.print(a)
 }
 
-// An explained is what the run says of itself and what only the store knows.
+// An explained holds what is known of a run: the explanation of its state, and facts that
+// only the store has.
 type explained struct {
 	story.Explanation
 	row    store.RunRow
 	live   []store.Member
-	owner  *store.Member // nil = no known owner; it may be dead
+	owner  *store.Member // the engine that owns the run, which may be dead; nil = not known
 	alerts []store.AlertRow
 	inbox  []store.Message
 }
@@ -98,7 +99,7 @@ func (x *explained) quarantined(err *journal.RunError) {
 	x.NeedsHuman = x.row.State.NeedsHuman()
 }
 
-// engines tells who works on the run, and what waits for them.
+// engines says which engine works on the run, and which messages wait for that engine.
 func (x *explained) engines() {
 	if x.row.State.Final() {
 		return
@@ -132,14 +133,13 @@ func (x *explained) engines() {
 	}
 }
 
-// lacks reports whether the engines that are alive were found to lack agents of
-// the run.
+// lacks reports whether an alert says that no living engine has all agents of the run.
 func (x *explained) lacks() bool {
 	_, lacks := history.Missing(x.alerts, x.row)
 	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()
 }
 
-// unable adds what a person can do about a run whose agents no engine has.
+// unable adds what a person can do about a run if no engine has its agents.
 func (x *explained) unable(ctx context.Context, s *session.Session) {
 	x.say("Start an engine where its agents are installed, or cancel the run.")
 	x.Remedies = append(x.Remedies, "engine serve")
@@ -149,7 +149,7 @@ func (x *explained) unable(ctx context.Context, s *session.Session) {
 	}
 }
 
-// next says who will take the run.
+// next says which engine will become the owner of the run.
 func (x *explained) next() string {
 	if x.lacks() {
 		return "no engine that is alive could take it when it was last tried"
@@ -169,10 +169,10 @@ func (x *explained) next() string {
 	return fmt.Sprintf("one of the %d engines alive (%s) takes it at its next pass if it has the agents", len(x.live), strings.Join(seen, ", "))
 }
 
-// agents tells which agents of the run this machine does not have.
+// agents says which agents of the run cannot be used on this machine.
 func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) error {
 	if r.Row.OwnerAlive {
-		return nil // the owner has them
+		return nil // the owner is alive, so it has the agents
 	}
 	catalog, err := module.Catalog(a, a.Path("."), nil, module.AgentFlags{})
 	if err != nil {
@@ -191,7 +191,8 @@ func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) erro
 	return nil
 }
 
-// lateAnswers adds what late answers would settle.
+// lateAnswers adds the late replies that could settle a step, and the commands that settle
+// it.
 func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Session, r *history.Run) error {
 	if !x.NeedsHuman {
 		return nil
@@ -210,10 +211,10 @@ func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Sess
 		seen[step] = true
 		found, err := verbs.LateSettlement(ctx, s, r, step)
 		if err != nil {
-			continue // it settles nothing; show lists it
+			continue // this reply cannot settle the step; `engine show` lists it
 		}
 		if op.Try(ctx, r.Row.Run, machine.SettleRequested{Step: step, As: found.As, Output: found.Output, Reason: "?"}) != nil {
-			continue // nothing is in doubt
+			continue // the run would refuse it, because the step's outcome is known
 		}
 		x.say("A late answer about %s is known: %s.", step, l.OutcomeText())
 		x.Remedies = append([]string{fmt.Sprintf("engine settle %s --step %s --from-late-reply --reason TEXT", words.Quote(r.Row.Name), words.Quote(step))}, x.Remedies...)

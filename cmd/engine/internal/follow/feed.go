@@ -11,24 +11,25 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// TickEvery is how often a view's clock moves.
+// TickEvery is the pause between two calls of a view's Tick.
 const TickEvery = 250 * time.Millisecond
 
-// A Feed gives a view the facts of a run. One goroutine alone, which reads updates,
-// calls the view: others send it functions.
+// A Feed gives a view the facts of a run. Only the goroutine that reads Updates calls the
+// view. Other goroutines use Do to send functions to that goroutine.
 type Feed struct {
 	View    render.View
 	Updates chan func()
 	Seen    int // number of the last fact shown
 }
 
-// NewFeed makes a feed for a view that has seen the first facts, as many as seen says.
+// NewFeed makes a feed for a view. seen is the number of the last fact that the view need not
+// show.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
 
-// Following shows the facts that fn finds after those already seen. It returns when fn
-// returns.
+// Following calls fn, and shows each fact that fn finds and the view has not seen. It returns
+// when fn returns.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
 	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {
@@ -43,18 +44,18 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 	return Followed{state, err}
 }
 
-// A followFunc calls fn for the facts of a run from the one with the number from on.
-// It returns the state of the run when that has ended, or needs a human.
+// A followFunc calls fn for the facts of a run, beginning with fact number from. When the run
+// has ended or needs a human, it returns the run's state.
 type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
 
-// Followed is how following a run ended.
+// Followed is the result of a followFunc.
 type Followed struct {
 	State *machine.State
 	Err   error
 }
 
-// Do sends fn to the goroutine that reads Updates, and waits until it has called fn,
-// or ctx has ended.
+// Do sends fn to the goroutine that reads Updates, and waits until that goroutine has called
+// fn. If ctx ends before the goroutine takes fn, Do returns.
 func (w *Feed) Do(ctx context.Context, fn func()) {
 	done := make(chan struct{})
 	select {

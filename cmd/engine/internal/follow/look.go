@@ -23,15 +23,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome is how the command's run stands when the command ends.
+// An Outcome is the state of the command's run when the command ends.
 type Outcome struct {
 	Run   string
 	State *machine.State
 }
 
-// Look shows a run from its from-th event on, until it has ended or needs a human, and
-// returns the run's exit code as an error. It calls first before it follows, if first
-// is not nil.
+// Look shows a run until it has ended or needs a human, beginning with event number from. It
+// returns the run's exit code as an error. If first is not nil, Look calls it before it
+// follows the run.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.Defs.Workflow(ctx, row.Workflow)
 	if err != nil {
@@ -42,7 +42,7 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	told := StoryOf(wf, row, true)
 	told.Past = from == 1
 	view.Begin(told)
-	if live, err := s.Store.Live(ctx); err == nil && len(live) == 0 && !row.State.Final() && !row.State.NeedsHuman() {
+	if abandoned(ctx, s, row) {
 		view.Note("No engine is alive to go on with this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
@@ -54,7 +54,21 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	return ended(a, row, end.State)
 }
 
-// StoryOf is what a view is told before a run's facts.
+// abandoned reports whether a run is open and no engine is alive that could continue it. An
+// engine may end right after it has finished the run, as apply does. So abandoned reads the
+// run again after it has found no engine.
+func abandoned(ctx context.Context, s *session.Session, row store.RunRow) bool {
+	if row.State.Final() || row.State.NeedsHuman() {
+		return false
+	}
+	if live, err := s.Store.Live(ctx); err != nil || len(live) > 0 {
+		return false
+	}
+	now, err := s.Store.Find(ctx, row.Name)
+	return err == nil && !now.State.Final() && !now.State.NeedsHuman()
+}
+
+// StoryOf returns what a view must know about a run before it shows the run's facts.
 func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	s := render.Story{Run: row.Name, Workflow: wf.Name, Key: row.Key, Attached: attached}
 	if attached {
@@ -138,7 +152,7 @@ func ended(a *cli.App, row store.RunRow, state *machine.State) error {
 	return AsExit(state)
 }
 
-// AsExit is the exit code of a run as an error; nil = 0.
+// AsExit returns the exit code of a run as an error; nil means exit code 0.
 func AsExit(state *machine.State) error {
 	if code := exit.OfRun(state.Status(), int(state.Run().Left)); code != exit.OK {
 		return exit.Code(code)

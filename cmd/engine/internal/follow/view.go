@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// NewView chooses how progress is shown and sends log lines through it.
+// NewView makes the view that fits the flags and the screen, and sends log lines through it.
 func NewView(a *cli.App) render.View {
 	a.Logger()
 	a.Runs.Expect()

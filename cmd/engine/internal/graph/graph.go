@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Graph is what is drawn of a workflow.
+// A Graph is the drawing of a workflow.
 type Graph struct {
 	Workflow string
 	Nodes    []Node
@@ -25,13 +25,13 @@ type Node struct {
 	Undo    string `json:"undo,omitempty"`
 }
 
-// An Edge leads from a step to one that waits for it.
+// An Edge leads from a step to a step that waits for it.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// New makes the drawing of a workflow.
+// New makes the drawing of a workflow. With undo, it draws the order of the undos.
 func New(wf *dsl.Workflow, undo bool) Graph {
 	g := Graph{Workflow: wf.Name, Nodes: []Node{}, Edges: []Edge{}}
 	shown := func(s *dsl.Step) bool { return !undo || UndoneBy(wf, s) }
@@ -89,8 +89,8 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the steps that s waits for, looking through those that are
-// not shown.
+// nearest returns the steps that s waits for. If such a step is not shown, nearest replaces
+// it by the steps that it waits for.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	var out []int
 	seen := map[int]bool{}
@@ -112,7 +112,7 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	return out
 }
 
-// ActionName is an action as messages call it: AGENT.ACTION.
+// ActionName returns the name of an action in messages: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
 // Does says what a step does: the action that it calls, or what it does without a call.
@@ -140,7 +140,7 @@ func (n Node) caption() string {
 	return render.Clean(s)
 }
 
-// DOT writes the drawing in the language of Graphviz.
+// DOT returns the drawing in the language of Graphviz.
 func (g Graph) DOT() string {
 	quote := func(s string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
@@ -162,7 +162,7 @@ func (g Graph) DOT() string {
 	return b.String() + "}\n"
 }
 
-// Mermaid writes the drawing in the language of Mermaid.
+// Mermaid returns the drawing in the language of Mermaid.
 func (g Graph) Mermaid() string {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Find finds the run that a command means by RUN: the one of that name, else
-// the newest one of that unique key.
+// Find returns the run that the argument RUN names: the run with that name, or else the
+// newest run with that unique key.
 func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (store.RunRow, error) {
 	row, err := s.Store.Find(ctx, name)
 	if err == nil {
@@ -36,7 +36,7 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	if len(rows) == 0 {
 		return row, unknownRun(ctx, s, name)
 	}
-	var newest []string // run of each workflow
+	var newest []string // the newest run of each workflow, as text
 	var seen []string
 	for _, r := range rows {
 		if !slices.Contains(seen, r.WorkflowName) {
@@ -58,8 +58,8 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	return rows[0], nil
 }
 
-// unknownRun says that there is no such run, and which one may have been meant
-// among the newest.
+// unknownRun returns the error that there is no such run. If one of the newest runs has a
+// similar name, the error suggests it.
 func unknownRun(ctx context.Context, s *session.Session, name string) error {
 	const among = 1000
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Limit: among})
@@ -77,8 +77,8 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that holds a unique key: one that is open, needs a
-// human or has succeeded; nil if the key is free.
+// Holder returns the run that has a unique key now: an open run, or a run that has succeeded.
+// It returns nil if the key is free.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
 	holds := append(OpenStates(), status.RunSucceeded)
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
@@ -91,7 +91,7 @@ func Holder(ctx context.Context, s *session.Session, workflow, key string) (*sto
 	return &rows[0], nil
 }
 
-// Arg is a run's name as an argument of a command.
+// Arg returns a run's name, quoted as an argument of a command line.
 func Arg(row store.RunRow) string { return words.Quote(render.Clean(row.Name)) }
 
 // EndedText says how a run ended.

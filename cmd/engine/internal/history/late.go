@@ -15,14 +15,14 @@ import (
 // A Late is a late reply of a run, decoded.
 type Late struct {
 	store.LateReply
-	Event   machine.Event // nil = it cannot be read
-	Err     error         // why not
-	Purpose story.Purpose // "" = not known any more
-	Undo    bool          // the call was the undo, or asked about it
+	Event   machine.Event // the decoded reply; nil = it cannot be read
+	Err     error         // why the reply cannot be read
+	Purpose story.Purpose // what the call was for; "" = not known any more
+	Undo    bool          // the call was an undo, or a lookup that asked whether an undo took effect
 }
 
-// LateReplies reads a run's late answers, oldest first. Those that cannot be
-// read are there without their event.
+// LateReplies reads a run's late replies, oldest first. If a reply cannot be read, its Event
+// is nil.
 func LateReplies(ctx context.Context, s *session.Session, r *Run) ([]Late, error) {
 	rows, err := s.Store.LateReplies(ctx, r.Row.Run)
 	if err != nil {
@@ -46,7 +46,7 @@ func LateReplies(ctx context.Context, s *session.Session, r *Run) ([]Late, error
 	return out, nil
 }
 
-// Text is one line about a late answer.
+// Text returns one line about a late reply.
 func (l Late) Text() string {
 	s := fmt.Sprintf("%s %s: %s", words.Stamp(l.At), l.Step, l.OutcomeText())
 	if l.Purpose != "" && l.Purpose != story.PurposeDo {
@@ -55,7 +55,7 @@ func (l Late) Text() string {
 	return s
 }
 
-// OutcomeText says what the late answer reports, without time and step.
+// OutcomeText says what the late reply reports, without time and step.
 func (l Late) OutcomeText() string {
 	message := ""
 	switch e := l.Event.(type) {
@@ -74,8 +74,8 @@ func (l Late) OutcomeText() string {
 	return what
 }
 
-// JSON is a late answer as programs see it. It has no output: which values of it are
-// sensitive is not known.
+// JSON returns a late reply for --json. It leaves out the output, because it is not known
+// which of its values are sensitive.
 func (l Late) JSON() map[string]any {
 	m := map[string]any{"at": l.At, "step": l.Step, "call": l.Call, "outcome": l.Outcome, "readable": l.Err == nil}
 	for name, s := range map[string]string{"code": l.Code, "purpose": string(l.Purpose)} {

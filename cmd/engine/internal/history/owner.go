@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// OwnerOf returns the engine that owns an open run, or did until it died; nil if
-// there is none, or nothing is known of it any more.
+// OwnerOf returns the engine that owns an open run; it may be dead. The result is nil if
+// there is no owner, or if the store does not know the engine any more.
 func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.Member, error) {
 	if row.Owner == 0 || row.State.Final() {
 		return nil, nil
@@ -32,12 +32,13 @@ func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.
 // MemberText names an engine: its id and its address.
 func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
 
-// GoneText says since when an engine is gone; nil = the state no longer knows the engine.
+// GoneText says since when an engine is gone. m is nil if the store does not know the engine
+// any more.
 func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	case m.Left > 0: // see Vanished
+	case m.Left > 0: // its lease has not ended, but its process has: see Vanished
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
@@ -49,7 +50,7 @@ func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
 		return store.AlertRow{}, false
 	}
-	for _, al := range alerts { // newest first
+	for _, al := range alerts { // the newest alert comes first
 		if al.Code == engine.AlertAgentMissing {
 			return al, true
 		}
@@ -57,7 +58,7 @@ func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	return store.AlertRow{}, false
 }
 
-// MessageText is one line about a message that waits in the inbox.
+// MessageText returns one line about a message that waits in the inbox.
 func MessageText(m store.Message) string {
 	if m.Kind == store.MessageReply {
 		return words.Stamp(m.At) + " an agent's answer"

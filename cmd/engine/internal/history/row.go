@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// StatusText is a run's state, and whether an engine works on it.
+// StatusText returns a run's status. It adds "(no engine)" if an engine should work on the
+// run, but no living engine owns it.
 func StatusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"
@@ -15,7 +16,7 @@ func StatusText(r store.RunRow) string {
 	return r.State.String()
 }
 
-// RowJSON is the row of a run as programs see it.
+// RowJSON returns the row of a run for --json.
 func RowJSON(r store.RunRow) map[string]any {
 	m := map[string]any{
 		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
@@ -27,7 +28,7 @@ func RowJSON(r store.RunRow) map[string]any {
 	return m
 }
 
-// AlertJSON is an alert as programs see it.
+// AlertJSON returns an alert for --json.
 func AlertJSON(al store.AlertRow) map[string]any {
 	return map[string]any{"at": al.At.In(time.UTC), "kind": al.Kind, "step": al.Step, "code": al.Code, "message": al.Message}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Run is what the state holds of one run. Read fills in the row, the workflow, the
-// state and the records; Load fills in the rest.
+// A Run holds what the store knows about one run. Read fills in the row, the workflow, the
+// state and the records; Load fills in the other fields, except Source.
 type Run struct {
 	Row     store.RunRow
 	Flow    *dsl.Workflow
@@ -26,11 +26,12 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
-	Owner   *store.Member     // nil = no known owner; it may be dead
-	Source  map[string][]byte // with --definition
+	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
+	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
 
-// Read reads a run and folds its journal, no more.
+// Read reads the journal of a run and computes the run's state from it. It reads nothing
+// else.
 func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
 	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
 	if err != nil {
@@ -39,7 +40,7 @@ func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
-// Load reads a run and folds its journal.
+// Load reads a run with everything that a Run holds, except Source.
 func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
 	r, err := Read(ctx, s, row)
 	if err != nil {
@@ -59,7 +60,7 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	return r, err
 }
 
-// Facts tells the whole story of a run.
+// Facts returns all facts of a run, in order.
 func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 	var facts []story.Fact
 	fold := machine.NewState()
@@ -70,10 +71,10 @@ func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 	return facts
 }
 
-// MaxInboxShown is how many waiting messages are counted.
+// MaxInboxShown is the highest number of waiting messages that a command reads.
 const MaxInboxShown = 1000
 
-// Knows refuses a step that the run does not have.
+// Knows returns an error if the run has no step of that name.
 func (r *Run) Knows(step string) error {
 	if step == "" {
 		return nil

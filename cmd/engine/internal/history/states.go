@@ -7,7 +7,8 @@ import (
 // Attention is the value of --status that selects runs which need a person.
 const Attention = "attention"
 
-// AttentionStates are the states that need a person; WithOverdue adds the rest.
+// AttentionStates returns each status with which a run needs a person. WithOverdue finds the
+// runs that need a person for other reasons.
 func AttentionStates() []status.RunState {
 	return []status.RunState{status.RunParked, status.RunCompensationFailed}
 }

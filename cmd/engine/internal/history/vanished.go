@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Vanished reports whether an engine's process is known to have ended, though its
-// lease has not: one of this machine that was left at once, as by a second Ctrl-C.
-// It reports false for engines of other machines and for engines with --address.
+// Vanished reports whether the process of an engine on this machine has ended before its
+// lease. A second Ctrl-C can cause this. It reports false for engines of other machines and
+// for engines whose address was set with --address.
 func Vanished(address string) bool {
 	at := strings.LastIndex(address, ":")
 	if at < 0 {

@@ -2,5 +2,6 @@
 
 package history
 
-// running is always true here: this system has no cheap way to ask.
+// running always returns true, because this system has no cheap way to ask whether a process
+// exists.
 func running(int) bool { return true }

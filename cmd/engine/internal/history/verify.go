@@ -13,16 +13,16 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// VerifyPage is how many runs are read at once: all rows of each are in memory.
+// VerifyPage is how many runs are verified at once. All rows of these runs are in memory.
 const VerifyPage = 32
 
-// A Verification is the result for all histories that were checked.
+// A Verification adds up the results of all runs whose history was checked.
 type Verification struct {
 	Runs, Rows, Tagged, Summed int
 	Bad                        []journal.Verified
 }
 
-// add counts a run.
+// add adds the results of some runs.
 func (v *Verification) add(runs []journal.Verified) {
 	for _, r := range runs {
 		v.Runs, v.Rows, v.Tagged, v.Summed = v.Runs+1, v.Rows+r.Rows, v.Tagged+r.Tagged, v.Summed+r.Summed
@@ -32,7 +32,7 @@ func (v *Verification) add(runs []journal.Verified) {
 	}
 }
 
-// Verify checks the runs of a page.
+// Verify checks the histories of the runs in page, and adds the results to v.
 func Verify(ctx context.Context, s *session.Session, v *Verification, page []store.RunRow) error {
 	var ids []status.RunID
 	for _, r := range page {
@@ -60,5 +60,5 @@ func ProblemOf(r journal.Verified) (row int, what string) {
 	return -1, words.UpperFirst(r.Err.Error()) + "."
 }
 
-// VerifyNext is what to do about a run whose history does not verify.
+// VerifyNext tells the user what to do about a run whose history does not verify.
 const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."

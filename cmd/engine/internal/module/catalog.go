@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// AgentFlags say where agents are looked for.
+// AgentFlags name additional directories in which to look for agents.
 type AgentFlags struct {
 	pluginDirs []string
 	Modules    []string // directories of further modules whose own agents are searched
@@ -19,8 +19,8 @@ func (f *AgentFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
 }
 
-// Catalog returns the catalogue of agents for a module's directory and its lock
-// file. dir may be "": then no project is searched. locked may be nil.
+// Catalog returns the catalogue of agents for the module in dir, limited by its lock file.
+// dir "" means that there is no such module. locked nil means that there is no lock file.
 func Catalog(a *cli.App, dir string, locked *lock.Lock, f AgentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.Env)
 	if diags.HasErrors() {

@@ -11,13 +11,13 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// A Linked module is ready to run.
+// A Linked module was checked against the schemas of its agents.
 type Linked struct {
 	*Module
 	Def     *dsl.Definition
 	Used    []UsedAgent
 	Catalog *agents.Catalog
-	Locked  bool // a lock file chose the agents
+	Locked  bool // the module has a lock file, which names the agents to use
 	All     diag.Diagnostics
 }
 
@@ -28,8 +28,8 @@ type UsedAgent struct {
 	Err    error
 }
 
-// Link parses and links the module at PATH. Its warnings are reported, its
-// errors returned.
+// Link parses and links the module at PATH. It shows warnings to the user, and returns
+// errors.
 func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	l, err := Check(ctx, a, given, f)
 	if err != nil {
@@ -46,8 +46,8 @@ func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked,
 	return l, nil
 }
 
-// Check parses and links the module at PATH and gathers everything that is
-// wrong with it.
+// Check parses and links the module at PATH. The field All of the result holds everything that
+// is wrong with the module.
 func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	m, err := Parse(a, given)
 	if err != nil {
@@ -80,9 +80,9 @@ func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked
 	return l, ctx.Err()
 }
 
-// origins warns of agents that came with the module: those that are used in place
-// of an installed one, and those that are not used because no lock file names
-// them.
+// origins warns about agents that came with the module's files. It warns if such an agent is
+// used in place of an installed one. It warns, too, if such an agent is not used because no
+// lock file names it.
 func (l *Linked) origins() diag.Diagnostics {
 	var out diag.Diagnostics
 	warn := func(u UsedAgent, summary, format string, args ...any) {
@@ -103,7 +103,8 @@ func (l *Linked) origins() diag.Diagnostics {
 	return out
 }
 
-// explain says of each agent that is missing why.
+// explain returns diags. For each agent that cannot be used, the result has an error that says
+// why.
 func (l *Linked) explain(diags diag.Diagnostics) diag.Diagnostics {
 	out := slices.Clone(diags)
 	for _, u := range l.Used {

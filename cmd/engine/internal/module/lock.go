@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Lock chooses the binary of every plugin the module uses, and reports every
-// plugin that has none.
+// Lock chooses a binary for every agent that the module uses, and returns the new lock file.
+// It reports each agent that has no usable binary.
 func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var now lock.Lock
 	var found diag.Diagnostics
@@ -47,7 +47,7 @@ func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lo
 	return now, ctx.Err()
 }
 
-// WriteLock writes the lock file if it changes.
+// WriteLock writes the lock file if it changes. With readonly, it returns an error instead.
 func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 	before, after := lock.Format(old), lock.Format(now)
 	if bytes.Equal(before, after) && (len(now.Agents) > 0 || len(old.Agents) == 0) {
@@ -66,8 +66,8 @@ func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 // ReadLock reads the lock file next to the module; nil = there is none.
 func (m *Module) ReadLock() (*lock.Lock, error) { return ReadLock(m.Dir, m.Shown) }
 
-// ReadLock reads the lock file in dir, which messages call shown; nil = there is
-// none.
+// ReadLock reads the lock file in dir; nil = there is none. Messages use the name shown for
+// dir.
 func ReadLock(dir, shown string) (*lock.Lock, error) {
 	src, err := regular.Read(filepath.Join(dir, lock.File), regular.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,8 +36,8 @@ func ExplainAgent(u UsedAgent) (summary, detail string) {
 	return summary, words.UpperFirst(u.Err.Error()) + "." + Hint(u.Err)
 }
 
-// Hint is the remedy that an error knows of as a sentence, with a blank in
-// front; "" if it knows none.
+// Hint returns the remedy that an error suggests, as a sentence with a space in front; "" =
+// the error suggests none.
 func Hint(err error) string {
 	hint := hintOf(err)
 	switch {
@@ -51,7 +51,7 @@ func Hint(err error) string {
 	return " " + words.UpperFirst(hint) + "."
 }
 
-// hintOf returns the remedy that an error knows of, or "".
+// hintOf returns the remedy that an error suggests, or "".
 func hintOf(err error) string {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {

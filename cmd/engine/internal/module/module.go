@@ -16,10 +16,10 @@ import (
 // A Module is a parsed directory or file.
 type Module struct {
 	Dir    string // directory of its files, resolved against --chdir
-	Shown  string // the same as the user wrote it, for messages; "." = not shown
-	file   string // the one file, if PATH was a file
+	Shown  string // Dir as the user wrote it, for messages; "." = messages leave it out
+	file   string // name of the file if PATH is a file; "" = PATH is a directory
 	parsed *dsl.Module
-	Diags  diag.Diagnostics // of parsing, with names of files as shown
+	Diags  diag.Diagnostics // findings of Parse, with file names that the user can open
 }
 
 // Locate finds the directory, and perhaps the file, that PATH names.
@@ -40,14 +40,14 @@ func Locate(a *cli.App, given string) (*Module, error) {
 	}, nil
 }
 
-// Parse reads the module at PATH. It returns an error if the module cannot be read;
-// Diags holds the findings in its text.
+// Parse reads the module at PATH. It returns an error if it cannot read the files. The field
+// Diags of the result holds what is wrong in the text of the files.
 func Parse(a *cli.App, given string) (*Module, error) {
 	m, err := Locate(a, given)
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(m.Dir) // links cannot lead out of it
+	root, err := os.OpenRoot(m.Dir) // links in a root cannot lead out of it
 	if err != nil {
 		return nil, fmt.Errorf("open module: %w", err)
 	}
@@ -66,8 +66,8 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	return m, nil
 }
 
-// Named gives the files in diagnostics the names that the user can open from
-// where the command was given.
+// Named changes the file names in diagnostics, so that the user can open them from the
+// directory in which the command was given.
 func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
 	if m.Shown == "." || m.parsed == nil {
 		return diags
@@ -82,7 +82,7 @@ func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
 	return out
 }
 
-// Label is how messages call the module: its file, or its directory.
+// Label returns the name of the module in messages: its file, or its directory.
 func (m *Module) Label() string {
 	if m.file != "" {
 		return path.Join(m.Shown, m.file)

@@ -7,12 +7,12 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Request is what a run is made of.
+// A Request is a linked module with the chosen workflow and the values of its variables.
 type Request struct {
 	*Linked
 	Workflow *dsl.Workflow
 	Vars     dsl.Value
-	Given    map[string]bool // variables that were given a value
+	Given    map[string]bool // names of the variables that were set
 }
 
 // NewRequest links the module at PATH and binds values to its variables.

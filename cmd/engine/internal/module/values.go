@@ -13,26 +13,27 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// envPrefix starts the names of environment variables that give values.
+// envPrefix is the beginning of the names of environment variables that set a workflow's
+// variables.
 const envPrefix = "ENGINE_VAR_"
 
-// A Value is one --var or --var-file as given.
+// A Value is the text of one flag --var or --var-file.
 type Value struct {
 	text string
 	file bool
 }
 
-// A valueFlag collects --var and --var-file in the order in which they stand
-// on the command line: later ones win over earlier ones of either kind.
+// A valueFlag collects --var and --var-file in the order of the command line. If two of them
+// set one variable, the later one counts.
 type valueFlag struct {
 	to   *[]Value
 	file bool
 }
 
-// String returns the default, which is none.
+// String returns "", because the flags have no default.
 func (f valueFlag) String() string { return "" }
 
-// Type is what help shows for the flag's value.
+// Type returns the name of the flag's value in the help.
 func (f valueFlag) Type() string {
 	if f.file {
 		return "FILE"
@@ -55,8 +56,8 @@ func ValueFlags(cmd *cobra.Command, to *[]Value) {
 	cmd.Flags().Var(valueFlag{to: to, file: true}, "var-file", "file of values; may be repeated")
 }
 
-// assignments gathers values in order of precedence, the weakest first:
-// ENGINE_VAR_x, *.auto.vars.hcl, then --var and --var-file as given.
+// assignments collects the values from ENGINE_VAR_x, then from *.auto.vars.hcl, then from
+// --var and --var-file in their order. If a variable has several values, the last one counts.
 func assignments(a *cli.App, m *Module, given []Value) ([]dsl.Assignment, error) {
 	var out []dsl.Assignment
 	env := a.Environ()

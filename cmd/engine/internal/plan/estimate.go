@@ -12,17 +12,17 @@ import (
 // times says how long a run may take.
 type times struct {
 	typical   time.Duration
-	known     bool // some action has an estimate
+	known     bool // at least one action has an estimate
 	worst     time.Duration
 	unbounded bool
 	passed    bool // the deadline is a point in time that has passed already
-	runtime   bool // some limits are known only when they are evaluated
+	runtime   bool // some limits are known only in a run
 	deadline  dsl.Limit
-	// compensation is the deadline of all undo work; zero = known at run time.
+	// compensation is the deadline of all undo work; zero = known only in a run.
 	compensation dsl.Limit
 }
 
-// estimate adds up the slowest path through the graph.
+// estimate computes how long the slowest path through the graph takes.
 func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	var t times
 	typical, worst := make([]time.Duration, len(wf.Steps)), make([]time.Duration, len(wf.Steps))
@@ -48,12 +48,13 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	}
 	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
 	if wf.CompensationDeadline != nil {
-		t.compensation, _ = wf.CompensationDeadline(scope) // 0 if it depends on values that only a run has
+		t.compensation, _ = wf.CompensationDeadline(scope) // zero if it depends on values that only a run has
 	}
 	return t
 }
 
-// rounds is how many instances run one after another.
+// rounds returns how many groups of parallel instances run one after another. A group has at
+// most max_parallel instances.
 func (p *step) rounds() int {
 	if !p.forEach || p.each < 0 || p.settings == nil || p.settings.MaxParallel <= 0 {
 		return min(1, max(p.each, -p.each))
@@ -65,7 +66,7 @@ func (p *step) rounds() int {
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // passed says that
+		return 0, true // estimate sets runtime: the time is known only in a run
 	}
 	limit := s.Deadline.After
 	switch {

@@ -4,7 +4,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 )
 
-// JSON is the plan as programs see it.
+// JSON returns the plan for --json.
 func (p *Plan) JSON() map[string]any {
 	steps := make([]map[string]any, len(p.steps))
 	for i, s := range p.steps {

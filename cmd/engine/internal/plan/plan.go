@@ -20,10 +20,10 @@ import (
 type Plan struct {
 	label    string
 	flow     *dsl.Workflow
-	steps    []step // in order of waves
+	steps    []step // in order of waves: a step waits only for steps of earlier waves
 	times    times
 	key      string
-	earlier  *store.RunRow  // run that holds the key
+	earlier  *store.RunRow  // the run that has the unique key now; nil = none
 	others   map[string]int // number of open runs of other definitions, by digest
 	sameOpen int            // open runs of this definition
 }
@@ -43,7 +43,8 @@ func New(ctx context.Context, a *cli.App, r *module.Request) (*Plan, error) {
 	return p, addRuns(ctx, a, r, p)
 }
 
-// addRuns looks up what runs there are already. No state means no runs.
+// addRuns counts the open runs of the workflow, and finds the run that holds the key. If the
+// state does not exist, there are no runs.
 func addRuns(ctx context.Context, a *cli.App, r *module.Request, p *Plan) error {
 	t, err := session.Resolve(a, r.Dir, r.Shown)
 	if err != nil {

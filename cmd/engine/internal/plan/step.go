@@ -15,15 +15,15 @@ type step struct {
 	wf       *dsl.Workflow
 	step     *dsl.Step
 	wave     int
-	first    bool // of its wave
-	each     int  // instances; -1 = known only when it runs, 0 with forEach = none
+	first    bool // this is the first step of its wave
+	each     int  // number of instances, 1 without for_each; -1 = known only in a run
 	forEach  bool
 	action   string
 	undo     string
 	notes    []string
-	settings *dsl.Settings // nil = known only when it runs
-	// undoSettings are those of the undo; nil = there is none, or they are
-	// known only when it runs.
+	settings *dsl.Settings // nil = known only in a run
+	// undoSettings are the settings of the undo; nil = there is no undo, or they are known
+	// only in a run.
 	undoSettings *dsl.Settings
 }
 
@@ -60,8 +60,8 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	return out
 }
 
-// count sets the number of instances of a for_each. It is not known yet if it depends
-// on the output of other steps.
+// count sets the number of instances of a for_each step. If for_each depends on outputs of
+// other steps, the number is not known yet; then count sets -1.
 func (p *step) count(scope *dsl.Scope) {
 	p.each, p.forEach = 1, p.step.ForEach != nil
 	if !p.forEach {
@@ -76,7 +76,7 @@ func (p *step) count(scope *dsl.Scope) {
 	}
 }
 
-// dependsOnSteps reports whether for_each asks for the result of a step.
+// dependsOnSteps reports whether for_each uses the result of a step, or cannot be evaluated.
 func dependsOnSteps(s *dsl.Step, scope *dsl.Scope) bool {
 	asked := false
 	probe := *scope
@@ -176,8 +176,8 @@ func boundText(n int) string {
 	return fmt.Sprintf("≤%d tries", n)
 }
 
-// exhaustedText says what follows when the tries are used up; "" if the step does not
-// set that.
+// exhaustedText says what happens when all attempts of the step have failed. It returns "" if
+// the step does not set that.
 func exhaustedText(r dsl.Retry) string {
 	switch r.OnExhausted {
 	case dsl.ExhaustedCompensate:
@@ -190,7 +190,8 @@ func exhaustedText(r dsl.Retry) string {
 	return ""
 }
 
-// onExhausted is the same for programs. mode applies if the step does not set it.
+// onExhausted returns, for --json, what happens when all attempts of the step have failed. If
+// the step does not set that, mode decides.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Write writes the plan for people.
+// Write writes the plan as text.
 func (p *Plan) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  workflow %q  definition %s%s\n", render.Clean(p.label), p.flow.Name, words.Short(p.flow.Digest), p.openText())
@@ -37,7 +37,8 @@ func (p *Plan) Write(w io.Writer) error {
 	return err
 }
 
-// undosText sums up the undos. A step without a note has what the summary says.
+// undosText returns one line about the undos of all steps. If the undo of a step differs from
+// it, this step has a note.
 func (p *Plan) undosText() string {
 	n, unbounded := 0, 0
 	for _, s := range p.steps {

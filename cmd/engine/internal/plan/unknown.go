@@ -8,15 +8,15 @@ import (
 	"github.com/saga-engine/engine/dsl/rung"
 )
 
-// rungWords say what follows an unknown outcome.
+// rungWords are the words for each reaction to an unknown outcome (package rung).
 var rungWords = map[rung.Rung]string{
 	rung.Ask: "ask", rung.Repeat: "repeat", rung.UndoFirst: "undo and repeat", rung.Catch: "go on, caught",
 	rung.Fail: "fail", rung.UndoByKey: "undo by key", rung.Undo: "undo", rung.Learn: "learn the output and undo",
 	rung.Park: "park",
 }
 
-// afterUnknown says what follows an unknown outcome of a step. settings is nil if they
-// are known only in a run.
+// afterUnknown returns the reactions to an unknown outcome of a step, in order. settings is
+// nil if the settings are known only in a run.
 func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
 	var r dsl.Retry
 	if settings != nil {
@@ -33,8 +33,8 @@ func rungsText(rungs []rung.Rung) string {
 	return strings.Join(words, ", then ")
 }
 
-// UnknownOutcomes says for each workflow and step of a definition what follows
-// an outcome that is not known.
+// UnknownOutcomes returns the reactions to an unknown outcome, for each workflow and each step
+// of a definition.
 func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, name := range def.Names() {

@@ -12,7 +12,7 @@ import (
 // locks, sources.
 const MaxSource = 1 << 20
 
-// errIrregular refuses a pipe, a device or a directory.
+// errIrregular is the error for a pipe, a device or a directory.
 var errIrregular = errors.New("not a regular file")
 
 // Open opens a regular file to read it. Another user, or the author of the
@@ -53,7 +53,7 @@ func regular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: errIrregular}
 }
 
-// Read reads a regular file of at most so many bytes.
+// Read reads a regular file. It refuses a file that has more bytes than most.
 func Read(name string, most int64) (data []byte, err error) {
 	f, err := Open(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func Read(name string, most int64) (data []byte, err error) {
 	return data, nil
 }
 
-// IsDir reports whether p is a directory that can be looked at.
+// IsDir reports whether p names a directory.
 func IsDir(p string) bool {
 	info, err := os.Stat(p)
 	return err == nil && info.IsDir()
@@ -82,7 +82,7 @@ type checkedFS struct {
 	root *os.Root
 }
 
-// rootFS is what a root's file system can do.
+// rootFS has the methods of os.Root's file system that a module needs.
 type rootFS interface {
 	fs.ReadDirFS
 	fs.StatFS
@@ -99,7 +99,7 @@ func NewFS(root *os.Root) (fs.FS, error) {
 	return checkedFS{inner, root}, nil
 }
 
-// Open opens a file; directories are listed by ReadDir.
+// Open opens a regular file. ReadDir lists directories.
 func (m checkedFS) Open(name string) (fs.File, error) {
 	f, err := openChecked(name, func() (fs.FileInfo, error) { return m.Stat(name) },
 		func() (*os.File, error) { return m.root.OpenFile(name, os.O_RDONLY|dontWait, 0) })

@@ -18,7 +18,7 @@ func Replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // a leftover only; gone once renamed
+	defer os.Remove(tmp.Name()) // removes the file after an error; after the rename it is not there any more
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Chmod(mode)
 	}

@@ -6,5 +6,5 @@ import (
 	"syscall"
 )
 
-// dontWait keeps an open from waiting for the other end of a pipe.
+// dontWait is the flag with which an open does not wait for the other end of a pipe.
 const dontWait = syscall.O_NONBLOCK

@@ -1,4 +1,4 @@
 package regular
 
-// dontWait has no meaning here: names of pipes are not names of files.
+// dontWait is not needed on Windows, where a file name cannot name a pipe.
 const dontWait = 0

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// observers passes what happens on to several observers.
+// observers passes each notification of the engine on to several observers.
 type observers []engine.Observer
 
 var _ engine.Observer = observers{}
@@ -46,7 +46,7 @@ func (all observers) LateReply(run status.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// Pass passes on what a pass of the Supervisor found.
+// Pass passes on the results of one scan of the Supervisor.
 func (all observers) Pass(p engine.PassStats) {
 	for _, o := range all {
 		o.Pass(p)
@@ -62,15 +62,15 @@ func (all observers) Retained(s store.RetainStats) {
 	}
 }
 
-// Fenced passes on that the engine lost its lease.
+// Fenced notifies each observer that the engine has lost its lease.
 func (all observers) Fenced() {
 	for _, o := range all {
 		o.Fenced()
 	}
 }
 
-// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the
-// alerts of other engines in the store, at its next look.
+// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the alerts
+// of other engines when it next reads the outbox.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed
@@ -100,7 +100,7 @@ type agentEvents struct {
 
 var _ agents.Observer = agentEvents{}
 
-// CircuitChanged logs a breaker that opened or closed.
+// CircuitChanged logs that the circuit of an agent has opened or closed.
 func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	if c.To == agents.CircuitOpen {
 		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", words.Stamp(c.Until))

@@ -31,15 +31,16 @@ type Options struct {
 	Ceilings      engines.Ceilings
 }
 
-// leastLease is the shortest lease that --lease takes: below it the pauses of
-// an ordinary machine would look like deaths.
+// leastLease is the shortest lease that --lease accepts. With a shorter one, an ordinary
+// pause of a machine would look like the death of its engine.
 const leastLease = time.Second
 
 // leastRetention is the shortest --retention: a client that waits for a run's end must
 // have time to read it.
 const leastRetention = time.Minute
 
-// check refuses flags that cannot be meant, and completes them.
+// check refuses flags with impossible values. It replaces --on-alert by the absolute path of
+// the program.
 func (o *Options) check(a *cli.App) error {
 	switch {
 	case o.Concurrency < 0:
@@ -69,7 +70,7 @@ func (o *Options) check(a *cli.App) error {
 	return o.checkAlerts(a)
 }
 
-// checkAlerts checks where alerts go.
+// checkAlerts checks --alert-webhook and --on-alert.
 func (o *Options) checkAlerts(a *cli.App) error {
 	if o.Webhook != "" {
 		u, err := url.Parse(o.Webhook)
@@ -93,7 +94,7 @@ func (o *Options) checkAlerts(a *cli.App) error {
 	return nil
 }
 
-// node gives the settings of the engine.
+// node returns the settings of the engine.
 func (o *Options) node() engine.Options {
 	n := engine.Options{
 		Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan,
@@ -105,7 +106,7 @@ func (o *Options) node() engine.Options {
 	return o.Ceilings.To(n)
 }
 
-// pushes reports whether alerts are pushed anywhere.
+// pushes reports whether a flag says where to push alerts.
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
 // checkListen refuses an address that other machines can reach, unless remote allows it.

@@ -17,16 +17,15 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog writes a log line when a run is accepted, taken over, turns to its
-// undo, needs a person or ends. It never makes the engine wait: it
-// looks up names in a goroutine of its own. It leaves out lines that come too fast, and
-// counts them.
+// A runLog writes a log line when a run is accepted, is taken over, turns back, needs a person
+// or ends, and for each verb. It looks up names in a separate goroutine, so that the engine
+// never waits for a lookup. If lines come too fast, it leaves some out and counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[status.RunID]string // of runs on which a line was written; only in run
+	names map[status.RunID]string // public names of runs; only the goroutine of the method run uses it
 }
 
 type runLine struct {
@@ -35,10 +34,10 @@ type runLine struct {
 }
 
 const (
-	runLogLines  = 4096            // that may wait
-	runLogNames  = 10000           // that are remembered
-	runLogRush   = 100             // waiting lines above which no names are looked up
-	findPatience = 2 * time.Second // to look a name up
+	runLogLines  = 4096            // most lines that may wait to be written
+	runLogNames  = 10000           // most names that are remembered
+	runLogRush   = 100             // if more lines wait, no names are looked up
+	findPatience = 2 * time.Second // how long looking up a name may take
 )
 
 var _ engine.Observer = (*runLog)(nil)
@@ -74,17 +73,17 @@ func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
 	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 
-// Pass logs how many runs a pass has taken over or claimed.
+// Pass logs how many runs a scan has taken over or claimed.
 func (l *runLog) Pass(p engine.PassStats) {
 	if p.Taken > 0 {
 		l.log.Info("took over runs that no engine owned", "runs", p.Taken)
 	}
 }
 
-// Fenced does nothing: the engine logs it.
+// Fenced does nothing: the engine itself logs that it was fenced.
 func (l *runLog) Fenced() {}
 
-// run writes lines until ctx ends, and then the lines that still wait.
+// run writes lines until ctx ends. Then it writes the lines that still wait, and returns.
 func (l *runLog) run(ctx context.Context) {
 	for {
 		select {
@@ -147,8 +146,8 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 	}
 }
 
-// name is a run's public name. If the store does not answer in time, it is the name made
-// from the run's id: commands accept both.
+// name returns a run's public name. If the store does not answer in time, it returns the
+// run's id instead. Commands accept both.
 func (l *runLog) name(ctx context.Context, line runLine) string {
 	if len(l.names) > runLogNames {
 		clear(l.names)

@@ -35,7 +35,8 @@ func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if len(paths) == 0 {
 		home = a.Path(".")
 	}
-	catalog, err := module.Catalog(a, home, nil, o.Agents) // no lock file: each run names its binaries by checksum
+	// No lock file is needed: each run names its binaries by checksum.
+	catalog, err := module.Catalog(a, home, nil, o.Agents)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
-// A server is one `engine serve` at work.
+// A server is the state of one `engine serve` command.
 type server struct {
 	o    Options
 	s    *session.Session
@@ -30,22 +30,25 @@ type server struct {
 	runs *runLog
 	logs *engine.LogKeeper
 	web  *webServer   // nil = --http off
-	hook *alerts.Hook // nil = alerts go nowhere
+	hook *alerts.Hook // nil = alerts are not pushed
 
 	stopping atomic.Bool
 }
 
-// stopOnSignals sends the signals that stop a server to stops. A terminal that
-// hangs up and a reader that goes away do not stop it.
+// stopOnSignals sends the signals that stop a server to the channel stops. SIGHUP and SIGPIPE
+// do not stop a server.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
-	ignored := make(chan os.Signal, 1) // caught and not ignored, because agents would inherit that
+	// These signals are caught and not ignored, because agents would inherit an ignored
+	// signal.
+	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
 }
 
 func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
 
-// newServer puts the parts together; nothing runs yet, but --http listens.
+// newServer makes a server from its parts. It starts no engine yet, but it opens the port of
+// --http.
 func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) (*server, error) {
 	if o.Address == "" {
 		o.Address = engines.ProcessName()
@@ -72,7 +75,7 @@ func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Option
 	return v, nil
 }
 
-// close ends what newServer began.
+// close ends the agents and the web server.
 func (v *server) close() {
 	v.pool.Close()
 	if v.web != nil {
@@ -80,8 +83,8 @@ func (v *server) close() {
 	}
 }
 
-// run works until a signal stops it in order, or at once, or the state refuses
-// this engine for good.
+// run works on runs until a signal comes, or the state refuses this engine for good. After
+// the first signal it stops in order, after the second one at once.
 func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	var beside sync.WaitGroup
 	besideCtx, cancel := context.WithCancel(ctx)
@@ -132,7 +135,8 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	}
 }
 
-// ended turns the node's end into that of the command.
+// ended returns the error of the command. err is the error of the node, and signals is how
+// many signals came.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:
@@ -144,7 +148,7 @@ func (v *server) ended(err error, signals int) error {
 	return nil
 }
 
-// ready tells why the engine is not ready for work.
+// ready returns why the engine is not ready for work; nil = it is ready.
 func (v *server) ready() error {
 	switch now := v.node.Status(); {
 	case v.stopping.Load():
@@ -157,7 +161,7 @@ func (v *server) ready() error {
 	return nil
 }
 
-// snapshot is what the metrics show of this moment.
+// snapshot returns the current values for the metrics.
 func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	now := v.node.Status()
 	s := telemetry.Snapshot{
@@ -181,7 +185,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	return s
 }
 
-// circuitNumber is a breaker's state as metrics show it.
+// circuitNumber returns the number that the metrics show for a breaker's state.
 func circuitNumber(c agents.Circuit) int {
 	switch c {
 	case agents.CircuitHalfOpen:

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	onceLease  = 30 * time.Second // also how overdue the run of a living engine must be
-	oncePeriod = time.Second      // pause between its scans during the pass
+	onceLease  = 30 * time.Second // the lease; also how overdue a run must be before it is taken from a living engine
+	oncePeriod = time.Second      // pause between the scans of one pass; also the shortest --every
 )
 
 // SuperviseOptions are the flags of supervise.
@@ -70,13 +70,13 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes passes until a signal: a Supervisor in a process of its own
-// (S68). It logs a pass that fails and makes the next one. It ends if the state has lost
-// committed work.
+// superviseEvery makes passes until a signal comes. With it, the Supervisor can run in a
+// separate process (S68). If a pass fails, superviseEvery logs the error and makes the next
+// pass. It ends if the state has lost committed work.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // from now on a signal ends the process
+	context.AfterFunc(ctx, stop) // after the first signal, a second one ends the process
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -102,7 +102,7 @@ func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every t
 	}
 }
 
-// supervised prints what a pass found.
+// supervised prints the results of a pass.
 func supervised(a *cli.App, p engine.PassStats) error {
 	switch {
 	case a.JSON:

@@ -19,8 +19,8 @@ type webServer struct {
 	server   *http.Server
 }
 
-// listenWeb opens the port; run answers requests. ready returns why the engine is not
-// ready for work; nil = it is.
+// listenWeb opens the port. The method run then answers requests. The function ready returns
+// why the engine is not ready for work; nil = it is ready.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -47,13 +47,13 @@ func tell(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // the client has gone
+	_, _ = io.WriteString(w, text+"\n") // fails only if the client has closed the connection
 }
 
-// address is where it listens.
+// address returns the address on which the server listens.
 func (s *webServer) address() string { return s.listener.Addr().String() }
 
-// run answers until close.
+// run answers requests until close is called.
 func (s *webServer) run(log *slog.Logger) {
 	s.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if err := s.server.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -66,7 +66,7 @@ func (s *webServer) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // the time for answers is over
+		_ = s.server.Close() // ends the requests that are still in flight
 	}
-	_ = s.listener.Close() // closed already if it was served
+	_ = s.listener.Close() // if run was called, the server has closed it already
 }

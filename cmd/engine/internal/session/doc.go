@@ -3,6 +3,6 @@
 // database for one kind of access: to read, to send verbs, or to work on runs. It starts no
 // engine and calls no agent.
 //
-// No message has the password of a DSN. A state that was written with a key is never opened
+// No message shows the password of a DSN. A state that was written with a key is never opened
 // for work with a new key.
 package session

@@ -41,8 +41,8 @@ func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, true)
 }
 
-// OpenSpeaker opens the state of --dsn to speak to its runs, while engines
-// work on them. The embedded file must exist.
+// OpenSpeaker opens the state of --dsn to send verbs to its runs, while engines work on them.
+// An embedded file must exist.
 func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 	t, err := Resolve(a, a.Path("."), ".")
 	if err != nil {
@@ -56,7 +56,7 @@ func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 	return OpenTo(ctx, a, t, ToSpeak)
 }
 
-// OpenBeside opens the state of a module to read it, while another process holds it.
+// OpenBeside opens the state of a module to read it, while another process has locked it.
 func OpenBeside(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	t, err := Resolve(a, dir, shown)
 	if err != nil {
@@ -65,7 +65,7 @@ func OpenBeside(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, true)
 }
 
-// OpenWriter opens the state to work on it and says where it is.
+// OpenWriter opens the state of a module to work on its runs.
 func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	t, err := Resolve(a, dir, shown)
 	if err != nil {
@@ -74,7 +74,7 @@ func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, false)
 }
 
-// Open opens the state at t to look at it (readOnly), or to work on it.
+// Open opens the state at t: to read it if readOnly, else to work on its runs.
 func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, error) {
 	if readOnly {
 		return OpenTo(ctx, a, t, toRead)
@@ -111,9 +111,10 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer gathers the keys: the key in the environment, and for an embedded state the
-// key in the file next to it. For a new state without either it makes that file. The
-// first key seals. The engine checks before it writes that this is the state's key.
+// sealer collects the encryption keys: the key in the environment, and for an embedded state
+// the key in the file next to it. If a new embedded state has neither, sealer makes that file
+// with a new key. The first key encrypts new values. Before the engine writes, it checks that
+// the first key is the state's key.
 func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
@@ -145,8 +146,8 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 	return crypt.NewSealer(keys...)
 }
 
-// unkeyed returns an error if the state was written with a key: a key in a new file
-// would be another one.
+// unkeyed returns an error if the state was written with a key, because a new key file would
+// hold another key.
 func (s *Session) unkeyed(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	if err != nil {
@@ -159,7 +160,7 @@ func (s *Session) unkeyed(ctx context.Context) error {
 		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
 }
 
-// NoState says that there is no embedded state where it is looked for.
+// NoState returns the error that there is no embedded state at t.
 func NoState(t Target) error {
 	if t.implied {
 		return cli.Failed("No state here", "There is no %s. Name the directory of the workflow with --chdir, or the state with --dsn.", t.Shown)

@@ -12,22 +12,23 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A Session is an open store and what it takes to read it.
+// A Session holds an open store, and the key and definitions that are needed to read its
+// rows.
 type Session struct {
 	Target
 	Store  store.Full
 	opened io.Closer
 	Sealer crypt.Sealer // nil = no key is known
 	Defs   *journal.Definitions
-	Held   bool // another process holds the embedded file
+	Held   bool // another process has locked the embedded file
 }
 
-// Close closes the store. It returns no error: each write has reported its own.
+// Close closes the store. It returns no error, because each write has reported its own error.
 func (s *Session) Close() {
 	_ = s.opened.Close()
 }
 
-// Wrap adds to an error of the store what was being done.
+// Wrap returns an error of the store together with the name of the operation that failed.
 func (s *Session) Wrap(doing string, err error) error {
 	var locked *sqlite.LockedError
 	var schema *store.SchemaError
@@ -37,8 +38,9 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey checks that the command has the key of the state, so that its engines can
-// read what the command seals. In a state without a key nothing is sealed.
+// RightKey checks that the command has the key of the state. With another key, engines could
+// not read what the command seals. If the state has no key, RightKey sets Sealer to nil, so
+// that nothing is sealed.
 func (s *Session) RightKey(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	switch {

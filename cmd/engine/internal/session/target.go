@@ -14,13 +14,13 @@ const File = ".engine/state.db"
 // A Target says where the state is.
 type Target struct {
 	Postgres string // DSN; "" = embedded
-	Path     string // of the embedded file
-	Shown    string // what messages call it; never holds a password
-	implied  bool   // neither --dsn nor ENGINE_DSN
+	Path     string // path of the embedded file
+	Shown    string // name of the state in messages; never holds a password
+	implied  bool   // neither --dsn nor ENGINE_DSN is given
 }
 
-// Resolve resolves --dsn; dir is the module's directory as it is opened and
-// shown the same as the user wrote it.
+// Resolve returns the Target that --dsn names, or else the embedded file of the module. dir is
+// the path of the module's directory, and shown is that path as the user wrote it.
 func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	scheme, rest, _ := strings.Cut(a.DSN, ":")
 	switch {
@@ -42,7 +42,7 @@ func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	return Target{}, cli.Failed("Invalid DSN", "--dsn (or ENGINE_DSN) must be postgres://… or sqlite:PATH.")
 }
 
-// withoutPassword gives a DSN as it may be shown.
+// withoutPassword returns a DSN without its passwords, so that messages can show it.
 func withoutPassword(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {

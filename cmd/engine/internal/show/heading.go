@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Heading returns the lines above the table of steps: the run itself.
+// Heading returns the lines about the run itself. They are above the table of steps.
 func Heading(r *history.Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s  workflow %s  %s\n", render.Clean(r.Row.Name), r.Row.WorkflowName, history.StatusText(r.Row))

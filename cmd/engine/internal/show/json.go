@@ -13,8 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// JSON is a run as programs see it. The values of sensitive inputs and outputs
-// are replaced.
+// JSON returns a run for --json. It replaces the values of sensitive inputs and outputs.
 func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
@@ -61,12 +60,13 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	return m
 }
 
-// Events are the facts in the form of apply's stream.
+// Events returns the facts of a run as JSON objects, in the form in which `engine apply
+// --json` prints them.
 func Events(r *history.Run, now func() time.Time) []json.RawMessage {
 	var b bytes.Buffer
 	view := render.NewJSON(&b, cli.Version, exit.OfFact, now)
 	view.Begin(render.Story{Run: r.Row.Name, Workflow: r.Row.WorkflowName})
-	b.Reset() // the line that tells the stream's version
+	b.Reset() // drop the first line, which has the stream's version
 	view.Facts(1, r.Facts)
 	out := []json.RawMessage{}
 	for line := range bytes.Lines(b.Bytes()) {
@@ -146,7 +146,7 @@ func nodeJSON(n story.NodeView) map[string]any {
 	return m
 }
 
-// messageKind is the kind of a message for programs.
+// messageKind returns the kind of a message for --json.
 func messageKind(m store.Message) string {
 	if m.Kind == store.MessageReply {
 		return "reply"

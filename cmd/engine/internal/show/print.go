@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// PrintSource prints the source files that a run is pinned to.
+// PrintSource prints the source files of a run's definition.
 func PrintSource(a *cli.App, r *history.Run) error {
 	if a.JSON {
 		files := map[string]string{}
@@ -28,7 +28,7 @@ func PrintSource(a *cli.App, r *history.Run) error {
 	return nil
 }
 
-// PrintEvents prints what happened to a run, one event a line.
+// PrintEvents prints what happened to a run, one event on each line.
 func PrintEvents(a *cli.App, r *history.Run) error {
 	table := render.Table{Head: []string{"SEQ", "TIME", "EVENT"}}
 	for i, f := range r.Facts {

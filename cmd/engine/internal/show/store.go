@@ -7,10 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// alive reports whether the run's owner lives.
+// alive reports whether the run's owner is alive.
 func (r runTables) alive() bool { return r.Owner != nil && r.Owner.Left > 0 }
 
-// ownerText says who works on a run that has not ended.
+// ownerText says which engine works on a run that has not ended.
 func (r runTables) ownerText() string {
 	switch {
 	case r.alive():
@@ -23,7 +23,7 @@ func (r runTables) ownerText() string {
 	return fmt.Sprintf("engine %d, which is gone", r.Row.Owner)
 }
 
-// inboxLines tell of the messages that wait for the run's owner.
+// inboxLines returns lines about the messages that wait for the run's owner.
 func (r runTables) inboxLines() []string {
 	const most = 5
 	var out []string
@@ -37,8 +37,8 @@ func (r runTables) inboxLines() []string {
 	return out
 }
 
-// addStore adds what only the store knows: who owns the run, what waits, what
-// came too late.
+// addStore adds what only the store knows: the run's owner, its waiting messages and its late
+// replies.
 func (r runTables) addStore(m map[string]any) {
 	if !r.Row.State.Final() {
 		owner := map[string]any{"engine": int32(r.Row.Owner), "alive": r.alive()}

@@ -16,13 +16,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// runTables is a run as tables.
+// runTables makes the tables that show a run.
 type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
 
-// nodes lists what is shown: every step, and the instances of those that have
-// been expanded right below them.
+// nodes lists the rows of the tables: every step, and below a for_each step the instances
+// that are known.
 func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}
@@ -57,7 +57,7 @@ func (r runTables) stepTable() *render.Table {
 	return t
 }
 
-// undoState tells of a node's undo.
+// undoState returns a short text about the undo of a node.
 func undoState(n story.NodeView) string {
 	switch {
 	case n.LeftAsIs:
@@ -104,8 +104,8 @@ func nodeDetail(n story.NodeView) string {
 	return words.Join("; ", parts...)
 }
 
-// forwardOver reports whether the deadline of a step's work means nothing any
-// more.
+// forwardOver reports whether the step's work is over, so that its deadline does not count
+// any more.
 func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }
@@ -142,7 +142,7 @@ func heldText(h machine.HeldAgent) string {
 	return s
 }
 
-// variableLines lists the run's variables, sensitive ones hidden.
+// variableLines lists the run's variables. It hides sensitive values.
 func variableLines(v dsl.Value) []string {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(render.Redact(v), &doc) != nil {

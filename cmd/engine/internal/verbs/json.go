@@ -11,11 +11,11 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// maxJSONFlag is the largest value that a flag may give.
+// maxJSONFlag is the largest size, in bytes, of the JSON value of a flag.
 const maxJSONFlag = 1 << 20
 
-// jsonFlag reads a flag's value: JSON, or @FILE. "" is an empty object, the
-// result of an action that has no outputs.
+// jsonFlag reads a flag's value: JSON, or @FILE. It reads "" as an empty object, because that
+// is the result of an action without outputs.
 func jsonFlag(a *cli.App, flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {

@@ -15,14 +15,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Settlement is what late answers say about a step.
+// A Settlement is the outcome of a step that its late replies show.
 type Settlement struct {
 	As     machine.Settlement
 	Output dsl.Value
 }
 
-// LateSettlement makes a settlement of a step from its late answers. It returns an error
-// if they say *unknown*, or contradict each other: then a person has to judge.
+// LateSettlement makes a settlement of a step from its late replies. It returns an error if
+// the replies say *unknown*, or contradict each other: then a person has to decide.
 func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {
 	all, err := history.LateReplies(ctx, s, r)
 	if err != nil {
@@ -56,7 +56,8 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement judges late answers of a failed undo.
+// undoSettlement makes a settlement of a failed undo from its late replies. It returns false
+// if they do not show what happened.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -79,7 +80,7 @@ func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	return Settlement{}, false
 }
 
-// workSettlement judges late answers of a step's work.
+// workSettlement makes a settlement of a step's work from its late replies.
 func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {
@@ -109,14 +110,14 @@ func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	return Settlement{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 }
 
-// A doubt says of how many attempts with an unknown outcome a late answer reports a
-// definite failure.
+// A doubt says for how many attempts with an unknown outcome a late reply reports a definite
+// failure.
 type doubt int
 
 const (
-	none    doubt = iota // no late answer is a definite failure
-	some                 // of some attempts; the outcome of others is still unknown
-	settled              // of every attempt
+	none    doubt = iota // late replies report a failure for no attempt
+	some                 // for some attempts; the outcome of others is still unknown
+	settled              // for every attempt
 )
 
 func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool) doubt {
@@ -149,7 +150,7 @@ func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool
 	switch {
 	case !found:
 		return none
-	case open, counted < total: // a run remembers only its last attempts one by one
+	case open, counted < total: // n.Calls has only the latest attempts, so the outcome of others is not known
 		return some
 	}
 	return settled

@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// maxReason bounds --reason: the journal keeps it.
+// maxReason is the largest length of --reason in bytes. There is a limit because the journal
+// stores it.
 const maxReason = 1000
 
 // ReasonFlag adds --reason.
@@ -16,8 +17,8 @@ func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
 
-// CheckReason refuses a reason that is too long. It also refuses a missing one if
-// neededBy names a command that leaves an effect behind: only a reason explains that.
+// CheckReason refuses a reason that is too long. neededBy names a command that needs a
+// reason: then an empty one is refused, too. "" = the reason is optional.
 func CheckReason(reason, neededBy string) error {
 	switch {
 	case len(reason) > maxReason:

@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// problem turns the error of a verb into one for people. For a refusal it names the
-// run's status and the commands that would be accepted now.
+// problem turns the error of a verb into an error for people. If the run refused the verb, the
+// error names the run's status and the commands that would be accepted now.
 func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, err error) error {
 	var refused *operator.RefusedError
 	var code exit.Code
@@ -29,7 +29,7 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	case !errors.As(err, &refused):
 		return s.Wrap(v.Name+" the run", err)
 	}
-	// The verb may have lost a race: the run is shown as it is now.
+	// Another verb or event may have come first. So the message shows the run as it is now.
 	if now, err := s.Store.Find(ctx, row.Name); err == nil {
 		row = now
 	}
@@ -52,8 +52,8 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	return cli.Failed(fmt.Sprintf("Cannot %s run %s", v.Name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
 }
 
-// remedy is what the refused command itself lacks, as a sentence with a blank in
-// front; "" = nothing.
+// remedy says which flag the refused command needs, as a sentence with a space in front; "" =
+// none is known.
 func (v Verb) remedy(reason string) string {
 	switch {
 	case strings.Contains(reason, "extend"):
@@ -64,7 +64,7 @@ func (v Verb) remedy(reason string) string {
 	return ""
 }
 
-// mostNext is how many commands a refusal offers.
+// mostNext is the highest number of commands that a refusal offers.
 const mostNext = 6
 
 // nextCommands says which commands would be accepted now.
@@ -97,7 +97,7 @@ func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store
 	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
 }
 
-// accepted lists the verbs for a run that moves without a person.
+// accepted lists the verbs that a run would accept now. It is for runs that need no person.
 func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
 	var commands []string
@@ -124,8 +124,8 @@ func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]stri
 	return commands, nil
 }
 
-// outputWanted says which --output a step needs, as a sentence with a blank in front;
-// "" = the step, or the schema of its action, is not known.
+// outputWanted says which --output a step needs, as a sentence with a space in front; "" = the
+// step, or the schema of its action, is not known.
 func outputWanted(r *history.Run, step string) string {
 	for n := range story.Nodes(r.State, r.Flow) {
 		if n.Step >= len(r.Flow.Steps) {

@@ -19,18 +19,21 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying is a verb that is recorded in the inbox of a run.
+// A saying is a verb that is recorded in the inbox of a run, and what is known about the
+// answer to it.
 type saying struct {
 	Verb
 	row     store.RunRow
 	message store.MessageID
-	seen    int // number of the run's last event before
+	seen    int // number of the run's last fact before the verb
 
-	answer bool            // the owner has answered: accepted
-	engine bool            // an engine lives
-	now    status.RunState // the run's state after the answer
-	// unasked is the error that kept the command from reading the answer, or the run
-	// after it.
+	answer bool // the owner has accepted the verb
+	engine bool // at least one engine is alive
+	// now is the status of the run after the owner has accepted the verb. Until then it is the
+	// status before the verb.
+	now status.RunState
+	// unasked is the error if the answer, or the run after the answer, could not be read; nil
+	// = no error.
 	unasked error
 }
 

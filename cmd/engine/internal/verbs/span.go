@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Span is a duration above zero as a flag, written as in a workflow.
+// A Span is the value of a flag: a duration above zero, such as 90s, 2h or 1d.
 type Span time.Duration
 
 var _ pflag.Value = (*Span)(nil)
@@ -43,7 +43,8 @@ func (s *Span) Set(text string) error {
 	return nil
 }
 
-// maxSpanDays keeps a duration below what one can hold.
+// maxSpanDays is the highest number of days. It keeps the sum below the largest
+// time.Duration.
 const maxSpanDays = 36500
 
 var errSpan = errors.New("must be a duration above zero, such as 90s, 2h or 1d")

@@ -11,11 +11,11 @@ import (
 	"github.com/saga-engine/engine/engine/operator"
 )
 
-// A Verb is what a person says to a run, in the words of the command line.
+// A Verb is one command of a person to a run, with the arguments of the command line.
 type Verb struct {
-	Name string // of the command: cancel, pause, …
-	Run  string // RUN as given
-	Step string // STEP as given; "" = none
+	Name string // name of the command: cancel, pause, …
+	Run  string // the argument RUN, as the user wrote it
+	Step string // value of --step, as the user wrote it; "" = none
 	// Event makes the event, once the run is known. It returns an error if the verb
 	// has no meaning for this run.
 	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)
@@ -66,7 +66,7 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	return said.print(a)
 }
 
-// person is who speaks: USER@HOST.
+// person returns the user who runs the command, as USER@HOST.
 func person() string {
 	host, err := os.Hostname()
 	if err != nil {

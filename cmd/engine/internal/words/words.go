@@ -22,7 +22,7 @@ func Sorted[V any](m map[string]V) []string {
 // Stamp writes a time as commands show it: UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Short is the beginning of a digest.
+// Short returns the first four characters of a digest, for messages.
 func Short(digest string) string {
 	if len(digest) <= 4 {
 		return digest
@@ -36,7 +36,7 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// Quote quotes an argument for a shell if need be.
+// Quote puts an argument for a shell into quotes if it needs them.
 func Quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\$&|;<>()*?[]{}#~!`") {
 		return s
@@ -44,7 +44,7 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Join joins what is not empty.
+// Join joins the parts that are not empty.
 func Join(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }

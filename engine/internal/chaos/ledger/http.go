@@ -46,37 +46,37 @@ func handle[In, Out any](mux *http.ServeMux, path string, fn func(In) (Out, erro
 // A Client calls a ledger over HTTP.
 type Client struct{ URL string }
 
-// Arrive is Ledger.Arrive.
+// Arrive calls Ledger.Arrive.
 func (c Client) Arrive(ctx context.Context, call Call) (n int, err error) {
 	err = c.post(ctx, "/arrive", call, &n)
 	return n, err
 }
 
-// Apply is Ledger.Apply.
+// Apply calls Ledger.Apply.
 func (c Client) Apply(ctx context.Context, key, run, step string, honours bool) (ok bool, err error) {
 	err = c.post(ctx, "/apply", applyRequest{key, run, step, honours}, &ok)
 	return ok, err
 }
 
-// Reverse is Ledger.Reverse.
+// Reverse calls Ledger.Reverse.
 func (c Client) Reverse(ctx context.Context, key, run, step string) error {
 	var ok bool
 	return c.post(ctx, "/reverse", applyRequest{Key: key, Run: run, Step: step}, &ok)
 }
 
-// Standing is Ledger.Standing.
+// Standing calls Ledger.Standing.
 func (c Client) Standing(ctx context.Context, key string) (ok bool, err error) {
 	err = c.post(ctx, "/standing", applyRequest{Key: key}, &ok)
 	return ok, err
 }
 
-// Count is Ledger.Count.
+// Count calls Ledger.Count.
 func (c Client) Count(ctx context.Context) (n int, err error) {
 	err = c.post(ctx, "/count", struct{}{}, &n)
 	return n, err
 }
 
-// Snapshot is Ledger.Snapshot.
+// Snapshot calls Ledger.Snapshot.
 func (c Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
 	err = c.post(ctx, "/snapshot", struct{}{}, &s)
 	return s, err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Kind says why a call is made.
+// A Kind says what a call is for: an effect, its undo, or a lookup.
 type Kind string
 
 // The kinds of calls.
@@ -41,8 +41,8 @@ type Entry struct {
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // how many times the effect was undone while it existed
-	Tombstone bool // an undo came first: a later effect is refused if the service deduplicates by key
+	Undone    int  // number of these effects that were undone
+	Tombstone bool // an undo has come: a later effect is refused if the service deduplicates by key
 	AppliedAt int  // position of the last effect in the order of all changes
 	UndoneAt  int  // position of the last undo in that order
 	Refused   int  // number of effects that were refused because they came after their undo
@@ -109,8 +109,8 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply records the effect of a forward key. If honours is true, the effect happens once,
-// and not after its undo: then Apply returns false.
+// Apply records the effect of a forward key. If honours is true, the effect happens at most
+// once, and never after its undo. Apply returns false if it refuses the effect.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree of processes that uses more than busyShare of half of the CPUs during busyTime is
-// confined to that half. Once it uses less than calmShare, it may use all CPUs again.
+// A tree of processes must not keep all CPUs busy. If it uses more than busyShare of the
+// time of half of the CPUs during busyTime, it is confined to that half. Once it uses less
+// than calmShare of that time, it may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another one runs, even if that one has a higher priority.
@@ -23,15 +24,15 @@ const (
 	calmShare = 0.5
 )
 
-// A confinement limits a tree of processes to half of the CPUs while it is busy.
+// A confinement limits a tree of processes to half of the CPUs while the tree is busy.
 type confinement struct {
-	since    time.Time // time at which cpu was read; zero = not read yet
+	since    time.Time // time of the last measurement of cpu; zero = not measured yet
 	cpu      time.Duration
 	confined bool
 }
 
-// weigh compares the CPU time of the tree with the last time, and confines or frees the
-// tree.
+// weigh compares the CPU time of the tree with that of the last measurement, and confines or
+// frees the tree.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -68,8 +69,9 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	return half
 }
 
-// move makes all threads of the tree use other CPUs, except threads that have chosen CPUs
-// themselves. Errors are ignored: a thread may have ended or may belong to another user.
+// move lets the threads of the tree run on the given new CPUs instead of the given old
+// ones. It leaves out threads that have chosen other CPUs themselves. Errors are ignored:
+// a thread may have ended or may belong to another user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))

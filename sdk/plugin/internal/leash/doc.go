@@ -7,10 +7,10 @@
 //
 //	host ── keeper ── process ── descendants
 //
-// The keeper is the host's own program, started again. It never reaches main, because a
-// package variable of this package takes over before. The keeper is a child subreaper: the
-// kernel makes it the parent of every descendant whose parent has ended, even after setsid.
-// The keeper kills all of them.
+// The keeper is the host's own program, started again. It never reaches main, because the
+// initialization of this package takes control before main begins. The keeper is a child
+// subreaper: the kernel makes it the parent of every descendant whose parent has ended,
+// even after setsid. The keeper kills all of them.
 //
 // The host holds one end of a pipe to the keeper. The kernel closes it when the host dies in
 // any way. Then the keeper sends SIGTERM to the process, and after Grace SIGKILL to all
@@ -29,9 +29,9 @@ import "os"
 // A Command says which process to start. Path is used unchanged; PATH is not searched.
 type Command struct {
 	Path    string
-	File    *os.File // if not nil, it is run instead of Path; only if CanRunFile
+	File    *os.File // open file to run instead of Path; nil = run Path; allowed only if CanRunFile
 	Args    []string // arguments; the first is the name of the program
-	Env     []string // KEY=value; no other variables are passed on
+	Env     []string // environment, as KEY=value; no other variables are passed on
 	Dir     string   // working directory; "" = the host's
 	Stdout  *os.File
 	Stderr  *os.File
@@ -44,12 +44,14 @@ type Command struct {
 //
 // They need no privilege and no cgroup, so they also work in a container. The keeper checks
 // once a second. It checks sooner if the machine has many more threads or much less free
-// memory. A process can exceed a limit between two checks: a limit protects the machine,
-// but it does not divide it exactly.
+// memory. A process can exceed a limit between two checks. So a limit protects the machine,
+// but it is not exact.
 type Limits struct {
-	Memory  int64 // memory in bytes without the pages of files, including swapped memory
-	Threads int   // threads of all processes; each process has at least one
-	Files   int   // open files of each process
+	// Memory is the largest memory of all processes together, in bytes. It includes swapped
+	// memory, but not the pages of files.
+	Memory  int64
+	Threads int // largest number of threads of all processes together; each process has at least one
+	Files   int // largest number of open files of each process
 }
 
 // An ExitError says that a process did not end with exit status 0.

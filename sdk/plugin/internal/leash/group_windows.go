@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// groupAttr protects the process from the interrupts of a console.
+// groupAttr puts the process into a new group, so that it does not get the interrupts of a
+// console.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -23,13 +23,14 @@ const (
 	keeperName = "engine-leash"
 	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment; never passed on
 	saysFile   = 3              // descriptor to which the keeper writes
-	heldFile   = 4              // descriptor whose end says that the host is gone
+	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
-	killNow    = 'k'            // the host sends it through heldFile
+	killNow    = 'k'            // byte with which the host asks the keeper to kill the process at once
 
-	wordPid   = "pid"   // the process was started
-	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is its use
-	wordErrno = "errno" // the process could not be started
+	// Words that the keeper writes to the host, each with a number.
+	wordPid   = "pid"   // the process was started; the number is its process id
+	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is what it used
+	wordErrno = "errno" // the process could not be started; the number is the system's error number
 	wordExit  = "exit"  // the process has ended; the number is its wait status
 	wordGone  = "gone"  // no descendant is left; the number has no meaning
 )
@@ -38,12 +39,13 @@ const (
 // SIGTERM. After Grace it is killed with all its descendants.
 const Grace = 1500 * time.Millisecond
 
-// This is a variable and not a function that main calls. So every program that starts
-// processes with this package can also be their keeper. It is initialized before main and
-// before most other packages.
+// This variable calls becomeKeeper before main begins, and before most other packages are
+// initialized. So every program that starts processes with this package can also be their
+// keeper.
 var _ = becomeKeeper()
 
-// becomeKeeper never returns in a process that Start has started as a keeper.
+// becomeKeeper does the work of a keeper and never returns, if Start has started this
+// process as a keeper. Otherwise it returns false.
 func becomeKeeper() bool {
 	if len(os.Args) < 5 || os.Args[0] != keeperName || os.Getenv(keeperMark) == "" {
 		return false
@@ -57,20 +59,20 @@ func becomeKeeper() bool {
 	return true
 }
 
-// A keeper is the parent of one process. When the process has ended, it becomes the parent
-// of the process's descendants.
+// A keeper is the parent of one process. When the process has ended, the keeper becomes
+// the parent of the process's children.
 type keeper struct {
 	says    *os.File
 	private string
 	limits  Limits
 	host    int // process id of the host
 	pid     int
-	ended   bool // the process was waited for, so that its id may be used again
+	ended   bool // the keeper has waited for the process; now another process may have its id
 }
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
-	goFirst()          // before private.Keep: after it, the files in /proc belong to root
+	goFirst()          // must come before private.Keep, which gives the files in /proc to root
 	_ = private.Keep() // the keeper has the agent's environment; if this fails, the agent reports it
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
@@ -135,8 +137,8 @@ func getThreads() {
 }
 
 // memoryHandicap is how much higher an agent's oom_score_adj is than its engine's. When
-// memory runs out, the kernel ends the process with the highest score. The scale ends at
-// 1000.
+// memory runs out, the kernel ends the process with the highest score. The largest score
+// is 1000.
 const memoryHandicap = 300
 
 // goFirst makes the kernel end the agent and its children before the engine when memory
@@ -181,7 +183,8 @@ func listen() <-chan byte {
 	return words
 }
 
-// keep returns when the process has ended, or when it must be killed.
+// keep watches the process and the host. It returns when the process has ended or must be
+// killed.
 func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	var patience <-chan time.Time
 	w := watch{limits: k.limits, keeper: os.Getpid()}
@@ -212,8 +215,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap collects every child that has ended, and reports the end of the process. left
-// reports whether there are more children.
+// reap waits for every child that has ended. If the process itself has ended, reap
+// notifies the host. left is true if there are more children.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -235,16 +238,17 @@ func (k *keeper) reap() (left bool) {
 	}
 }
 
-// hasEnded reports whether a child has ended. It must still be waited for.
+// hasEnded reports whether a child has ended. It does not wait for the child: that must
+// still be done.
 func hasEnded(pid int) bool {
 	var info unix.Siginfo // Signo stays 0 while the child runs
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind is how many times clear searches without finding children that exist. While a
-// process gets a new parent, it is for a moment on no list. If /proc is hidden, no list
-// ever contains the processes.
+// maxBlind is how many times the method clear searches in vain for children that exist.
+// While a process gets a new parent, it is missing from all lists for a moment. If /proc
+// is hidden, no list ever contains the processes.
 const maxBlind = 20
 
 // clear kills all descendants. A process that may not be killed, because it has changed its
@@ -302,7 +306,7 @@ func killBelow(root int) (seen, killed int) {
 
 // fail reports to the host that the process could not be started.
 func (k *keeper) fail(err error) {
-	errno := syscall.EINVAL // for example a zero byte in a text
+	errno := syscall.EINVAL // if err has no number, for example because of a zero byte in a text
 	errors.As(err, &errno)
 	k.say(wordErrno, int(errno))
 }

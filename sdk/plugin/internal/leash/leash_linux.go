@@ -14,7 +14,7 @@ import (
 // CanRunFile reports whether an open file can be run.
 const CanRunFile = true
 
-// runPath is the path of runFile in the process that runs it.
+// runPath is the path under which a process finds its own descriptor runFile.
 const runPath = "/proc/self/fd/5"
 
 // A Process is a started process with its descendants. The caller must call Wait.
@@ -22,8 +22,8 @@ type Process struct {
 	pid    int
 	keeper *exec.Cmd
 	limits Limits
-	words  *bufio.Reader // lines that the keeper writes
-	said   *os.File      // end of the pipe from which words reads
+	words  *bufio.Reader // reads the lines that the keeper writes
+	said   *os.File      // end of the pipe that the field words reads
 
 	mu   sync.Mutex // protects following fields
 	over *excess    // the limit that the process has exceeded; nil = none
@@ -41,9 +41,9 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	path, files := c.Path, []*os.File{says, held} // they become saysFile and heldFile
+	path, files := c.Path, []*os.File{says, held} // in the keeper these are saysFile and heldFile
 	if c.File != nil {
-		path, files = runPath, append(files, c.File) // it becomes runFile
+		path, files = runPath, append(files, c.File) // in the keeper this is runFile
 	}
 	keeper := &exec.Cmd{
 		// The program that runs now, even if its file was replaced or removed.
@@ -83,7 +83,8 @@ func (p *Process) started() error {
 	return errors.New("the keeper of the process ended before it had started it")
 }
 
-// word reads a line of the keeper; "" if there are no more lines.
+// word reads a line from the keeper: a word and a number. The word is "" if there are no
+// more lines.
 func (p *Process) word() (word string, number int) {
 	line, err := p.words.ReadString('\n')
 	if err != nil {
@@ -95,7 +96,7 @@ func (p *Process) word() (word string, number int) {
 	return word, number
 }
 
-// Pid returns the process id. Another process may have it once Wait has returned.
+// Pid returns the process id. Once Wait has returned, another process may have the same id.
 func (p *Process) Pid() int { return p.pid }
 
 // Wait waits until the process and all its descendants have ended. It returns nil for exit
@@ -114,7 +115,7 @@ func (p *Process) Wait() error {
 	if word != wordExit || gone != wordGone {
 		return &ExitError{text: "the keeper of the process was lost: " + fmt.Sprint(p.keeper.Wait())}
 	}
-	go func() { _ = p.keeper.Wait() }() // the keeper only has to end
+	go func() { _ = p.keeper.Wait() }() // the keeper has done its work and ends now
 	status := syscall.WaitStatus(number)
 	switch {
 	case over != nil:
@@ -127,8 +128,8 @@ func (p *Process) Wait() error {
 	return nil
 }
 
-// Killed returns which limit the process has exceeded, because of which it is being killed
-// or was killed; nil if none. Wait must be running.
+// Killed returns an error that names the limit which the process has exceeded; nil if none.
+// The keeper is killing such a process or has killed it. Wait must be running.
 func (p *Process) Killed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ type Process struct {
 	cmd *exec.Cmd
 
 	mu     sync.Mutex // protects following field
-	reaped bool       // another process may have the process id
+	reaped bool       // the process has ended, and another process may have its id
 }
 
 // Start starts the process. It returns an error if the system refuses to run it.
@@ -30,7 +30,7 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Pid returns the process id. Another process may have it once Wait has returned.
+// Pid returns the process id. Once Wait has returned, another process may have the same id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Wait waits until the process has ended, and then ends its group. It returns nil for exit

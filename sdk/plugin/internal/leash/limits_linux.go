@@ -15,8 +15,8 @@ const (
 	nameThreads = "agent_threads"
 )
 
-// passed returns the excess that a keeper has reported; nil if the word means something
-// else.
+// passed returns the excess that a keeper has reported with this word; nil if the word means
+// something else.
 func (l Limits) passed(word string, number int) *excess {
 	switch word {
 	case wordOver + nameMemory:
@@ -38,7 +38,7 @@ func (e *excess) end() error {
 // text returns the limits in the form in which the host passes them to the keeper.
 func (l Limits) text() string { return fmt.Sprint(l.Memory, l.Threads, l.Files) }
 
-// parseLimits reads a result of text.
+// parseLimits reads limits from the text that Limits.text returns.
 func parseLimits(text string) (l Limits) {
 	_, _ = fmt.Sscan(text, &l.Memory, &l.Threads, &l.Files)
 	return l

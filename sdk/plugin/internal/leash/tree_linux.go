@@ -12,8 +12,8 @@ import (
 // A member is one process of a keeper's tree.
 type member struct{ pid, threads int }
 
-// tree returns the descendants of a process. It stops once they have more threads than
-// most.
+// tree returns the descendants of a process, and the number of their threads. It stops once
+// that number is above most.
 func tree(root, most int) (members []member, threads int) {
 	next, _ := childrenOf(root)
 	for len(next) > 0 && threads <= most {

@@ -13,15 +13,16 @@ import (
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
-	crowd     = 100                   // measure at once if the machine has this many more threads than at the last measurement
+	crowd     = 100                   // more threads of the machine than at the last measurement: measure the tree at once
 )
 
-// A watch checks what a tree of processes uses.
+// A watch measures the memory, threads and CPU time of a tree of processes, and checks the
+// limits.
 type watch struct {
 	limits  Limits
-	keeper  int       // process id; the tree is its descendants
-	due     time.Time // time of the next measurement
-	last    machine   // values at the last measurement
+	keeper  int       // process id of the keeper; the tree is its descendants
+	due     time.Time // time of the next measurement of the tree
+	last    machine   // values of the machine at the last measurement of the tree
 	suspect bool      // the tree used too much memory at the last measurement
 	cpus    confinement
 }
@@ -61,9 +62,9 @@ func (w *watch) glance() *excess {
 	return e
 }
 
-// look measures the tree: it adds up the values of all its processes. Too much memory
-// counts only if the next measurement finds it too, because a process that was just forked shares its memory with its parent for a
-// moment.
+// look measures the tree: it adds up the values of all its processes. It returns an excess of
+// memory only if two measurements in a row find it. The reason: a process that was just
+// forked shares its memory with its parent for a moment.
 func (w *watch) look(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {

@@ -20,7 +20,7 @@ type Reservation struct {
 	ID string `agent:"reservation_id"`
 }
 
-type ReleaseIn struct { // all inputs of a by-key undo are optional
+type ReleaseIn struct { // all inputs of an undo by key must be optional
 	ID string `agent:"reservation_id,optional"`
 }
 
@@ -28,7 +28,7 @@ func main() {
 	a := sdk.New("inventory", "0.1.0")
 	sdk.Action(a, "reserve", func(ctx context.Context, c *sdk.Call, in ReserveIn) (Reservation, error) {
 		id, err := stock.Reserve(ctx, c.IdempotencyKey, in.SKU, in.Qty)
-		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock") // declared, not retried
+		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock") // a declared code; the call is not repeated
 	}, sdk.Idempotent(), sdk.CompensatedBy("release"), sdk.Errors("out_of_stock"))
 	sdk.Action(a, "release", func(ctx context.Context, c *sdk.Call, _ ReleaseIn) (sdk.None, error) {
 		return sdk.None{}, stock.ReleaseByKey(ctx, c.ForwardKey) // nil if nothing was reserved

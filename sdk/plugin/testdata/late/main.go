@@ -25,7 +25,7 @@ func offers() schema.Schema {
 }
 
 func main() {
-	os.Stdout = os.NewFile(1, "stdout") // the SDK's package has replaced os.Stdout by the log
+	os.Stdout = os.NewFile(1, "stdout") // package plugin has replaced os.Stdout by standard error
 	if len(os.Args) > 1 && os.Args[1] == "describe" {
 		if json.NewEncoder(os.Stdout).Encode(plugin.Description{Schema: offers(), ProtocolVersions: []int{1, 2}}) != nil {
 			os.Exit(1)

@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Agents is `engine agents`: which agents are installed, and their schemas.
+// Agents returns the command `engine agents`, which shows the installed agents and their
+// schemas.
 func Agents(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
@@ -48,7 +49,8 @@ would find it.`,
 	return cmd
 }
 
-// lockedCatalog is the catalogue of a module as its lock file limits it.
+// lockedCatalog returns the catalogue of agents that a module may use, limited by its lock
+// file.
 func lockedCatalog(a *cli.App, dir string, f module.AgentFlags) (*agents.Catalog, error) {
 	lock, err := module.ReadLock(a.Path(dir), dir)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 type fmtOptions struct{ check, diff, recursive, write bool }
 
-// Fmt is `engine fmt`: rewrites workflow files in the standard layout.
+// Fmt returns the command `engine fmt`, which rewrites workflow files in the standard layout.
 func Fmt(a *cli.App) *cobra.Command {
 	var o fmtOptions
 	cmd := &cobra.Command{
@@ -75,8 +75,8 @@ func formatInput(a *cli.App, o fmtOptions) error {
 	return err
 }
 
-// screenText is the text of a file for stdout. On a terminal it leaves out escapes,
-// which could change what the terminal shows.
+// screenText returns the text of a file for stdout. On a terminal it replaces control
+// characters, because they could change what the terminal shows.
 func screenText(a *cli.App, text []byte) string {
 	if _, _, ok := cli.Size(a.Stdout); ok {
 		return render.Visible(string(text))
@@ -84,8 +84,8 @@ func screenText(a *cli.App, text []byte) string {
 	return string(text)
 }
 
-// formatPath formats a file or the files of a directory. A file that cannot be
-// parsed is reported and does not keep the others from being formatted.
+// formatPath formats a file or the files of a directory. It reports files that it cannot
+// parse, and formats the others.
 func formatPath(a *cli.App, given string, o fmtOptions) error {
 	files, err := formatFiles(a, given, o.recursive)
 	if err != nil {
@@ -145,8 +145,7 @@ func formatEnd(a *cli.App, changed []string, diags diag.Diagnostics, o fmtOption
 	return nil
 }
 
-// formatFiles lists the files to format. JSON files are left alone, hidden
-// directories too.
+// formatFiles lists the files to format. It leaves out JSON files and hidden directories.
 func formatFiles(a *cli.App, given string, recursive bool) ([]string, error) {
 	info, err := os.Stat(a.Path(given))
 	if err != nil {

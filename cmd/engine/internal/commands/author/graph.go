@@ -17,7 +17,7 @@ type graphOptions struct {
 	agents           module.AgentFlags
 }
 
-// Graph is `engine graph`: draws a workflow.
+// Graph returns the command `engine graph`, which prints the graph of a workflow's steps.
 func Graph(a *cli.App) *cobra.Command {
 	var o graphOptions
 	cmd := &cobra.Command{

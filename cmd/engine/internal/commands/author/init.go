@@ -21,7 +21,8 @@ type initOptions struct {
 	agents   module.AgentFlags
 }
 
-// Init is `engine init`: finds the agents of a module and locks them.
+// Init returns the command `engine init`, which finds the agents of a module and writes the
+// lock file.
 func Init(a *cli.App) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{

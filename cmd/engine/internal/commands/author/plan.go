@@ -18,7 +18,7 @@ type planOptions struct {
 	agents       module.AgentFlags
 }
 
-// Plan is `engine plan`: shows what apply would do.
+// Plan returns the command `engine plan`, which shows what `engine apply` would do.
 func Plan(a *cli.App) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{

@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// printSchema prints an agent's schema for people: all of it, or one action.
+// printSchema prints an agent's schema as tables. If action is not "", it prints only that
+// action.
 func printSchema(a *cli.App, b agents.Binary, action string) error {
 	if action == "" {
 		if err := a.Print("%s", render.Clean(words.Join("  ", b.Name, b.Version, b.Schema.Doc))+"\n"); err != nil {
@@ -58,7 +59,7 @@ func printAction(a *cli.App, agent, name string, s schema.Action) error {
 	return a.Print("  errors: %s\n", render.Clean(strings.Join(codes, ", ")))
 }
 
-// capabilities lists what an action declares of itself.
+// capabilities lists the properties that an action declares, such as "read only".
 func capabilities(s schema.Action) string {
 	var parts []string
 	for _, c := range []struct {
@@ -117,8 +118,8 @@ func fieldNotes(f schema.Field) string {
 	return strings.Join(notes, ", ")
 }
 
-// typeName writes a type as a workflow does; the attributes of an object are left
-// to --json.
+// typeName returns a type as a workflow writes it. It leaves out the attributes of an object,
+// which --json shows.
 func typeName(t schema.Type) string {
 	switch {
 	case t.Elem != nil:

@@ -20,7 +20,7 @@ type validateOptions struct {
 	agents module.AgentFlags
 }
 
-// Validate is `engine validate`: checks workflows without running them.
+// Validate returns the command `engine validate`, which checks workflows without running them.
 func Validate(a *cli.App) *cobra.Command {
 	var o validateOptions
 	cmd := &cobra.Command{
@@ -87,7 +87,7 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 	return nil
 }
 
-// mergedOutcomes is plan.UnknownOutcomes of all modules.
+// mergedOutcomes joins the results of plan.UnknownOutcomes for all modules.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {

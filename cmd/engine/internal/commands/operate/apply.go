@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 )
 
-// Apply is `engine apply`: brings a run to its end.
+// Apply returns the command `engine apply`, which brings a run to its end.
 func Apply(a *cli.App) *cobra.Command {
 	var o apply.Options
 	cmd := &cobra.Command{

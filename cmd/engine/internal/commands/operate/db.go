@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// DB is `engine db`: status, migration and verification of the state.
+// DB returns the command `engine db`, which shows, migrates and verifies the state.
 func DB(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",

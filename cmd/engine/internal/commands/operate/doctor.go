@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 )
 
-// Doctor is `engine doctor`: says what is wrong or would not survive a failure.
+// Doctor returns the command `engine doctor`, which says what is wrong or would not survive a
+// failure.
 func Doctor(a *cli.App) *cobra.Command {
 	var f module.AgentFlags
 	cmd := &cobra.Command{

@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/serving"
 )
 
-// Serve is `engine serve`: works on the runs of a state until a signal.
+// Serve returns the command `engine serve`, which works on the runs of a state until a signal
+// comes.
 func Serve(a *cli.App) *cobra.Command {
 	var o serving.Options
 	cmd := &cobra.Command{

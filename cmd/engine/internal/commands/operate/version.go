@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// Version is `engine version`.
+// Version returns the command `engine version`, which prints the version.
 func Version(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -36,7 +36,8 @@ func Version(a *cli.App) *cobra.Command {
 	}
 }
 
-// build returns what the go tool recorded of the source.
+// build returns the source revision that the go tool has stored in the binary, and whether
+// the source was modified.
 func build() (revision string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Cancel is `engine cancel`: undoes a run, or stops it where it is.
+// Cancel returns the command `engine cancel`, which undoes a run, or stops it where it is.
 func Cancel(a *cli.App) *cobra.Command {
 	var noCompensate, wait bool
 	var reason string

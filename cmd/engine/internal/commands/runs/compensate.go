@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Compensate is `engine compensate`: makes a run undo its steps.
+// Compensate returns the command `engine compensate`, which makes a run undo its steps.
 func Compensate(a *cli.App) *cobra.Command {
 	var step, reason string
 	var retry, skip bool

@@ -19,12 +19,12 @@ const (
 	// completePatience is how long a shell waits for the names of runs. Without
 	// them it completes nothing.
 	completePatience = 2 * time.Second
-	// maxCompleted is how many runs are offered, the newest.
+	// maxCompleted is the highest number of runs that a shell offers, the newest first.
 	maxCompleted = 200
 )
 
-// completeRuns offers the names of runs to a command whose first argument is RUN.
-// A state that is not there or does not answer offers none, without a word: a
+// completeRuns offers the names of runs to a command whose first argument is RUN. If the
+// state does not exist or does not answer, it offers none. It prints no message, because a
 // message would appear in the middle of what the user types.
 func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.Prepare(cmd, nil) != nil {
@@ -51,7 +51,7 @@ func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// takesRun gives the command the completion of its argument RUN.
+// takesRun lets a shell complete the argument RUN of a command.
 func takesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeRuns(a, cmd, args, typed)

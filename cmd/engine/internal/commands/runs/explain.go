@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/explain"
 )
 
-// Explain is `engine explain`: says why a run does not move.
+// Explain returns the command `engine explain`, which says why a run does not move.
 func Explain(a *cli.App) *cobra.Command {
 	return takesRun(a, &cobra.Command{
 		Use:   "explain RUN",

@@ -26,7 +26,7 @@ type listOptions struct {
 	alerts        bool
 }
 
-// List is `engine list`: lists runs or alerts.
+// List returns the command `engine list`, which lists runs or alerts.
 func List(a *cli.App) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{
@@ -124,7 +124,7 @@ func runFilter(a *cli.App, o listOptions) (store.RunFilter, error) {
 	return f, err
 }
 
-// sinceFlag reads --since; zero = it is not given.
+// sinceFlag parses --since. It returns the zero time if the flag is not given.
 func sinceFlag(a *cli.App, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

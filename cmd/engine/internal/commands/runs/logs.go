@@ -25,7 +25,7 @@ type logsOptions struct {
 	follow bool
 }
 
-// Logs is `engine logs`: shows what agents logged for a run.
+// Logs returns the command `engine logs`, which shows what agents logged for a run.
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
@@ -48,11 +48,11 @@ exit code 6.`, storekit.MaxLogLines),
 
 const (
 	logPage  = 500
-	logPause = 500 * time.Millisecond // between two looks
+	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag is how many looks in a row must find nothing new when a run is over:
-// lines are stored about a second after they were logged.
+// logLag says when --follow ends: after the end of the run, so many reads in a row must find
+// no new line. It is above one, because lines are stored about a second after agents log them.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
@@ -100,8 +100,8 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return err
 }
 
-// logs calls fn for the log lines of a run after the one with that number, and
-// returns the number of the last line there is.
+// logs reads the log lines of a run whose numbers are above after, and calls fn for those of
+// the step. It returns the number of the last line.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)
@@ -123,7 +123,8 @@ func logs(ctx context.Context, s *session.Session, row store.RunRow, step string
 	}
 }
 
-// followLogs prints lines as they come, until nothing more can come.
+// followLogs prints new log lines until the run has ended or needs a human, and no more lines
+// come.
 func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, step string) error {
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -159,10 +160,10 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 	}
 }
 
-// printLog prints one line; what could steer a terminal is taken out.
+// printLog prints one line. It replaces characters that could control a terminal.
 func printLog(a *cli.App, l store.LogLine) error {
 	call := ""
-	if l.Step != "" { // else it may be about several calls
+	if l.Step != "" { // a line without a step may be about several calls
 		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)
 	}
 	return a.Print("%s %s\n", l.At.UTC().Format("2006-01-02 15:04:05.000Z"),

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Pause is `engine pause`: keeps a run from starting steps.
+// Pause returns the command `engine pause`. A paused run starts no steps and no undos.
 func Pause(a *cli.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{

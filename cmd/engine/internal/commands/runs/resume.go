@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Resume is `engine resume`: ends a pause.
+// Resume returns the command `engine resume`, which ends the pause of a run.
 func Resume(a *cli.App) *cobra.Command {
 	var reason string
 	var extend verbs.Span

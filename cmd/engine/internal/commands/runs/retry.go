@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Retry is `engine retry`: repeats what failed.
+// Retry returns the command `engine retry`, which gives failed steps a fresh round of
+// attempts.
 func Retry(a *cli.App) *cobra.Command {
 	var step, reason string
 	var newKey bool

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Settle is `engine settle`: states the outcome of a step.
+// Settle returns the command `engine settle`, with which a person states the outcome of a
+// step.
 func Settle(a *cli.App) *cobra.Command {
 	var o verbs.SettleOptions
 	cmd := &cobra.Command{

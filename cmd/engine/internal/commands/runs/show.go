@@ -13,7 +13,7 @@ import (
 
 type showOptions struct{ events, definition bool }
 
-// Show is `engine show`: shows everything about a run.
+// Show returns the command `engine show`, which shows everything about a run.
 func Show(a *cli.App) *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{

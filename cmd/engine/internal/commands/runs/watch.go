@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 )
 
-// Watch is `engine watch`: shows a run until it has ended.
+// Watch returns the command `engine watch`, which shows a run until it has ended.
 func Watch(a *cli.App) *cobra.Command {
 	var from int
 	cmd := &cobra.Command{

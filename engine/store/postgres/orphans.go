@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// orphanList is materialized, so that it starts with the open runs of dead members, by
-	// run_active. In the order of run_id it would read all ended runs. Left out are runs at
-	// rest (parked or compensation_failed, and next_check is Never) that have no message,
-	// or that have too many deaths (store.MaxDeaths).
+	// orphanList is materialized, so that it starts with the open runs of dead members, in
+	// the index run_active. Otherwise the server might read the runs in the order of
+	// run_id, and so all ended runs. orphanList leaves out runs at rest (parked or
+	// compensation_failed, and next_check is Never) that have no message or have too many
+	// deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
@@ -32,15 +33,15 @@ ORDER BY run_id`
 )
 
 // orphanScan is how many orphans are listed at once. No index has the open runs of dead
-// members by run id, and one would make every run more expensive. So each list reads all of
-// them, and the pages are taken from the list.
+// members in the order of run ids; such an index would make every run more expensive. So
+// each list reads all of them, and the pages are taken from the list.
 const orphanScan = 1 << 16
 
 // A walk holds the rest of a list of orphans whose first pages were returned already.
 type walk struct {
-	mu    sync.Mutex // protects following fields
-	after status.RunID
-	rest  []status.RunID
+	mu    sync.Mutex     // protects following fields
+	after status.RunID   // the run after which rest continues; 0 = there is no rest
+	rest  []status.RunID // the runs that were not returned yet
 }
 
 // take returns up to limit runs of the list, if the list continues after the given run.
@@ -69,11 +70,11 @@ func (w *walk) put(page, list []status.RunID) {
 	}
 }
 
-// A runs finds and reads runs.
+// runs is the part of a Store that finds and reads runs.
 type runs struct {
 	*access
-	orphans   walk
-	abandoned walk // without runs that have no owner
+	orphans   walk // a list that includes runs without an owner
+	abandoned walk // a list that has only runs of dead members
 }
 
 // orphaned returns open runs of dead members. With unowned it also returns runs without an
@@ -88,7 +89,8 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 	return s.walked(ctx, w, after, limit, unowned)
 }
 
-// walked returns a page of a walk.
+// walked returns the next page of orphans: from the rest of the walk, and if that is not
+// enough, from a new list.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
 	for len(out) < limit {
@@ -96,7 +98,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		if len(page) == 0 {
 			break
 		}
-		// Other engines may have been faster.
+		// Other engines may have taken runs of the page over since the list was made.
 		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned)
 		if err != nil {
 			return nil, err
@@ -126,7 +128,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename makes a list continue after another run than the last of its page.
+// rename replaces the run after which the walk continues. The next call of a reader names
+// the last run that the reader got. The walk's page may have ended later, with runs that
+// are not orphans any more.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
