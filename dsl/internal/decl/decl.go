@@ -111,7 +111,7 @@ type Step struct {
 	Name       string
 	Where      hcl.Range
 	Block      *syntax.Block
-	Agent      string // name of the agent in action; "" if action is invalid
+	Agent      string // name of the agent in the attribute `action`; "" if that is invalid
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg
