@@ -43,9 +43,9 @@ test-unit: ## the tests that need neither a database nor built binaries
 	go test ./dsl/... ./sdk ./sdk/sdktest ./engine ./engine/machine/... ./engine/internal/wire ./engine/story ./engine/store/memory/... ./docs/...
 
 .PHONY: race
-race: postgres-binaries ## the race detector, for the packages that have goroutines; SHORT=1 leaves out agent processes and SQL stores
-	go test -race -timeout 20m -skip '$(SERIAL)' ./engine ./engine/internal/call ./engine/internal/clock ./engine/internal/commit ./engine/internal/owner ./engine/store/memory/... ./engine/internal/sim/... ./sdk/...
-	$(if $(SHORT),,$(PGTEST) run -- go test -race -timeout 20m -skip '^TestStore' ./engine/agents/... ./engine/store/sqlite ./engine/store/postgres ./plugins/...)
+race: postgres-binaries ## the race detector, for the packages that have goroutines; SHORT=1: only inside the engine
+	go test -race -timeout 20m -skip '$(SERIAL)' ./engine ./engine/internal/call ./engine/internal/clock ./engine/internal/commit ./engine/internal/owner ./engine/store/memory/...
+	$(if $(SHORT),,$(PGTEST) run -- go test -race -timeout 20m -skip '$(SERIAL)|^TestStore' ./engine/agents/... ./engine/internal/sim/... ./engine/store/sqlite ./engine/store/postgres ./sdk/... ./plugins/...)
 
 .PHONY: sim
 sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many worlds of whole engines, from FROM=1 on

@@ -29,6 +29,7 @@ func TestKillAtEveryPointEmbedded(t *testing.T) {
 		switch {
 		case strings.HasPrefix(p, "store.Fence"): // opening the file fences the engine that held it
 		case strings.HasPrefix(p, "store.KeepLate"): // takes two engines at once
+		case !full && hashOf(p)%2 == 0: // the short test leaves out half of them
 		default:
 			points = append(points, p)
 		}
@@ -67,9 +68,13 @@ func killEverywhere(t *testing.T, name string, seeds int, points []string, world
 // chosen picks one side of each pair of places for the short test.
 func chosen(point string) bool {
 	pair := strings.Replace(strings.Replace(point, ".before", "", 1), ".after", "", 1)
+	return (hashOf(pair)%2 == 0) == strings.Contains(point, ".before")
+}
+
+func hashOf(text string) uint32 {
 	h := fnv.New32a()
-	h.Write([]byte(pair))
-	return (h.Sum32()%2 == 0) == strings.Contains(point, ".before")
+	h.Write([]byte(text))
+	return h.Sum32()
 }
 
 // listed returns the names of all places.
