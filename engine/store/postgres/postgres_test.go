@@ -52,14 +52,21 @@ func raw(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// harness empties a migrated database for each case.
-func harness(t *testing.T, dsn string) storetest.Harness { return harnessAs(t, dsn, dsn) }
+// A suite holds what all cases of a suite share: each new session costs some time.
+type suite struct {
+	db    *sql.DB // a superuser's session
+	role  string  // the DSN with the role of the stores' sessions
+	other *Store
+}
 
-// harnessAs is harness with the stores' sessions under a role of their own; dsn is a
-// superuser's.
-func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
-	p, through := newProxy(t, role)
-	db := raw(t, dsn)
+func newSuite(t testing.TB, dsn string) *suite {
+	return &suite{db: raw(t, dsn), role: dsn, other: open(t, dsn)}
+}
+
+// harness empties the database for each case.
+func (u *suite) harness(t *testing.T) storetest.Harness {
+	p, through := newProxy(t, u.role)
+	db := u.db
 	var empty strings.Builder // one request is quicker than one for each table
 	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
 		"inbox", "pass", "late_reply", "log", "hand", "suspect"} {
@@ -68,7 +75,7 @@ func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
 	must(t, db, empty.String())
 	return storetest.Harness{
 		Store: open(t, through),
-		Other: open(t, role),
+		Other: u.other,
 		Expire: func(t *testing.T, id store.EngineID) {
 			t.Helper()
 			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
@@ -161,8 +168,9 @@ func hold(t *testing.T, db *sql.DB, run status.RunID, seq int32) (wait func(int)
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	dsn := migrated(t)
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, dsn) })
+	storetest.Run(t, newSuite(t, migrated(t)).harness)
 }
 
-func TestStress(t *testing.T) { storetest.Stress(t, harness(t, migrated(t)), 3*time.Second) }
+func TestStress(t *testing.T) {
+	storetest.Stress(t, newSuite(t, migrated(t)).harness(t), 3*time.Second)
+}

@@ -93,12 +93,8 @@ func newRoles(t *testing.T) roles {
 func TestStoreAsWorkRoleBehindPooler(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
-	through := newPooler(t, r.work)
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		h := harnessAs(t, r.admin, r.work)
-		h.Other = openPooled(t, through)
-		return h
-	})
+	u := &suite{db: raw(t, r.admin), role: r.work, other: openPooled(t, newPooler(t, r.work))}
+	storetest.Run(t, u.harness)
 }
 
 // Retention cuts and drops partitions for a role that may not change the schema.
