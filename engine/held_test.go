@@ -138,3 +138,46 @@ workflow "risky" {
 		n.drain(t)
 	})
 }
+
+// Runs whose next attempt is far ahead take no memory, and are read again when its time has
+// come.
+func TestRunsInBackoffTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "patient" {
+  deadline = "2h"
+  variable "name" { type = string }
+  step "slow" {
+    action = agent.shop.charge
+    retry {
+      max_attempts     = 3
+      initial_interval = "10m"
+      jitter           = "none"
+    }
+    input { name = var.name }
+  }
+}`+orderFlow)
+		w.opts.MaxHeld = 4000 // a few runs
+		w.shop.on("slow", func(_ context.Context, n int) error {
+			if n <= 40 { // the first attempt of each run
+				return &sdk.Failure{Code: "busy"}
+			}
+			return nil
+		})
+		n := w.start()
+		var runs []status.RunID
+		for range 40 {
+			runs = append(runs, w.submit(n, "patient", map[string]string{"name": "slow"}))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s, calls := n.Status(), len(w.shop.called("slow")); s.Runs != 0 || s.Held != 0 || calls != 40 {
+			t.Errorf("%d runs with %d bytes are in memory after %d calls, want none after 40: all wait for their second attempt", s.Runs, s.Held, calls)
+		}
+		w.wait(n, w.queued(), status.RunSucceeded)
+		for _, run := range runs {
+			w.wait(n, run, status.RunSucceeded)
+		}
+		n.drain(t)
+	})
+}

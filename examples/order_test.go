@@ -54,7 +54,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond) // ok mostly starts a process
 	defer tick.Stop()
 	for !ok() {
 		select {
@@ -140,11 +140,15 @@ func TestOrderSagaWhereAnswersAreLost(t *testing.T) {
 
 // S19, S22, S30: the engine is killed while a call is on its way. The next
 // apply of the same order finishes the run, and the shop has done nothing
-// twice.
+// twice. (What PostgreSQL could change of that is tried at two places only.)
 func TestOrderSagaAfterKill(t *testing.T) {
 	t.Parallel()
 	for store, dsn := range stores {
-		for _, kind := range []string{"reserve", "charge", "book", "refund"} {
+		kinds := []string{"reserve", "charge", "book", "refund"}
+		if store == "postgres" {
+			kinds = []string{"charge", "refund"}
+		}
+		for _, kind := range kinds {
 			t.Run(fmt.Sprintf("%s during %s", store, kind), func(t *testing.T) {
 				t.Parallel()
 				s := startShop(t, "--fault", kind+":times=1,delay=2s,after=true")

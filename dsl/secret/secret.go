@@ -126,8 +126,8 @@ func Redactor(sensitive []string) func(string) string {
 // cutMark marks the place where a text was cut.
 const cutMark = "…"
 
-// redactCut replaces the beginnings of sensitive texts at the end of text and before each
-// cutMark: the rest of such a sensitive text may have been cut off.
+// redactCut replaces first parts of sensitive texts at the end of text and before each
+// cutMark. If text was cut there, it may end with only the first part of a sensitive text.
 func redactCut(text string, sensitive []string) string {
 	pieces := strings.Split(text, cutMark)
 	for i, piece := range pieces {

@@ -30,7 +30,9 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	a.watchLocked(f) // only now: when ctx ends, cut calls f.verdict, which allow has set
+	// This must come after allow, which sets f.verdict. From here on, the method cut may run
+	// when ctx ends, and it calls f.verdict.
+	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
 		f.cut(ctx.Err()) // ctx may have ended before this call was added to the watched calls

@@ -251,8 +251,8 @@ const (
 	// deadAfter is how many signs of life in a row must be missing before a process is
 	// killed. After the first missing one it is drained.
 	deadAfter = 4
-	// maxOld is how many drained processes of an instance may continue with their calls. If
-	// there are more, the oldest is killed.
+	// maxOld limits how many replaced agent processes may still finish their calls, for each
+	// process that `instances` asks for. If there are more, the oldest is killed.
 	maxOld = 2
 	// listenFor is how long the pool waits for a late reply after complete-by.
 	// maxListening is for how many calls of one process it waits at the same time.

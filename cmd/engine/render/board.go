@@ -48,7 +48,7 @@ type row struct {
 	agent    string        // the agent that a held step waits for
 
 	step  *row      // the step of an instance; nil = the row is no instance
-	parts []*row    // known instances; if there are any, the step has its own line only if it is wide
+	parts []*row    // the instances known so far; a step with a few instances has no line of its own
 	total int       // number of instances of the step; 0 = not known, or none
 	said  int       // number of "still running" lines so far
 	next  time.Time // when the next "still running" line is due

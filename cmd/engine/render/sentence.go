@@ -136,7 +136,8 @@ func runSentence(f story.Fact, why string) string {
 // mostKept is the highest number of steps that a sentence names.
 const mostKept = 10
 
-// KeptText names the steps whose effects stay by declaration.
+// KeptText names the steps whose effects are kept, because the workflow declares that they
+// are not undone.
 func KeptText(steps []string) string {
 	shown := steps[:min(len(steps), mostKept)]
 	names := make([]string, len(shown))

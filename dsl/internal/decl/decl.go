@@ -114,7 +114,7 @@ type Step struct {
 	Where      hcl.Range
 	Block      *syntax.Block
 	Kind       StepKind
-	Agent      string // of action; "" if broken, or the step calls no agent
+	Agent      string // name of the agent in the attribute `action`; "" if that is invalid, or the step calls no agent
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg

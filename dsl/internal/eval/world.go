@@ -19,9 +19,9 @@ type World interface {
 	root(name string) (cty.Value, error) // name is each, self, failure or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
-	// settle notes that this evaluation uses l. It returns true if this is the first use of l in
-	// the evaluation. A CheckWorld always returns false: it charges for a local only when it
-	// computes the local.
+	// settle reports whether the caller must charge this evaluation for the cached local l. That
+	// is so at its first use in the evaluation. A CheckWorld returns false, because it charges
+	// for a local when it computes the local.
 	settle(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }

@@ -10,6 +10,6 @@
 //   - It gives up if anything is unusual: a value needs a conversion, a part of a value is
 //     sensitive, or something is missing. Then package eval evaluates the expression, and
 //     reports what is wrong.
-//   - If it does not give up, its result is the same as that of package eval, byte for byte.
+//   - If it does not give up, package eval gives the same result, byte for byte.
 //     Tests compare the two with generated expressions, values and replies.
 package fasteval

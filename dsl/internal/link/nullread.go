@@ -55,7 +55,7 @@ func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 
 // A nullReason is why the output of a step can be null.
 type nullReason struct {
-	skipped bool // the step may be skipped, because it has when
+	skipped bool // the step has a `when`, so it may be skipped
 	text    string
 }
 
@@ -120,8 +120,8 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 	hclsyntax.Walk(e.Syntax, v)
 }
 
-// A nullVisitor finds reads of outputs outside of guards: try(), can(), and
-// conditions that test the step's status or repeat its when.
+// A nullVisitor finds outputs that are read without a guard. A guard is try(), can(), or a
+// condition. The condition tests the step's status, or has the same text as the step's `when`.
 type nullVisitor struct {
 	l      nullChecker
 	reader *decl.Step // step with the expression; nil = a local or an output

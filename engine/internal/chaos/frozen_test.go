@@ -35,7 +35,7 @@ func TestFrozenEngine(t *testing.T) {
 				w.Await("the engine to freeze at "+point, 20*time.Second, func() bool { return stopped(a.Pid()) })
 				w.Note("a is frozen at %s", point)
 				w.StartEngine("b", "")
-				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, 10}[(i+i/len(freezing))%4])) // freezing for this long is the fault
+				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, float64(times(4, 10))}[(i+i/len(freezing))%4])) // freezing for this long is the fault
 				if err := a.Signal(syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}

@@ -17,7 +17,7 @@ func TestRandomRuns(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	w := newWorld(t, 1)
-	n := times(40, 1000)
+	n := times(16, 1000)
 	for range n {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}

@@ -38,7 +38,7 @@ func TestKilledEngineLeavesNoAgents(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	n := min(1000, times(60, 1000))
+	n := min(1000, times(24, 1000))
 	w := newWorld(t, 1)
 	w.Submit(slow(w.URL), n)
 	a := w.StartEngine("a", "")
@@ -68,11 +68,11 @@ func TestManySupervisors(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	w := newWorld(t, 1)
-	n := times(30, 200)
+	n := times(12, 200)
 	for range n {
 		w.Submit(NewFlow(w.Rng, w.URL), 1)
 	}
-	engines := min(10, times(5, 10))
+	engines := min(10, times(4, 10))
 	var started []*Process
 	for i := range engines {
 		started = append(started, w.StartEngine(string(rune('a'+i)), ""))

@@ -31,12 +31,25 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 			t.end(err)
 		}
 	}()
+	var tick store.Tick
+	renew := func() error {
+		sent = time.Now()
+		if tick, err = n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit); err != nil {
+			return fmt.Errorf("take the lease: %w", err)
+		}
+		return nil
+	}
 	for i := range o.Writers {
 		w, err := n.cfg.Store.OpenWriter(ctx, engine, i)
 		if err != nil {
 			return nil, fmt.Errorf("open writer %d: %w", i, err)
 		}
 		t.writers = append(t.writers, w)
+		if time.Since(sent) > o.Lease/4 { // on a slow server the lease must not expire before the engine has begun
+			if err := renew(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	t.Committer = commit.New(t.writers, commit.Options{MaxRows: o.MaxBatchRows, MaxBytes: o.MaxBatchBytes, RetryStore: o.RetryStore}, n.shared.Outage)
 	t.Runs = owner.New(n.shared, owner.Membership{
@@ -48,9 +61,8 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 		unstaffed: &unstaffed{n: n, engine: engine, runs: t.Runs, ctx: t.ctx},
 	}
 	t.former = &inheritance{by: t.taker}
-	tick, err := n.cfg.Store.Tick(ctx, engine, o.Lease, tickLimit)
-	if err != nil {
-		return nil, fmt.Errorf("take the lease: %w", err)
+	if err := renew(); err != nil {
+		return nil, err
 	}
 	n.shared.Clock.Ticked(sent, tick.Now, o.Lease)
 	t.ticked = sent

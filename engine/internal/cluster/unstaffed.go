@@ -75,8 +75,8 @@ func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere fun
 	return a, nil
 }
 
-// record makes the row. The row starts no call: steps that could start are held, and their
-// hold names the missing agent.
+// record decides an unstaffed run and builds its next row of the journal. The row starts no
+// call: steps that could start are held, and the hold names the missing agent.
 func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// An Attempt is one call. The state keeps every open attempt, but only the last few closed
-// ones.
+// An Attempt describes one call of a node: of its action, its undo or a lookup. The state keeps
+// all attempts without an outcome, and the last few of the others.
 type Attempt struct {
 	Call       int32
 	Number     int32 // number of the attempt as people see it, counted from 1 in its round

@@ -350,7 +350,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		}
 	}
 	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row in flight was committed, but the store's answer was lost
+		if r.owned { // the row was committed, but the answer was lost; act counts its facts again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

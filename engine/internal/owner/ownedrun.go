@@ -129,14 +129,22 @@ func (r *ownedRun) becoming() bool {
 }
 
 // atRest reports whether the run only waits for a person, a signal or a time, and the
-// journal contains everything that this engine knows about it.
+// journal contains everything that this engine knows about it. A run that waits for a free
+// slot is not at rest: it continues as soon as another call ends.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
 		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
 		return false
 	}
+	if r.state.InFlight() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
+		return false
+	}
 	s := r.state.Status()
-	return (s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused) && !r.state.InFlight() && len(r.state.Held()) == 0
+	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
+		return true
+	}
+	_, timed := r.state.NextDue() // of a backoff, a cool-down or a deadline
+	return timed && !s.Final()
 }
 
 // wanted reports whether a waiting Adoption asks this engine to take the run from its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,9 +23,18 @@ import (
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func Main(m *testing.M) int {
 	if os.Getenv(EnvDSN) != "" {
-		return m.Run()
+		return runAndClean(m)
 	}
-	return WithCluster(context.Background(), func(context.Context) int { return m.Run() })
+	return WithCluster(context.Background(), func(context.Context) int { return runAndClean(m) })
+}
+
+func runAndClean(m *testing.M) int {
+	code := m.Run()
+	if err := DropTemplates(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return 1
+	}
+	return code
 }
 
 // WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It
@@ -76,29 +86,57 @@ func await(ctx context.Context, fn func(ctx context.Context) int) int {
 // The test fails if there is no server.
 func DSN(t testing.TB) string {
 	t.Helper()
+	return create(t, "")
+}
+
+// create makes a database and returns its DSN. template is the name of the database that it
+// is a copy of; "" = it is empty.
+func create(t testing.TB, template string) string {
+	t.Helper()
 	server := os.Getenv(EnvDSN)
 	if server == "" {
 		t.Fatalf("%s is not set: call pgtest.Main from TestMain, or run under `pgtest run`", EnvDSN)
 	}
 	name := "t_" + strings.ToLower(rand.Text())
-	admin(t, server, "CREATE DATABASE "+pq.QuoteIdentifier(name))
-	t.Cleanup(func() { admin(t, server, "DROP DATABASE "+pq.QuoteIdentifier(name)+" WITH (FORCE)") })
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatalf("%s is not a URL", EnvDSN)
+	query := "CREATE DATABASE " + pq.QuoteIdentifier(name)
+	if template != "" {
+		query += " TEMPLATE " + pq.QuoteIdentifier(template)
 	}
-	u.Path = "/" + name
-	return u.String()
+	ctx := context.WithoutCancel(t.Context())
+	if err := Exec(ctx, server, query); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := Exec(ctx, server, "DROP DATABASE "+pq.QuoteIdentifier(name)+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := within(server, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
 }
 
-func admin(t testing.TB, dsn, query string) {
-	t.Helper()
+// within returns the DSN of another database of the same server.
+func within(server, name string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("%s is not a URL", EnvDSN)
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+// Exec runs one query or several on a connection of its own.
+func Exec(ctx context.Context, dsn, query string) (err error) {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
-		t.Fatalf("%s: %v", EnvDSN, err)
+		return fmt.Errorf("open a database: %w", err)
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(context.WithoutCancel(t.Context()), query); err != nil {
-		t.Fatalf("%s: %v", query, err)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, query); err != nil {
+		return fmt.Errorf("%.100s: %w", query, err)
 	}
+	return nil
 }

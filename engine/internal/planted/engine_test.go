@@ -38,6 +38,12 @@ var engineFaults = []fault{
 		by: catches("engine", "^TestRunsAtRestTakeNoMemory$"),
 	},
 	{
+		name: "a run that waits for its next attempt takes no memory",
+		in:   "engine/internal/owner.(*ownedRun).atRest",
+		old:  "timed && !s.Final()", new: "timed && s.NeedsHuman()",
+		by: catches("engine", "^TestRunsInBackoffTakeNoMemory$"),
+	},
+	{
 		name: "a run that has left memory is not counted any more",
 		in:   "engine/internal/owner.(*shard).unload",
 		old:  "r.weigh(&sh.held, false)", new: "_ = r.weight",

@@ -8,8 +8,8 @@ import (
 // Least is the first pause after a store did not answer.
 const Least = 20 * time.Millisecond
 
-// A Retry reads from a store until the store answers. Reading again does no harm, so a
-// reader can wait. One goroutine uses it.
+// A Retry repeats a read until the store answers. Repeating a read is safe, because it
+// changes nothing. A Retry is for one goroutine only.
 type Retry struct {
 	Most       time.Duration    // longest pause; 0 = 5 s
 	Lasting    func(error) bool // reports whether reading again would give the same error

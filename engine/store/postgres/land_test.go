@@ -100,8 +100,8 @@ func TestStressBatches(t *testing.T) {
 		tales []tale
 		kills int
 	)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel() // earlier: once enough has happened
 	var wg sync.WaitGroup
 	for e := range engines {
 		b := newBench(t, dsn)
@@ -159,15 +159,24 @@ func TestStressBatches(t *testing.T) {
 				return
 			case <-tick.C:
 			}
+			mu.Lock()
+			submitted := len(tales)
+			mu.Unlock()
+			if kills >= 5 && submitted >= 1000 {
+				cancel()
+			}
 			res, err := db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 				WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid() AND query LIKE '%engine.fence%' ORDER BY random() LIMIT 1`)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			if n, err := res.RowsAffected(); err == nil {
-				kills += int(n)
+			n, err := res.RowsAffected()
+			if err != nil {
+				t.Error(err)
+				return
 			}
+			kills += int(n)
 		}
 	})
 	wg.Wait()

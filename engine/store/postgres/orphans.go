@@ -40,7 +40,7 @@ const orphanScan = 1 << 16
 // A walk holds the rest of a list of orphans whose first pages were returned already.
 type walk struct {
 	mu    sync.Mutex     // protects following fields
-	after status.RunID   // the run after which rest continues; 0 = there is no rest
+	after status.RunID   // the run after which the field rest continues; 0 = rest is empty
 	rest  []status.RunID // the runs that were not returned yet
 }
 

@@ -351,17 +351,6 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// Every rule holds behind a pooler too.
-func TestStoreBehindPooler(t *testing.T) {
-	dsn := migrated(t)
-	through := newPooler(t, dsn)
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		h := harness(t, dsn)
-		h.Other = openPooled(t, through)
-		return h
-	})
-}
-
 // openPooled opens a Store that knows of the pooler. Other tests use the pooler at
 // the same time, and may happen to leave both sessions their backends all along; a
 // Store finds out by an error then.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,14 +16,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
+var template = pgtest.Template{Fill: func(ctx context.Context, dsn string) error {
+	_, _, err := Migrate(ctx, dsn)
+	return err
+}}
+
 // migrated returns the DSN of a fresh, migrated database.
 func migrated(t testing.TB) string {
 	t.Helper()
-	dsn := pgtest.DSN(t)
-	if _, _, err := Migrate(t.Context(), dsn); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
-	return dsn
+	return template.DSN(t)
 }
 
 func open(t testing.TB, dsn string) *Store {
@@ -50,21 +52,30 @@ func raw(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// harness empties a migrated database for each case.
-func harness(t *testing.T, dsn string) storetest.Harness { return harnessAs(t, dsn, dsn) }
+// A suite holds what all cases of a suite share: each new session costs some time.
+type suite struct {
+	db    *sql.DB // a superuser's session
+	role  string  // the DSN with the role of the stores' sessions
+	other *Store
+}
 
-// harnessAs is harness with the stores' sessions under a role of their own; dsn is a
-// superuser's.
-func harnessAs(t *testing.T, dsn, role string) storetest.Harness {
-	p, through := newProxy(t, role)
-	db := raw(t, dsn)
+func newSuite(t testing.TB, dsn string) *suite {
+	return &suite{db: raw(t, dsn), role: dsn, other: open(t, dsn)}
+}
+
+// harness empties the database for each case.
+func (u *suite) harness(t *testing.T) storetest.Harness {
+	p, through := newProxy(t, u.role)
+	db := u.db
+	var empty strings.Builder // one request is quicker than one for each table
 	for _, table := range []string{"member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "run_step", "alert",
 		"inbox", "pass", "late_reply", "log", "hand", "suspect"} {
-		must(t, db, "DELETE FROM engine."+table)
+		empty.WriteString("DELETE FROM engine." + table + ";")
 	}
+	must(t, db, empty.String())
 	return storetest.Harness{
 		Store: open(t, through),
-		Other: open(t, role),
+		Other: u.other,
 		Expire: func(t *testing.T, id store.EngineID) {
 			t.Helper()
 			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))
@@ -156,8 +167,10 @@ func hold(t *testing.T, db *sql.DB, run status.RunID, seq int32) (wait func(int)
 }
 
 func TestStore(t *testing.T) {
-	dsn := migrated(t)
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, dsn) })
+	t.Parallel()
+	storetest.Run(t, newSuite(t, migrated(t)).harness)
 }
 
-func TestStress(t *testing.T) { storetest.Stress(t, harness(t, migrated(t)), 3*time.Second) }
+func TestStress(t *testing.T) {
+	storetest.Stress(t, newSuite(t, migrated(t)).harness(t), 3*time.Second)
+}

@@ -87,11 +87,14 @@ func newRoles(t *testing.T) roles {
 	return r
 }
 
-// What docs/postgres-roles.md grants to engine_work is enough for everything that an
-// engine does with its store.
-func TestStoreAsWorkRole(t *testing.T) {
+// Every rule holds for the role engine_work too, and for an engine behind a pooler. So what
+// docs/postgres-roles.md grants to that role is enough for everything that an engine does
+// with its store.
+func TestStoreAsWorkRoleBehindPooler(t *testing.T) {
+	t.Parallel()
 	r := newRoles(t)
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harnessAs(t, r.admin, r.work) })
+	u := &suite{db: raw(t, r.admin), role: r.work, other: openPooled(t, newPooler(t, r.work))}
+	storetest.Run(t, u.harness)
 }
 
 // Retention cuts and drops partitions for a role that may not change the schema.

@@ -43,8 +43,9 @@ type Options struct {
 	Beside bool
 }
 
-// A Store is a store.Store in one file. It is safe for concurrent use, but its writers are
-// not. It has one part for each role; all parts share the file.
+// A Store is a store.Store in one file. Several goroutines may use a Store at the same time.
+// But only one goroutine may use a Writer that OpenWriter returned. Each embedded part
+// implements one interface of store.Store; all parts share the file.
 type Store struct {
 	*file
 	*catalogue
@@ -74,10 +75,10 @@ type file struct {
 	flows  map[store.WorkflowID]bool // workflows that are known to exist in the file
 
 	stepRows []byte // buffer for encoded step rows; all transitions reuse it
-	written  int    // estimated bytes written since the last checkpoint
-	closing  bool   // Close has begun: no new checkpoint may start
+	written  int    // estimated bytes written since the last checkpoint of the WAL
+	closing  bool   // Close has begun: no new checkpoint of the WAL may start
 
-	checkpoints sync.WaitGroup // checkpoints in progress
+	checkpoints sync.WaitGroup // the checkpoints of the WAL that run now
 
 	// commit commits a transaction. The argument what names the operation, such as "tick".
 	// A test replaces this function in order to lose an answer.

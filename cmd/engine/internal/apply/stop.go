@@ -64,7 +64,7 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 }
 
 // tellWaiting shows for which calls of other runs the command still waits, and returns this
-// text. told is the text of the previous call; tellWaiting does not show the same text again.
+// text. told is the text that it returned last time; it does not show the same text twice.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {

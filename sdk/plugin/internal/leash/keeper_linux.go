@@ -72,8 +72,10 @@ type keeper struct {
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
-	goFirst()          // must come before private.Keep, which gives the files in /proc to root
-	_ = private.Keep() // the keeper has the agent's environment; if this fails, the agent reports it
+	goFirst() // must come before private.Keep, which gives the files in /proc to root
+	// The keeper has the agent's environment, too, and hides it from other processes of this
+	// user. The error is ignored: the agent also calls Keep, and logs a failure.
+	_ = private.Keep()
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
@@ -246,9 +248,9 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind is how many times the method clear searches in vain for children that exist.
-// While a process gets a new parent, it is missing from all lists for a moment. If /proc
-// is hidden, no list ever contains the processes.
+// maxBlind limits how often the method clear searches /proc without finding any process,
+// although the kernel reports that children exist. A process that is getting a new parent is
+// briefly missing there. If /proc is hidden, no process is ever found.
 const maxBlind = 20
 
 // clear kills all descendants. A process that may not be killed, because it has changed its
