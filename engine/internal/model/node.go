@@ -36,7 +36,7 @@ type Node struct {
 	Prepared bool             // the input and idempotency_key were evaluated
 	Known    bool             // the field Output holds the output, from a call or from a person
 	Done     bool             // the effect exists: a call succeeded, or a person stated that it did
-	TimedOut bool             // an attempt ended with the code timeout, and no later attempt succeeded
+	TimedOut bool             // an attempt has timed out, and no later attempt succeeded
 	// The node is being undone before its next attempt. The field Undo holds the state of this
 	// undo.
 	Clearing  bool
@@ -81,17 +81,17 @@ type More struct {
 	Manual string
 	Stated Statement // what the last settlement decided, if it can still be corrected
 	Point  int       // number of the last checkpoint of the action
-	Blob   []byte    // data of that checkpoint; empty = it has none
+	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
 	Und       Track
 	UndoInput Held
 	UndoDoubt int    // number of undo attempts whose outcome is unknown
 	UndoPoint int    // number of the last checkpoint of the undo
-	UndoBlob  []byte // data of that checkpoint; empty = it has none
+	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data
 }
 
-// A Statement says what the settlement of a person decided, if a person may still correct it.
-// Otherwise it is StatedNothing. The numbers are persisted.
+// A Statement says what the settlement of a person decided. It is StatedNothing if no person
+// may correct the settlement any more. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.

@@ -7,7 +7,7 @@ type Activity uint8
 
 // The activities. The numbers are persisted.
 const (
-	Idle    Activity = 0 // nothing is planned
+	Idle    Activity = 0 // the track does nothing now
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // the track waits until its agent can take a call
 	Backoff Activity = 3 // the track is in a pause until the time Track.Until
@@ -49,7 +49,7 @@ type Track struct {
 	Total    int32    // number of attempts in all rounds; calls of the kind CallLearn do not count
 	Failures int32    // number of attempts in all rounds that ended without a result
 	Rounds   int16    // number of rounds that cool-downs have added
-	Lookups  int16    // number of lookups since the last attempt that did not find the outcome
+	Lookups  int16    // number of lookups, since the last attempt, that did not find the outcome
 	Until    Instant  // end of the present pause; only used while Act is Backoff
 	Rest     Instant  // time before which the agent asked not to be called; 0 = it did not ask
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
