@@ -159,8 +159,9 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier holds the heap positions from which inOrder takes its next entry: at first the
-// top, later the positions directly below the entries that were already yielded.
+// A frontier holds the heap positions from which inOrder takes its next entry. At first that
+// is only the top. Later these are the positions directly below the entries that were already
+// yielded.
 type frontier struct {
 	h  *lazyHeap
 	at []int

@@ -4,11 +4,11 @@ import "github.com/saga-engine/engine/engine/internal/model"
 
 // A Loader applies records to a state while a reader (package wire) decodes them. It makes no
 // Record values and reuses its memory for every record. So it is much faster than State.Apply.
-// For each record, the reader calls these methods, in this order: Begin; Run, if the run
-// changes; Node for each node that changes, and Node.Attempt for each of its attempts. The
-// reader sets the fields that the record contains. Change then returns the change that the
-// record makes, and Apply changes the state. If a record cannot be read to its end, the reader
-// does not call Apply, and the state stays as it was.
+// For each record, the reader first calls Begin. It calls Run if the run changes. Then it
+// calls Node for each node that changes, and Node.Attempt for each changed attempt of that
+// node. The reader sets the fields that the record contains. Change then returns the change
+// that the record makes, and Apply changes the state. If a record cannot be read to its end,
+// the reader does not call Apply, and the state stays as it was.
 //
 // The zero Loader is ready to use. Only one goroutine at a time may use it.
 type Loader struct {

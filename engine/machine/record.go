@@ -27,7 +27,7 @@ type Record struct {
 	names []NodeName // not persisted: see the method NewNodes
 	cache *cache     // not persisted: cached values, valid only once this record is committed
 
-	// not persisted: the state on which the record was decided; nil = read from a journal
+	// Not persisted. The state on which the record was decided; nil = not decided on a state.
 	base    *State
 	records int32 // not persisted: the number of records in base when this record was decided
 }
