@@ -8,15 +8,15 @@ import (
 
 // An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
 // undo is called before the next attempt, while the run still goes forward. The code calls
-// this clearing (Node.Clearing). It follows the same rules as any other undo. Afterwards
-// the step starts again with a new idempotency key, because an agent does not repeat an
-// effect that was undone under the old key.
+// this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
+// it, the step starts again with a new idempotency key. With the old key, the agent would not
+// cause the effect again.
 //
 // This file decides whether a node must be cleared. It also ends clearing that succeeds or
 // is not needed any more. The file undo.go begins and continues clearing. The file
 // nodeend.go handles clearing that fails.
 
-// mustClear reports whether the undo must be called before the next attempt.
+// mustClear reports whether the engine must call the undo of the node before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
 	step := d.step(n)
 	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
@@ -33,7 +33,7 @@ func (d undoing) clearable(n *model.Node) bool {
 	return n.Known || step.Undo.Do.ByKey || !step.Undo.UsesSelf
 }
 
-// abandon stops the undo of a node before its next attempt, and forgets how far it had come.
+// abandon stops the undo before the next attempt of node i, and resets the data of this undo.
 // It does nothing if the node has no such undo.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
@@ -46,8 +46,8 @@ func (d undoing) abandon(i int) {
 	n.Queue, n.Hold = 0, 0
 }
 
-// cleared is called when the undo before the next attempt has succeeded. It starts this
-// attempt, with a new idempotency key.
+// cleared is called when the undo before the next attempt of node i has succeeded. It starts
+// the next attempt, with a new idempotency key.
 func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)
