@@ -14,7 +14,8 @@ type definitions struct {
 	defs     map[string]store.Definition
 }
 
-// PutDefinition stores a definition, once for each digest.
+// PutDefinition stores a definition, unless its digest is stored already. It returns the
+// ids of the workflows by name.
 func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func (s *state) flowLocked(id store.WorkflowID) (flow, bool) {
 	return s.flows[id-1], true
 }
 
-// Pin sets a setting, unless it is set already, and returns its value. With value "" it
-// only reads.
+// Pin stores the value of a setting if the setting has no value yet. It returns the stored
+// value. If value is "", Pin only reads the setting.
 func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err
