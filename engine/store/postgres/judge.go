@@ -12,16 +12,16 @@ import (
 type verdict int
 
 const (
-	unknown   verdict = iota + 1 // the transitions may be committed
+	unknown   verdict = iota + 1 // the transitions may be committed or not
 	taken                        // nothing is committed: a row number, name, key or id of the batch is in use
 	refused                      // nothing is committed: a row is invalid
-	suspected                    // nothing is committed: the reason may be a row or the server
+	suspected                    // nothing is committed: either a row or the server is the reason
 	later                        // nothing is committed: the server does not work at present
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error, by its SQLSTATE. For an error that does not come
-// from the server, it returns unknown.
+// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error.
+// If the error does not come from the server, judge returns unknown.
 func judge(err error) verdict {
 	var e *pq.Error
 	// After a PANIC the server may have ended in the middle of a commit.
