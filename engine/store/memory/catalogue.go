@@ -38,7 +38,8 @@ func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (ma
 	return ids, nil
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the
+// workflow. It returns ErrNotFound if there is no such workflow.
 func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Definition{}, "", err

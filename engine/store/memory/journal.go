@@ -22,7 +22,8 @@ type Writer struct {
 
 var _ store.Writer = (*Writer)(nil)
 
-// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

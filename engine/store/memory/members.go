@@ -21,7 +21,7 @@ type membership struct {
 	passes  map[string]time.Time // for each scan, the time from which an engine may make the scan again
 }
 
-// Join registers a new membership.
+// Join registers a new membership and returns its number.
 func (s *membership) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
@@ -37,7 +37,8 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 	return s.engines, nil
 }
 
-// Tick renews the lease and returns the work for the engine, or ErrLapsed.
+// Tick renews the lease of an engine and returns the work for the engine. It returns
+// ErrLapsed if the lease had expired or the engine was declared dead.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err

@@ -27,7 +27,7 @@ type batch struct {
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
-	// Columns for the rows of existing runs that change.
+	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
 	// Another column for the rows of existing runs. Only statements for batches with heard
 	// or consume use it.

@@ -176,7 +176,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// Some transitions are committed. For the others, it is not known who wrote the row.
+			// Some transitions are committed. For each of the others, it is unknown which
+			// batch wrote the journal row.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {

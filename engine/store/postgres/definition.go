@@ -112,7 +112,8 @@ func (s *catalogue) knows(id store.WorkflowID) bool {
 	return ok
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the
+// workflow. It returns ErrNotFound if there is no such workflow.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d     store.Definition

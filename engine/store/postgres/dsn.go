@@ -22,7 +22,8 @@ type source struct {
 	dsn string // the DSN as text; only for the connection that receives notifications
 }
 
-// errDSN does not quote the DSN, because the DSN may contain a password.
+// errDSN is the error for a DSN that cannot be parsed. It does not quote the DSN, because
+// the DSN may contain a password.
 var errDSN = errors.New(`postgres: the DSN is not a connection string: want postgres://USER@HOST/DATABASE (special characters of a password percent-encoded) or "host=… dbname=…"`)
 
 // parse reads a DSN and adds defaults for missing settings.

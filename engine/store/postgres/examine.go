@@ -110,7 +110,7 @@ func (s *examiner) findings(have int64) []health.Finding {
 	return out
 }
 
-// findings returns the findings about the server itself.
+// findings returns one finding for each property of the server itself.
 func (c condition) findings() []health.Finding {
 	var out []health.Finding
 	say := func(name string, bad bool, level health.Severity, hint, good, wrong string) {

@@ -24,7 +24,7 @@ const (
 // If the error does not come from the server, judge returns unknown.
 func judge(err error) verdict {
 	var e *pq.Error
-	// After a PANIC the server may have ended in the middle of a commit.
+	// A PANIC may stop the server during a commit, so the outcome of the commit is unknown.
 	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic {
 		return unknown
 	}
@@ -45,7 +45,8 @@ func judge(err error) verdict {
 	return failed
 }
 
-// temporary reports whether it makes sense to try a failed connection again.
+// temporary reports whether a failure to connect may go away, so that the caller should try
+// again. It returns false for a WrongServerError.
 func temporary(err error) bool {
 	var wrong *WrongServerError
 	v := judge(err)

@@ -76,7 +76,8 @@ func newLineage() *lineage {
 	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
 }
 
-// err returns the loss that was found, or nil.
+// err returns a *store.LossError if see has found that the server lost commits. Otherwise
+// it returns nil.
 func (l *lineage) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,8 @@ func (l *lineage) disable(why error) {
 	l.off, l.line, l.known = why, 0, 0
 }
 
-// disabled returns why the server does not report its identity, or nil.
+// disabled returns why the server does not report its identity. It returns nil if the
+// server reports it.
 func (l *lineage) disabled() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,7 +266,8 @@ func (c *checked) ResetSession(ctx context.Context) error {
 	return c.wire.ResetSession(ctx)
 }
 
-// IsValid reports whether the connection may be used again.
+// IsValid reports whether the pool may use the connection again. It returns false if the
+// server was replaced.
 func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsValid() }
 
 // A connector opens connections, and compares the identity of their servers with the
@@ -317,7 +320,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	return out, nil
 }
 
-// identify asks a server for its identity.
+// identify reads the identity of a server.
 func (s *access) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
 	if !s.keeps() {

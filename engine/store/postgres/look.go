@@ -28,7 +28,7 @@ type look struct {
 	conn *sql.Conn
 }
 
-// look runs a query in a read-only transaction.
+// look runs a query in a read-only transaction. The caller must close the result.
 func (s *access) look(ctx context.Context, query string, args ...any) (*look, error) {
 	conn, err := s.reads.Conn(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...a
 	return l.Err()
 }
 
-// Close ends the transaction and returns the connection to the pool.
+// Close closes the rows, ends the transaction and returns the connection to the pool.
 func (l *look) Close() error { return errors.Join(l.Rows.Close(), l.end()) }
 
 // end ends the transaction with ROLLBACK. If ROLLBACK fails, end makes the pool close the

@@ -31,7 +31,8 @@ type members struct {
 	turns  storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
-// Join registers a new membership.
+// Join registers a new membership and returns its number. It returns a *store.LossError if
+// the server has lost commits.
 func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lineage.err(); err != nil {
 		return 0, err

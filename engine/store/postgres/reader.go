@@ -202,7 +202,8 @@ func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, wa
 	return h, b[30] != 0, errors.Join(err, err2)
 }
 
-// A headRow scans the columns of a run's row.
+// A headRow receives the columns of a run's row when rows are scanned. Its method head
+// converts them to a store.Head.
 type headRow struct {
 	flow, owner, fence int32
 	state              int16
@@ -352,7 +353,8 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return out, nil
 }
 
-// isText reports whether the server accepts s as text. If not, no row can contain it.
+// isText reports whether the server accepts s as text. If it returns false, no row can
+// contain s.
 func isText(s string) bool { return naming.CleanText(s) == s }
 
 func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {

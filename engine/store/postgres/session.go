@@ -44,7 +44,7 @@ func settleBare(ctx context.Context, w wire) error {
 	return err
 }
 
-// settle applies sessionSettings to connections that the pool has already.
+// settle applies sessionSettings to open connections of the pool.
 func settle(ctx context.Context, conns []*sql.Conn) error {
 	for _, c := range conns {
 		if _, err := c.ExecContext(ctx, sessionSettle); err != nil {

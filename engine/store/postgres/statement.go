@@ -197,8 +197,8 @@ const (
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
-// The statements for one submission in a separate transaction. They take their locks in the
-// same order as the commit statement.
+// The statements for one submission in a separate transaction. They lock rows in the same
+// order as the commit statement, so that they do not deadlock.
 const (
 	runNameClaim = `
 WITH own AS MATERIALIZED (

@@ -36,7 +36,7 @@ type bell struct {
 	work sync.WaitGroup // notifications in progress
 }
 
-// open creates the bell's context at the first use.
+// open creates the context of the bell. It does this only in the first call.
 func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }

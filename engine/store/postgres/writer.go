@@ -19,7 +19,8 @@ import (
 // waits so long only if the network has failed.
 const answerLimit = 15 * time.Second
 
-// A Writer commits transitions through its own connection, as long as its fence row exists.
+// A Writer commits transitions through its own connection. When its fence row is removed,
+// it cannot commit any more.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -58,7 +59,7 @@ func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store
 	return w, nil
 }
 
-// Close closes the writer's connection.
+// Close closes the writer's connection, and removes the writer from the lineage.
 func (w *Writer) Close() error {
 	w.s.lineage.forget(w)
 	return w.hangUp()
@@ -129,8 +130,8 @@ func (w *Writer) dial(ctx context.Context) error {
 	return nil
 }
 
-// cut closes the socket of the connection. A caller that waits for an answer gets an error,
-// and the outcome of its statement is unknown.
+// cut closes the socket of the connection. If the writer is waiting for the answer to a
+// statement, it gets an error, and the outcome of the statement is unknown.
 func (w *Writer) cut() {
 	if c := w.raw.Swap(nil); c != nil {
 		// The error of closing a closed socket is ignored.
@@ -187,7 +188,8 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 	return err
 }
 
-// token returns a new token for a commit. It consists of the engine's number and a counter.
+// token returns a new token for a commit. A token consists of the engine's number and a
+// number that the store counts up.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
