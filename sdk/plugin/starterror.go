@@ -55,8 +55,8 @@ func execError(path string, err error) *StartError {
 }
 
 // startError returns the error that people see when a start has failed. It finds the cause
-// from the output of the process and from the result ended of the method hasEnded. It does not
-// depend on the texts of go-plugin's errors.
+// from the output of the process and from the parameter ended, which is the result of the
+// method hasEnded. It does not depend on the texts of go-plugin's errors.
 func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path
 	line := c.firstLine()
