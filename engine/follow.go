@@ -33,10 +33,11 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // run has ended or needs a person, Follow returns its state. Any engine may own the run. fn
 // may be nil. opts.Hint is not used, because the node has hints of its own.
 //
-// If the store does not answer, Follow asks again with a growing pause until ctx ends. It
-// returns an error of reading only if a later try would fail in the same way. Such errors
-// are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A *RunError, or
-// another error of package journal, says that this engine cannot read the stored run.
+// If the store does not answer, Follow asks again with a growing pause until ctx ends. If
+// reading fails, it returns the error only if a later try would fail in the same way. Such
+// errors are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A
+// *RunError, or another error of package journal, says that this engine cannot read the stored
+// run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()
