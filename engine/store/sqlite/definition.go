@@ -21,7 +21,8 @@ SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_
 // catalogue is the part of a Store that keeps definitions and settings.
 type catalogue struct{ *file }
 
-// PutDefinition stores a definition, once for each digest.
+// PutDefinition stores a definition, unless a definition with this digest is stored already. It
+// returns the ids of the definition's workflows by name.
 func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))
 	err := s.writeUnowned(ctx, "store definition", func(tx *tx) error {

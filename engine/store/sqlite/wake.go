@@ -41,7 +41,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// watch gives a hint when another process has written since version last, until ctx ends.
+// watch sends a hint to all listeners when another process has written to the file, until ctx
+// ends. last is the version of the file that the caller has seen.
 func (s *waker) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()
@@ -51,7 +52,7 @@ func (s *waker) watch(ctx context.Context, last int64) {
 			return
 		case <-tick.C:
 		}
-		// A missed change only means a lost hint: the listener also scans regularly.
+		// If a change is missed, only a hint is lost: the listener also scans regularly.
 		if v := s.version(); v != last && v != 0 {
 			if last != 0 {
 				s.hint()
