@@ -9,8 +9,8 @@ import (
 // A Snapshot holds the measures of an engine at one moment.
 type Snapshot struct {
 	RunsOwned    int
-	InFlight     int     // number of calls that were sent or will be sent soon
-	LeaseSeconds float64 // seconds until the lease expires; 0 = it has expired
+	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
+	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait for an earlier commit
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // seconds that the slowest decision took so far; a decision in progress counts
@@ -25,8 +25,8 @@ type Snapshot struct {
 // has several snapshots. Their numbers are added, and the worst circuit is shown.
 type AgentSnapshot struct {
 	Agent     string
-	Circuit   int // 0 closed, 1 half-open, 2 open
-	Instances int // number of processes that get calls
+	Circuit   int // state of the circuit breaker: 0 closed, 1 half-open, 2 open
+	Instances int // number of agent processes that get calls
 	InFlight  int
 }
 
@@ -89,8 +89,9 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// byAgent merges snapshots with the same agent name. The result is in the order of the
-// first snapshot of each name.
+// byAgent merges snapshots that have the same agent name. In the result, the agents have the
+// order of their first snapshots. After mostAgents names, it merges all others into
+// otherAgents.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot
