@@ -5,8 +5,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A codec writes and reads one field of a run, node or attempt. The number of the field is
-// its place in the table: see package model and docs/journal.md.
+// A codec writes and reads one field of a run, node or attempt. The number of the field is the
+// index of its codec in the table runCodec, nodeCodec or attemptCodec: see package model and
+// docs/journal.md.
 type codec[T any] struct {
 	bit uint64 // bit of the field in the mask of a patch
 	put func(e *encoder, v *T)
