@@ -11,14 +11,14 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. It deduplicates by idempotency key and refuses a
-// call that arrives after the undo of the same key. Its ledger shows the judge which effects
-// really happened.
+// A remote is the simulated remote service. Most of its actions deduplicate calls by
+// idempotency key. It refuses a call that arrives after the undo of the same key. The field
+// keys is its ledger: it shows which effects really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
 	moody bool // calls fail in many ways (type mood)
-	// stubborn says that the service refuses some undos permanently.
+	// stubborn is true if the service permanently refuses some undos.
 	stubborn bool
 
 	mu     sync.Mutex // protects following fields
@@ -28,13 +28,13 @@ type remote struct {
 	order  int
 }
 
-// An effect is the service's record of one idempotency key.
+// An effect is the entry of the service's ledger for one idempotency key.
 type effect struct {
 	name    string
 	run     string
 	calls   int
-	applied int // how many times the effect happened; more than 1 is a doubled effect
-	when    int // position of the effect in the order of all changes; 0 = no effect yet
+	applied int // how many times the effect happened; it must not happen twice
+	when    int // position of the effect in the order of all effects and undos; 0 = no effect yet
 	undone  int // position of the undo in that order; 0 = not undone
 }
 
@@ -65,7 +65,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	return r
 }
 
-// A mood is the fault of one call.
+// A mood says which fault one call has, if any.
 type mood int
 
 const (
@@ -109,7 +109,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns its fault.
+// next counts a call and returns the fault that the call has. name selects the counter, and key
+// is the ledger entry of the call.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +137,9 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
-// apply gives a call its effect, unless the effect was undone before. dedupe is false for
-// an action that does not promise to deduplicate: a second call then doubles the effect.
+// apply records the effect of a call in the ledger. It returns an error if the effect was
+// undone before. If dedupe is true, a second call with the same key has no effect; otherwise
+// the effect happens again.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +243,7 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	return sdk.None{}, nil
 }
 
-// dawdle waits up to six seconds. The key determines how long.
+// dawdle waits up to six seconds. The idempotency key determines how long.
 func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	h := fnv.New32a()
 	h.Write([]byte(c.IdempotencyKey))
