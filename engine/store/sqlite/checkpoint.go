@@ -20,7 +20,8 @@ const (
 	// to 16,000 pages because no other checkpoint was made in time.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
-	// Estimated bytes that a commit and each of its rows write, in addition to their data.
+	// Estimated number of bytes that are written in addition to the data: for each commit, and
+	// for each row.
 	commitBytes = 12 << 10
 	rowBytes    = 512
 

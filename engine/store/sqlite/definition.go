@@ -82,7 +82,8 @@ func (s *catalogue) putWorkflows(x *tx, d store.Definition) error {
 	return nil
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the workflow.
+// It returns ErrNotFound if there is no such workflow.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d    store.Definition
@@ -120,8 +121,8 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	return d, name, nil
 }
 
-// Pin sets a setting, unless it is set already, and returns its value. With value "" it
-// only reads.
+// Pin sets a setting, unless it is set already, and returns its value. If value is "", Pin only
+// reads the setting.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
 		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {

@@ -95,7 +95,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	})
 }
 
-// Logs returns up to limit lines of a run with an id greater than after.
+// Logs returns log lines of a run, in order: at most limit lines, all with an id greater than
+// after.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {

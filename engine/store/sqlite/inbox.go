@@ -85,8 +85,8 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// Messages returns up to limit messages of a run with an id greater than after, in order of
-// arrival.
+// Messages returns messages of a run in order of arrival: at most limit messages, all with an
+// id greater than after.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
 	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {

@@ -143,7 +143,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	return out, nil
 }
 
-// A headRow scans the columns of a run's row.
+// A headRow receives the columns of a run's own row from Scan.
 type headRow struct {
 	flow, owner, fence int32
 	state              uint8
@@ -229,7 +229,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return s.listed(ctx, f)
 }
 
-// runIDs returns rows in which only the id is set.
+// runIDs runs a query for ids of runs. It returns rows in which only the id is set.
 func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	var rows []store.RunRow
 	err := s.query(ctx, what, query, args, func(r row) error {

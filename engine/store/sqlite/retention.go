@@ -59,8 +59,8 @@ var goneRows = []string{
 }
 
 const (
-	// retainTurn is how long retention works in one transaction before it commits. Writers
-	// wait for this time and for the commit.
+	// retainTurn is how long retention works in one transaction before it commits. Writers must
+	// wait until the commit has ended.
 	retainTurn = 5 * time.Millisecond
 	// retainPage is how many runs are listed or removed at once.
 	retainPage = 64
@@ -71,7 +71,7 @@ const (
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
-	// Remove the rest that an interrupted call has left.
+	// Remove rows that an earlier, interrupted call of Retain has left.
 	if stats.Rows, err = s.sweep(ctx); err != nil {
 		return stats, err
 	}

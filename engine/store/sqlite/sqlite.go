@@ -95,11 +95,11 @@ var _ interface {
 	store.Retainer
 } = (*Store)(nil)
 
-// Open opens the file at path. For writing it creates the file (mode 0600) and its
-// directory (0700) if they are missing, migrates the schema, and locks the file for this
-// process. The lock proves that every engine that used the file before is dead, whatever
-// its lease says. Open returns a *sqlite.LockedError if another process has the lock. It
-// returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
+// Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
+// 0600) and its directory (0700) if they are missing, migrates the schema, and locks the file
+// for this process. The lock proves that every engine that used the file before is dead,
+// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock.
+// It returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
 // Beside is set. The error wraps fs.ErrNotExist if there is no file to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
@@ -372,7 +372,7 @@ func (s *file) explain(what string, err error) error {
 	return fmt.Errorf("sqlite: %s %s: %w", what, s.path, err)
 }
 
-// micros returns a time as it is stored, in microseconds since 1970.
+// micros returns a time in the form in which the file stores it: microseconds since 1970.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }

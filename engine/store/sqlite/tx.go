@@ -9,8 +9,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A tx is a writing transaction; only one exists at a time. Its statements are prepared
-// once for each connection. file.transact ends it. Only one goroutine may use it.
+// A tx is a writing transaction; only one exists at a time. Its statements are prepared once
+// for each connection. The method file.transact begins and ends the transaction. Only one
+// goroutine may use a tx.
 type tx struct {
 	s *file
 }

@@ -50,7 +50,8 @@ func (w *Writer) mayCommit(tx *tx) error {
 	return err
 }
 
-// token returns a new token for a commit. It consists of the engine's number and a counter.
+// token returns a new token, which identifies the rows of one batch. It consists of the
+// engine's number and a counter.
 func (w *Writer) token() int64 {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -282,7 +283,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	// rows are like that.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
-	// journalTakeBack removes a journal row again if retention has removed its run.
+	// journalTakeBack removes a journal row that was just inserted, because retention has
+	// removed the row's run.
 	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
@@ -491,7 +493,8 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	return landedNow(t), nil
 }
 
-// unnamed writes the first transition of a run whose only name is made from its id.
+// unnamed writes the first transition of a run that has no given name and no key. It returns
+// the outcome.
 func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	landed, err := x.append(t)
 	if err != nil {
