@@ -66,8 +66,8 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A Link connects the next row of a run to the rows before it. The zero Link is for the
-// first row.
+// A Link holds what is needed to compute the check of the next row of a run. The zero Link is
+// for the first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
 	sum  uint32              // checksum of the last row without a tag
@@ -189,7 +189,7 @@ func (e *HistoryError) Error() string {
 	return fmt.Sprintf("the history of the run does not verify: row %d %s", e.Seq, e.Reason)
 }
 
-// hint names the command that checks the whole history.
+// hint returns what a person can do, with the command that checks the history again.
 func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }

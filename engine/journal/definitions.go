@@ -39,8 +39,8 @@ func (d *Definitions) resetLocked() {
 	d.byDigest = map[string]map[string]store.WorkflowID{}
 }
 
-// Workflow returns a workflow of a stored definition. It returns ErrNotFound if there is
-// none, and a *KeyError if it is sealed with an unknown key.
+// Workflow returns a workflow of a stored definition. It returns ErrNotFound if there is no
+// such workflow, and a *KeyError if the definition is sealed with an unknown key.
 func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.Workflow, error) {
 	d.mu.Lock()
 	wf := d.byID[id]
@@ -122,8 +122,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	return ids, nil
 }
 
-// hasSensitiveDefault reports whether a workflow has a sensitive variable with a default.
-// Then its source text contains a sensitive value.
+// hasSensitiveDefault reports whether a workflow has a sensitive variable with a default. In
+// that case the source text of the workflow contains a sensitive value.
 func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	for _, v := range wf.Variables {
 		if v.Sensitive && v.HasDefault {

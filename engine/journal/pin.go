@@ -51,7 +51,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
-	case sealer == nil && mark != "": // the mark exists, so rows are tagged: the key is missing
+	case sealer == nil && mark != "": // the setting exists, so the rows are tagged, but this engine has no key
 		return &crypt.KeyError{ID: "for this state's history", Hint: hintPinned}
 	case sealer == nil:
 		return nil

@@ -23,9 +23,9 @@ type Verified struct {
 }
 
 // Verify checks the histories of runs. It returns one result for each run that exists, by
-// ascending id. A nil sealer checks no tags. Verify cannot find a run that was removed
-// completely. Nor can it find missing last rows if the run's own row was changed to match
-// (decision 0020).
+// ascending id. If sealer is nil, Verify does not check tags. Verify cannot find a run that was
+// removed completely. It cannot find either that the last rows are missing, if the run's own
+// row was changed to fit (decision 0020).
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
