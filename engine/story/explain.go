@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Explanation says why a run is in its present status, what will change it next, and
+// An Explanation says why a run has its present status, what will change the status next, and
 // when.
 type Explanation struct {
 	Sentences []string
@@ -341,7 +341,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // ev has no output; the person will add one that fits
+		return r.WantsOutput() // the verb has no output yet; the person will add an output that fits
 	}
 	return !refused
 }

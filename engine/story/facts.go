@@ -103,7 +103,8 @@ func (t *teller) say(f Fact) {
 	t.facts = append(t.facts, f)
 }
 
-// skips reports whether facts of this kind are not wanted. If so, it counts the fact.
+// skips reports whether facts of this kind are not wanted. If they are not wanted, it counts
+// the fact.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -217,7 +218,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // the undo before another attempt has ended
+	case model.UndoNone: // the step was undone before a new attempt, and that undo may have ended
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
@@ -338,7 +339,7 @@ func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	return notRepeated(step, s, n)
 }
 
-// turns adds the facts that the run has turned back, needs a person, or is overdue.
+// turns adds a fact if the run has turned back, now needs a person, or is now overdue.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
 	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
@@ -377,7 +378,7 @@ func (t *teller) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds the facts that a node starts an undo or an attempt, is held, or pauses.
+// beginnings adds a fact if a node starts an undo or an attempt, is held, or begins a pause.
 func (t *teller) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})

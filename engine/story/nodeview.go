@@ -14,7 +14,7 @@ import (
 type NodeView struct {
 	Node     int
 	Step     int    // index in Workflow.Steps
-	Name     string // name of the step; step["key"] for an instance
+	Name     string // name of the step, with ["key"] for an instance
 	Key      string
 	Each     bool // the node is a for_each step; its instances have views of their own
 	Count    int  // number of instances; -1 = not known yet
@@ -52,7 +52,7 @@ type NodeView struct {
 	UndoInput              dsl.Value
 	LeftAsIs               bool // an operator decided to leave the effect in place
 	NotUndoneByDeclaration bool
-	Calls                  []CallView // the last calls, oldest first
+	Calls                  []CallView // the latest calls that the state still contains, oldest first
 }
 
 // A CallView holds what people can see of one call.
@@ -61,7 +61,7 @@ type CallView struct {
 	Purpose    Purpose
 	Undo       bool   // the call belongs to the undo of the node
 	Number     int    // number of the attempt in its round, from 1
-	Key        string // idempotency key that was sent; "" = not known any more
+	Key        string // idempotency key that was sent; "" = the key is not known any more
 	Status     string // one of open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
 	Message    string
