@@ -20,7 +20,8 @@ import (
 // where names the place to which the bytes belong. Bytes that were moved to another place
 // cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
-	// Seal returns the encrypted form of plain. It does not keep plain.
+	// Seal returns the encrypted form of plain. After the call, the Sealer does not use plain
+	// any more.
 	Seal(where, plain []byte) ([]byte, error)
 	// Open decrypts bytes that were sealed for the same place. It returns a *KeyError if
 	// they were sealed with an unknown key.
@@ -29,8 +30,8 @@ type Sealer interface {
 	// the key.
 	KeyID() string
 	// Tag returns a short code for data in this place. Only an engine that has the key can
-	// compute the code. So a correct code proves that such an engine wrote the data. Tag keeps
-	// neither argument.
+	// compute the code. So a correct code proves that such an engine wrote the data. After the
+	// call, the Sealer uses neither argument any more.
 	Tag(where, data []byte) [TagSize]byte
 	// Tagged reports whether tag is the result of Tag for the same place and data, with any of
 	// the known keys.
@@ -213,7 +214,7 @@ type tagger struct {
 	states sync.Pool // *tagState values for reuse; making one takes three times as long as making a tag
 }
 
-// A tagState makes one tag at a time.
+// A tagState holds the memory that is needed to make one tag.
 type tagState struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
