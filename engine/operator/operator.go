@@ -47,7 +47,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	// A person has decided about the run, so earlier deaths do not count.
+	// A person has decided about the run, so engines that died with the run before do not count
+	// any more.
 	if err := st.Absolve(ctx, run); err != nil {
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
