@@ -11,9 +11,9 @@ type Snapshot struct {
 	RunsOwned    int
 	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
-	Queued       int     // number of transitions that wait for an earlier commit
+	Queued       int     // number of transitions that wait until an earlier commit ends
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
-	Slowest      float64 // seconds that the slowest decision took so far; a decision in progress counts
+	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined
 	// Number of alerts that were not pushed yet; negative = not known, or this engine
 	// pushes no alerts.
@@ -21,8 +21,9 @@ type Snapshot struct {
 	Agents      []AgentSnapshot
 }
 
-// An AgentSnapshot describes one agent. An agent with several versions or configurations
-// has several snapshots. Their numbers are added, and the worst circuit is shown.
+// An AgentSnapshot describes one agent. An agent with several versions or configurations has
+// several snapshots. The metrics show the sum of their numbers, and the worst state of their
+// circuits.
 type AgentSnapshot struct {
 	Agent     string
 	Circuit   int // state of the circuit breaker: 0 closed, 1 half-open, 2 open
