@@ -17,7 +17,7 @@ type planStep struct {
 	name   string
 	action string
 	after  []int
-	keys   []string // keys of a for_each step; nil = a single instance
+	keys   []string // keys of a for_each step; nil = the step has no for_each
 	catch  bool
 	none   bool // the step has compensation = "none": its effect is never undone
 }

@@ -31,7 +31,7 @@ type answer struct {
 }
 
 // Invoke implements invoke.Invoker. A call may have its effect even if its answer is lost or
-// late. Any engine may receive the answer a second time.
+// late. An answer may be delivered a second time, to any engine.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.registry().called(l.node, call)
@@ -247,7 +247,7 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // stores keep time in whole microseconds
+	n.lease, n.lag = until, lag+2*time.Microsecond // stores round times to whole microseconds
 }
 
 func (w registry) bury(e store.EngineID) {

@@ -22,7 +22,7 @@ type remote struct {
 	stubborn bool
 
 	mu     sync.Mutex // protects following fields
-	healed bool       // there are no more faults
+	healed bool       // heal was called: there are no faults any more
 	calls  map[string]int
 	keys   map[string]*effect
 	order  int
@@ -79,8 +79,8 @@ const (
 	slow       // the call takes a while, and sometimes ends only after complete-by
 )
 
-// mood returns the fault of a call. It depends only on the seed, the name and the number of
-// the call.
+// mood returns the fault of the n-th call with a name. The result depends only on the seed, the
+// name and n.
 func (r *remote) mood(name string, n int) mood {
 	h := fnv.New64a()
 	for i := range 8 {
@@ -204,7 +204,7 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 		return callOut{ID: c.IdempotencyKey}, true, nil
 	}
 	r.order++
-	e.undone = r.order // a call that arrives later is refused
+	e.undone = r.order // makes apply refuse a call that arrives later
 	return callOut{}, false, nil
 }
 
@@ -250,7 +250,7 @@ func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
-// did reports whether the call with this key has an effect that was not undone.
+// did reports whether a call with this key had an effect that was not undone.
 func (r *remote) did(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

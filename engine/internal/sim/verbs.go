@@ -73,15 +73,15 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a random run. It returns nil if there is no run, or if it has drawn the
-// poisonous run.
+// some chooses a run at random and returns it. It returns nil if there is no run, or if it has
+// chosen the poisonous run.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
 		return nil
 	}
-	// A retry of the poisonous run would start it again.
+	// Verbs to the poisonous run are left out: a retry would start this run again.
 	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName {
 		return s
 	}

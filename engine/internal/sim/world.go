@@ -28,7 +28,8 @@ import (
 // far longer than the runs' deadline and any pause between attempts.
 const judgement = time.Hour
 
-// A world is one simulation.
+// A world is one simulation: engines, a store, a remote service, and what the checks have
+// recorded.
 type world struct {
 	seed       uint64
 	conditions faultPlan
@@ -42,14 +43,14 @@ type world struct {
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
 	held       []gate             // gates between an engine and agents
-	ctx        context.Context    // context of the whole world, for goroutines that continue after a call
+	ctx        context.Context    // context of the whole simulation; goroutines that may outlive one call use it
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
 	mu       sync.Mutex // protects following fields
 	rng      *rand.Rand
 	healedAt time.Time // time at which the faults ended; zero = they have not ended yet
-	// The last time at which no engine took runs, because all engines had ended or were
+	// The last time at which no engine took over runs, because all engines had ended or were
 	// ending.
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
@@ -62,7 +63,7 @@ type world struct {
 	faults    []string
 	log       bytes.Buffer // the trace
 	start     time.Time
-	latest    time.Time // latest complete-by of all calls
+	latest    time.Time // latest complete-by of all calls so far
 	lates     int       // number of late replies that were stored as evidence
 	obeyed    int       // how many times a run got a new owner while verbs waited in its inbox
 	poisonous status.RunID
@@ -151,7 +152,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
-	// Agents may run longer than engines.
+	// Agents may continue their calls after the engines have ended.
 	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second)
 	w.judges().judge(context.WithoutCancel(ctx), accepted)
 	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
@@ -392,7 +393,8 @@ func (n *node) setWorks(is bool) {
 	n.works = is
 }
 
-// now returns store time. The engines' clocks differ from it by up to an hour.
+// now returns store time. The clocks of the engines may differ from store time by up to an
+// hour.
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
 // patience returns how long engines may take to notice a due run after the faults have ended.
