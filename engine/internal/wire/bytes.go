@@ -112,7 +112,7 @@ func (e *encoder) bytes(b []byte) {
 	e.b = append(e.b, b...)
 }
 
-// string writes a string, or the number of an equal string earlier in the record.
+// string writes a string, or the number of an equal string that the record contains already.
 func (e *encoder) string(s string) {
 	if len(s) < 3 {
 		e.uint(uint64(len(s)) << 1)
