@@ -31,7 +31,7 @@ const (
 type LogKeeper struct {
 	store  store.Evidence
 	logger *slog.Logger
-	full   chan struct{} // receives a value when a hundred lines wait
+	full   chan struct{} // receives a value when at least logBatch lines wait to be stored
 
 	mu      sync.Mutex // protects following fields
 	lines   []store.LogLine
@@ -94,7 +94,8 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// Debug is enough, because the engine itself logs that the store does not answer.
+			// The level Debug is enough here: other parts of the engine log that the store does
+			// not answer.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil

@@ -216,7 +216,7 @@ type entry struct {
 	t  store.Transition
 }
 
-// submitted returns the id and name of the run that the entry becomes.
+// submitted returns the id and name that the run of this entry gets.
 func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
@@ -227,7 +227,7 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	var batch []entry
 	bytes := 0
 	for n := from; n < to; n++ {
-		if stop.Err() != nil { // submissions that are not sent yet get no result
+		if stop.Err() != nil { // submissions that were not sent get no result here
 			return nil
 		}
 		x, err := e.entry(ctx, n)
@@ -249,12 +249,14 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	return e.land(ctx, w, batch)
 }
 
-// entry makes the entry for a submission. It returns nil if the submission already has its
-// result. It returns an error if the store does not answer.
+// entry makes the entry for a submission. It returns nil if the submission has its result
+// without being sent, for example because it was refused. It returns an error if the store does
+// not answer.
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	// The name is a run id: the run exists, or the submission is refused.
+	// The name has the form of a run id. So the run exists already, or the submission is
+	// refused.
 	if _, given := naming.ParseRunName(s.Name); given {
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
@@ -322,7 +324,8 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 }
 
 // fail sets err as the result of each submission of a batch that has no result yet. If unsure
-// is true, the runs may be stored. Then each result also names its run.
+// is true, the runs may be stored. In that case each result also gets the id and name of its
+// run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]

@@ -20,7 +20,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // this engine lost the run during the wait: look again which engine has it
+			if here { // this engine lost the run during the wait: find out again which engine owns it
 				continue
 			}
 		}

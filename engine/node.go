@@ -97,7 +97,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // before cancel, so that no call is sent in between
+		n.shared.Calls.StopAll() // StopAll comes before cancel, so that no call is sent between the two
 		cancel()
 	})()
 
@@ -148,7 +148,8 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// leave ends the membership, so that its runs are free at once.
+// leave ends the membership, so that other engines can take its runs at once. It returns no
+// error if the membership is over already.
 func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
 	defer cancel()
@@ -164,7 +165,7 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
-// expired meanwhile, it tries again.
+// expires before the membership has begun, joinFirst tries again.
 func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	for try := 1; ; try++ {
 		t, err := n.local.Join(ctx)
@@ -241,7 +242,7 @@ func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // a plain nil, because an interface that holds a nil pointer does not equal nil
+	return nil // not t.Runs: an interface that holds a nil pointer does not equal nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Observer is notified of each fact of a run, but only after the commit of that fact. It
-// is also notified of events of the engine. The engine's goroutines call its methods, in
-// order for each run. The methods must not block.
+// An Observer is notified of each fact of a run, but only after the commit of that fact. It is
+// also notified of events of the engine. The engine's goroutines call the methods. For one run,
+// they call them in the order of its facts. The methods must not block.
 type Observer interface {
 	// Facts reports the new facts of a run that were committed together. All facts of a run are
 	// numbered from 1, and first is the number of the first fact in the list. Facts whose kind
@@ -49,7 +49,7 @@ func factsFor(o Observer) story.FactKinds {
 
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took    time.Duration // duration of the scan and of its deliveries
+	Took    time.Duration // duration of the scan, including the delivery of its events to runs
 	Due     int           // number of runs of this engine that got the event TimePassed from the scan
 	Lag     time.Duration // longest time by which one of the runs in Due was late; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines

@@ -43,10 +43,10 @@ type Options struct {
 	// Lease is how long this engine counts as alive after its last sign of life. Default 30
 	// s.
 	Lease time.Duration
-	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan
-	// also renews the lease (S36, S47). The default of MinScan is 200 ms. The default of
-	// MaxScan is half a lease, or a third of it if the lease is shorter than 10 s. MaxScan
-	// may be at most half a lease.
+	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan also
+	// renews the lease (S36, S47). The default of MinScan is 200 ms. The default of MaxScan is
+	// half of Lease, or a third of Lease if Lease is below 10 s. MaxScan may be at most half of
+	// Lease.
 	MinScan, MaxScan time.Duration
 
 	// ClaimBatch is the largest number of runs that the engine claims or takes over at once
@@ -115,7 +115,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // a short lease leaves less time for a scan that is late
+		o.MaxScan = o.Lease / 3 // a third, because a scan that is late has little time before a short lease ends
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))

@@ -16,8 +16,8 @@ type NodeStatus struct {
 	// counts once for each of them.
 	Waiting int
 	Calls   int // number of calls of agents in flight
-	// Number of transitions that wait for an earlier commit; limited by
-	// Options.MaxBatchRows.
+	// Number of transitions that wait until an earlier commit ends. Options.MaxBatchRows limits
+	// this number.
 	Queued int
 	// For how long the oldest transition has waited for its commit; 0 = no transition waits.
 	Behind time.Duration
