@@ -96,7 +96,7 @@ func (p *progressSender) progress(pr invoke.Progress) {
 
 // beatLocked delivers a heartbeat to the run. It does nothing if the step has no
 // heartbeat_timeout, or if the last delivery was too short a time ago: such heartbeats stay in
-// memory (storage.md, Heartbeats). A checkpoint counts as a heartbeat.
+// memory. A checkpoint counts as a heartbeat.
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {

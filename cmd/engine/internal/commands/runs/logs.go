@@ -51,7 +51,7 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag says when --follow ends: after the end of the run, so many reads must find no new line.
+// logLag says when --follow ends: when so many reads in a row, after the end of the run, find no new line.
 // It is above one, because lines are stored about a second after agents log them.
 const logLag = 4
 
@@ -139,10 +139,14 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 		if err != nil {
 			return err
 		}
-		if over > 0 && last == after {
-			if over++; over > logLag {
-				return nil
-			}
+		switch {
+		case over == 0:
+		case last != after:
+			over = 1
+		case over == logLag:
+			return nil
+		default:
+			over++
 		}
 		after = last
 		if row, err = s.Store.Find(ctx, row.Name); err != nil {
