@@ -76,15 +76,18 @@ fuzz: ## fuzz each target for TIME=30s
 	@for f in $(FUZZ); do echo "fuzz $$f"; go test -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(TIME) ./$${f%%:*} || exit 1; done
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, figures and layers of the packages, that it builds for every platform, and that the module files are tidy
+lint: ## gofmt, go vet, staticcheck, figures and layers of the packages, and that the module files are tidy
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
 	go vet ./...
 	go test ./docs ./engine -run 'TestFigures|TestDeclarations|TestArrows|TestLayers'
 	$(TOOL) staticcheck ./...
 	cd cmd/bench && go tool -modfile=../tools.mod staticcheck ./...
-	@for p in $(PLATFORMS); do echo "GOOS=$$p go build ./cmd/engine ./sdk/... ./plugins/..."; GOOS=$$p CGO_ENABLED=0 go build ./cmd/engine ./sdk/... ./plugins/... || exit 1; done
 	go mod tidy -diff
 	@for m in $(MODULES); do echo "(cd $$m && go vet ./... && go mod tidy -diff)"; (cd $$m && go vet ./... && go mod tidy -diff) || exit 1; done
+
+.PHONY: platforms
+platforms: ## build for every platform
+	@for p in $(PLATFORMS); do echo "GOOS=$$p go build ./cmd/engine ./sdk/... ./plugins/..."; GOOS=$$p CGO_ENABLED=0 go build ./cmd/engine ./sdk/... ./plugins/... || exit 1; done
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities; asks the Go vulnerability database, and says so if it does not answer
@@ -122,4 +125,4 @@ tidy: ## tidy the module files and format the code
 	go mod tidy && $(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$')
 
 .PHONY: check
-check: demo lint race test vuln ## what CI runs, in order
+check: demo lint test platforms race vuln ## what CI runs, in order

@@ -16,10 +16,11 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Definition is a linked module. A run keeps its Definition to its end. A
-// Definition is immutable and safe for concurrent use.
+// A Definition is a linked module: its workflows, checked against the schemas of its agents. A
+// run uses the same Definition until the run ends. A Definition is immutable and safe for
+// concurrent use.
 type Definition struct {
-	// Warnings are the findings of Link that are not errors.
+	// Warnings are the findings of Link: warnings and infos. None of them is an error.
 	Warnings diag.Diagnostics
 
 	module    *decl.Module
@@ -29,15 +30,15 @@ type Definition struct {
 	workflows map[string]*Workflow
 }
 
-// Digest returns the hex sha256 of the canonical manifest: equal digests mean
-// equal behaviour.
+// Digest returns the sha256 of the manifest, in hex. The manifest names everything that affects
+// a run, so definitions with equal digests behave in the same way.
 func (d *Definition) Digest() string { return d.digest }
 
 // Encode returns the definition in the form in which it is stored. Equal
 // definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
-// Names returns the names of the workflows, in order of file and position.
+// Names returns the names of the workflows, ordered by file name and by position in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Workflow returns a workflow by name, or nil if there is none.
@@ -46,16 +47,17 @@ func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] 
 // formatVersion is the version of the form in which definitions are stored.
 const formatVersion = 1
 
-// manifest lists everything that a definition consists of. It names each content by its
-// sha256, which is also the key of the content in stored.Blobs.
+// manifest lists everything that a definition consists of. For each file, value and schema it
+// holds only the sha256. stored.Blobs maps this sha256 to the content.
 type manifest struct {
-	Format   int                      `json:"format"`
-	Language string                   `json:"language"`
-	File     string                   `json:"file,omitempty"` // name of the only file, if the module is a single file
-	Files    map[string]string        `json:"files"`          // sha256 of each source file, by name
-	Reads    map[string]string        `json:"reads,omitempty"`
-	Env      map[string]*string       `json:"env,omitempty"` // sha256 of the value of each variable that env() read; null = it was not set
-	Agents   map[string]manifestAgent `json:"agents"`
+	Format   int               `json:"format"`
+	Language string            `json:"language"`
+	File     string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
+	Files    map[string]string `json:"files"`           // sha256 of each source file, by name
+	Reads    map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
+	// sha256 of the value of each environment variable that env() read; nil = it was not set
+	Env    map[string]*string       `json:"env,omitempty"`
+	Agents map[string]manifestAgent `json:"agents"`
 }
 
 type manifestAgent struct {
@@ -65,14 +67,15 @@ type manifestAgent struct {
 	Schema   string `json:"schema"` // sha256 of the schema as JSON
 }
 
-// stored is the form in which a definition is stored: the manifest, and the contents that it
-// names by their sha256.
+// stored is the form in which a definition is stored: the manifest, and the contents that
+// belong to the checksums in the manifest.
 type stored struct {
 	Manifest manifest          `json:"manifest"`
 	Blobs    map[string][]byte `json:"blobs"`
 }
 
-// seal computes the stored form and the digest.
+// seal sets the fields encoded and digest of d. agents holds the binary of each agent, by the
+// name of the agent block.
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
@@ -124,12 +127,12 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 }
 
 // ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
-// The errors of Decode wrap it.
+// Decode wraps ErrCorrupt, except if the language rules refuse the definition.
 var ErrCorrupt = errors.New("dsl: not a stored definition")
 
 // Decode reads a definition from the bytes that Encode returned. It needs neither files nor
 // agents. It accepts every definition that Link has accepted, even if a newer rule refuses it.
-// Errors wrap ErrCorrupt or a *diag.DiagnosticsError.
+// An error of Decode wraps ErrCorrupt, or a *diag.DiagnosticsError if Link finds errors.
 func Decode(data []byte) (*Definition, error) {
 	var s stored
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -172,8 +175,8 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	return def, append(diags, more...), nil
 }
 
-// parts returns the stored source files, the recorded results of file() and
-// env(), and the agents.
+// parts returns the stored source files, the stored results of file() and env(), and the agents.
+// The error wraps ErrCorrupt if a content is missing, or if a schema cannot be parsed.
 func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
 	files, agents = map[string][]byte{}, map[string]AgentBinary{}
 	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}

@@ -1,16 +1,17 @@
 // Package dsl reads workflows written in HCL and turns them into immutable
 // values (nouns.go). The engine runs these values and needs no knowledge of HCL.
 //
-// There are three steps, and each reports all errors of all files at once:
+// Three functions do this work. Each of them reports all errors of all files at once:
 //
 //	Parse(fs.FS)            source text  → Module      names, graph, constants
 //	Link(Module, agents)    + schemas    → Definition  arguments, types, undo
 //	Workflow.Bind(values)   + variables  → Value       the input of one run
 //
-// Everything after that is computed from a Workflow and a Scope: the arguments
-// of a step, whether it runs, how often it is repeated, how it is undone. A
-// Scope holds the variables of a run and the results of its finished steps.
-// Functions are pure, so a second evaluation gives the same value.
+// The engine then computes everything else from a Workflow and a Scope: the
+// arguments of a step, whether the step runs, how often it is repeated, and how
+// it is undone. A Scope holds the variables of a run and the results of its
+// finished steps. The functions of the language are pure, so a second evaluation
+// gives the same value.
 //
 // # The language on one page
 //
@@ -38,28 +39,28 @@
 // Expressions refer to var.N, local.N, step.N.output.A (with for_each
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
 // timed_out, each.key and each.value, self in postcondition and compensate,
-// failure in compensate, and run. A reference from one step to another is a
-// dependency. Apart from references, only depends_on orders steps.
+// failure in compensate, and run. If a step refers to another step, it depends on
+// that step and starts later. Apart from references, only depends_on orders steps.
 //
 // # Sensitive values and secrets
 //
-// A Value is JSON with pointers to its sensitive parts. What an expression makes
-// from a sensitive part is sensitive, too. A secret("env:X") never becomes part
+// A Value is JSON with pointers to its sensitive parts. If an expression uses a
+// sensitive part, its result is sensitive, too. A secret("env:X") never becomes part
 // of the JSON: a Value holds a reference to it next to the JSON. secret.Resolve
-// replaces the reference by the secret, right before the call. A text that a
-// user supplies never becomes such a reference.
+// replaces the reference by the secret, right before the call. A text from a
+// variable or an output never becomes such a reference, even if it reads "env:X".
 //
 // # Stored definitions
 //
 // A Definition is stored as a manifest and the contents that it names: the
 // source text, the results of file() and env(), the schemas and checksums of the agents.
-// Decode needs nothing else, so a run can keep its definition to its end.
+// Decode needs nothing else. So a run can use the same definition until the run ends.
 //
 // # Packages
 //
-// This package holds the three steps, stored definitions, and the names of the
-// types in nouns.go. Packages below dsl/internal do the work. Each of them may
-// import only the packages that stand before it:
+// This package holds the three functions, stored definitions, and the names of the
+// types in nouns.go. Packages below dsl/internal do the work. In this list, a package
+// may import only the packages above it or before it on the same line:
 //
 //	value, metered, functions   values, limits of cost, functions
 //	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions

@@ -1,9 +1,9 @@
 package dsl
 
-// passOn calls the short methods of Value that other packages call in every decision. The
-// compiler can put the body of such a method into code of engine/machine only if this
-// package does the same somewhere: only then is the body in this package's export data.
-// Without it each call of JSON on a null value takes memory (engine/machine,
+// passOn is never called. It exists only because of the compiler, which inlines short methods
+// of Value and Allowance in engine/machine. The compiler can do that only if this package uses
+// the same methods: only then do the export data of this package hold their bodies. Without
+// passOn, each call of JSON on a null value allocates memory (engine/machine,
 // TestEventsCostTheSameInLargeRuns).
 func passOn(v Value, a *Allowance) int64 {
 	if v.IsNull() {

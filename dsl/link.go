@@ -9,15 +9,15 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// An AgentUse is an agent that a module uses: declared by a block, or implied
-// by an action that names it.
+// An AgentUse is an agent that a module uses. The module declares the agent with an agent
+// block. Without a block, the agent is implied: a step names it in its action.
 type AgentUse struct {
 	Name       string     // name of the block, as in agent.NAME.ACTION
 	Plugin     string     // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Constraint string     // condition for the version; "" = any version
-	Where      diag.Range // place of the plugin argument, else of the block, else of the first use
-	// Similar is set only if the agent is implied. It is the declared agent whose
-	// name is most like Name: perhaps the author meant that agent. "" = there is none.
+	Where      diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent
+	// Name of the declared agent that is most similar to Name; only if the agent is implied.
+	// Perhaps the author of the module meant this agent. "" = no declared agent is similar.
 	Similar string
 }
 
@@ -44,8 +44,8 @@ func (mod *Module) Agents() []AgentUse {
 
 // Link checks a module against the schemas of its agents and makes a definition
 // of it. The keys of agents are the names of the agent blocks. The definition is
-// nil if Link finds an error, or if Parse has found one. The diagnostics do not
-// repeat the errors of Parse.
+// nil if Link finds an error, or if Parse has found an error. The diagnostics do
+// not repeat the errors of Parse.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
 	workflows, diags := link.Workflows(m.m, agents, r)

@@ -14,7 +14,7 @@ type (
 	Workflow = noun.Workflow
 	// A Variable is one declared variable of a workflow or of its module.
 	Variable = noun.Variable
-	// An Agent is one agent block, resolved to a plugin version.
+	// An Agent is one agent block, with the version that was chosen for its plugin.
 	Agent = noun.Agent
 	// A Breaker holds the settings of an agent's circuit breaker.
 	Breaker = noun.Breaker
@@ -22,7 +22,7 @@ type (
 	Output = noun.Output
 	// A Step is one step of a workflow. It calls one action of one agent.
 	Step = noun.Step
-	// An Action is a resolved action of an agent.
+	// An Action is an action of an agent, with the arguments that a step gives it.
 	Action = noun.Action
 	// An Undo says how the effect of a step is undone.
 	Undo = noun.Undo
@@ -38,7 +38,7 @@ type (
 	Settings = noun.Settings
 	// Retry says how often a step or an undo is tried again, and after which pauses.
 	Retry = noun.Retry
-	// A Limit is a deadline: relative to a start, or absolute.
+	// A Limit is a deadline: a time, or a duration after the start of the run or step.
 	Limit = noun.Limit
 	// An Each is the evaluated for_each of a step: keys and values of its instances.
 	Each = noun.Each
@@ -70,7 +70,7 @@ const (
 	RerunUndoFirst = noun.RerunUndoFirst
 )
 
-// Unbounded is the Retry.MaxAttempts of a step without a limit of attempts.
+// Unbounded is the value of Retry.MaxAttempts if the number of attempts has no limit.
 const Unbounded = noun.Unbounded
 
 // How the pause between attempts grows. The zero Strategy is invalid in linked settings.
@@ -83,7 +83,7 @@ const (
 // Exhausted says what happens after the last allowed attempt of a step has failed (S41).
 type Exhausted = noun.Exhausted
 
-// The kinds of Exhausted. ExhaustedMode means that compensation.mode decides.
+// The kinds of Exhausted. ExhaustedMode means that the Mode of the workflow decides.
 const (
 	ExhaustedMode       = noun.ExhaustedMode
 	ExhaustedCompensate = noun.ExhaustedCompensate
@@ -95,7 +95,7 @@ const (
 type (
 	// A Scope holds everything that an expression can refer to.
 	Scope = eval.Scope
-	// A Memo caches decoded values between evaluations for one run.
+	// A Memo caches decoded values of one run, so that later evaluations need not decode them.
 	Memo = eval.Memo
 	// RunInfo holds the values of run.* in expressions.
 	RunInfo = eval.RunInfo
@@ -103,7 +103,7 @@ type (
 	EachItem = eval.EachItem
 	// A Self holds the values of self.* in postcondition and compensate.
 	Self = eval.Self
-	// A Failure holds the values of failure.*: the failure because of which the run is undone.
+	// A Failure holds the values of failure.*. They describe the failure that made the run turn back.
 	Failure = eval.Failure
 	// A StepResult holds the values of one step that expressions can refer to.
 	StepResult = eval.StepResult
@@ -115,10 +115,11 @@ type (
 // which strings are made from secrets. The zero Value is null.
 type Value = value.Value
 
-// A Secret describes one string of a Value that is made from text and references to secrets.
+// A Secret describes one string of a Value that contains secrets. It lists the parts from which
+// the string is made.
 type Secret = value.Secret
 
-// A SecretPart is literal text or a reference such as "env:X" or "file:X".
+// A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
 // NewValue makes a Value from canonical JSON. The Value keeps data, so the caller must not
@@ -131,7 +132,8 @@ func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 // nil Allowance sets no limit.
 type Allowance = metered.Allowance
 
-// NewAllowance returns an Allowance with a limit of cost, in nominal nanoseconds.
+// NewAllowance returns an Allowance that permits this cost. The unit of cost is an estimated
+// nanosecond.
 func NewAllowance(cost int64) *Allowance { return metered.NewAllowance(cost) }
 
 // ParseOptions choose what Parse reads.

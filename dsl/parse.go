@@ -11,12 +11,12 @@ import (
 // concurrent use.
 type Module struct{ m *decl.Module }
 
-// Parse reads a module and reports all errors that can be found without the
-// agents. It returns a module even if there are errors. Link accepts such a
+// Parse reads a module and reports all errors that it can find without the
+// agents. It returns a module even if the module has errors. Link accepts such a
 // module, to find more errors, but makes no definition of it.
 //
 // Parse reads the files in the root directory of fsys, and the files that
-// file() names. After Parse nothing is read from fsys.
+// file() names. Link and Bind read nothing from fsys.
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m, diags := decl.ParseFiles(fsys, opts)
 	return &Module{m}, diags
@@ -26,7 +26,7 @@ func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 // is included without its text. The caller must not change the map.
 func (m *Module) Sources() map[string][]byte { return m.m.Sources }
 
-// Workflows returns the names of the workflows, in order of file and position.
+// Workflows returns the names of the workflows, ordered by file name and by position in the file.
 func (m *Module) Workflows() []string {
 	out := make([]string, 0, len(m.m.Workflows))
 	for _, w := range m.m.Workflows {
@@ -41,8 +41,8 @@ func (m *Module) Workflows() []string {
 // order of the file names. If two files set one variable, the last one counts.
 func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.Auto...) }
 
-// ParseVars reads a values file: attributes at its top level, one for each
-// variable. A name that ends in .json is read as JSON.
+// ParseVars reads a file with values of variables. The file has one attribute for
+// each variable, at its top level. If filename ends in .json, src is read as JSON.
 func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	return decl.ParseVars(filename, src)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits for the log lines of agents that a LogKeeper stores.
+// Limits of a LogKeeper, which stores the log lines of agents.
 const (
 	// MaxLogMessage is the largest size of one line, in bytes.
 	MaxLogMessage = 4 << 10
 
 	logBatch   = 100
 	logEvery   = time.Second
-	maxLogWait = 4000 // number of lines that may wait to be stored
+	maxLogWait = 4000 // largest number of lines that wait to be stored
 	logFlush   = 2 * time.Second
 )
 
@@ -31,7 +31,7 @@ const (
 type LogKeeper struct {
 	store  store.Evidence
 	logger *slog.Logger
-	full   chan struct{} // receives a value when a hundred lines wait
+	full   chan struct{} // receives a value when at least logBatch lines wait to be stored
 
 	mu      sync.Mutex // protects following fields
 	lines   []store.LogLine
@@ -47,10 +47,10 @@ func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	return &LogKeeper{store: store, logger: logger, full: make(chan struct{}, 1)}
 }
 
-// Keep adds a line that will be stored soon. It never blocks. If too many lines wait,
-// because the store does not answer or agents log too much, the line is dropped and
-// counted. Control characters and line breaks become spaces, invalid UTF-8 is replaced, and
-// a line longer than MaxLogMessage is cut.
+// Keep adds a line to those that Run stores soon. It never blocks. If too many lines wait,
+// because the store does not answer or agents log too much, the line is dropped and counted.
+// Control characters and line breaks become spaces, invalid UTF-8 is replaced, and a line
+// longer than MaxLogMessage is cut.
 func (k *LogKeeper) Keep(line store.LogLine) {
 	line.Message, line.Step = oneLine(line.Message, MaxLogMessage), oneLine(line.Step, MaxLogMessage)
 	if line.At.IsZero() {
@@ -94,15 +94,16 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// Debug is enough, because the engine itself logs that the store does not answer.
+			// The level Debug is enough here: other parts of the engine log that the store does
+			// not answer.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// flush stores one batch after another, as long as at least the given number of lines wait.
-// If the store fails, the lines of the batch stay in k.lines.
+// flush stores one batch after another, until fewer than `least` lines wait. If the store
+// fails, flush returns the error, and the lines of that batch stay in k.lines.
 func (k *LogKeeper) flush(ctx context.Context, least int) error {
 	for {
 		k.mu.Lock()
@@ -121,13 +122,13 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // these are still the same n lines: only flush removes lines
+		k.lines = lists.DropFirst(k.lines, n) // the first n lines are still those of batch: only flush removes lines
 		k.mu.Unlock()
 	}
 }
 
-// oneLine replaces the control characters and the invalid UTF-8 of a text. It cuts the text
-// to at most limit bytes.
+// oneLine returns the text s with a space for each control character, and with U+FFFD for
+// invalid UTF-8. It cuts the result to at most limit bytes.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

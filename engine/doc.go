@@ -47,25 +47,25 @@
 // leases and clocks affect only the speed, not the correctness.
 //
 // An engine may be frozen while others declare it dead. Then only three things can still
-// happen. First, the store completes a commit that has already reached it. Second, the engine
-// may send a call whose record was committed, until the call's complete-by. Such a call has a
-// lower fencing token than calls of the new owner. Third, agents of the engine continue their
-// calls until complete-by. The store refuses all later commits of the engine. The engine
+// happen. First, the store may complete a commit that has already reached it. Second, the
+// engine may send a call whose record was committed, until the call's complete-by. Such a call
+// has a lower fencing token than calls of the new owner. Third, agents of the engine continue
+// their calls until complete-by. The store refuses all later commits of the engine. The engine
 // notices this, stops all its work, and joins again with a new membership.
 //
 // # Times
 //
-// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for
-// one lease, the engine sends no more calls. Every time in a journal is store time: the time
-// of the last tick, plus the time that this process's monotonic clock has measured since.
-// Within a run, a time is never before an earlier one.
+// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for one
+// lease, the engine sends no more calls. Every time in a journal is store time: the time of the
+// last tick, plus the time that this process's monotonic clock has measured since. Within a
+// run, the times of the records never go backwards.
 //
 // # When a decision goes wrong
 //
 // An engine quarantines a run in three cases: a panic happens while the engine decides the run
-// or computes its state from the journal; one of its rows cannot be read; or the store refuses
-// one of its rows. Its journal stays as it is. An alert is logged and written to the store. All
-// callers that wait for the run get a *journal.RunError, and Node.Quarantined lists the run. The
-// engine continues with the other runs. An engine that can read the run takes it over as soon
-// as this one leaves.
+// or computes its state from the journal; a row of the run cannot be read; or the store refuses
+// a row of the run. The run's journal stays as it is. An alert is logged and written to the
+// store. All callers that wait for the run get a *journal.RunError, and Node.Quarantined lists
+// the run. The engine continues with the other runs. Another engine that can read the run takes
+// it over as soon as the first engine leaves.
 package engine

@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
-// whyUnowned is the text that says why no step of a run starts while it has no owner.
+// whyUnowned is the text that says why no step of a run starts while the run has no owner.
 const whyUnowned = "no engine has taken the run yet"
 
 // Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
@@ -46,15 +46,15 @@ type Enqueued struct {
 	Err error
 }
 
-// EnqueueAll submits many runs like Enqueue. It uses Options.Writers connections at the
-// same time, and batches as large as Options allow. It returns one result for each
-// submission, in order. A refused submission does not prevent others from being stored. If
-// the store cannot be reached, each result says so. If a writer cannot be opened, the other
-// writers do its work.
+// EnqueueAll accepts many runs, each in the same way as Enqueue. It uses Options.Writers
+// connections at the same time, and batches as large as Options allow. It returns one result
+// for each submission, in order. A refused submission does not prevent others from being
+// stored. If the store cannot be reached, each result says so. If a writer cannot be opened,
+// the other writers do its work.
 //
-// The error is the first error among the results. If no result has an error, it may be an
-// error of leaving the store at the end, which changes no result. A failed submission with a
-// name or a unique key can safely be submitted again. If it has neither, but may be stored
+// The error is the first error among the results. If no result has an error, it is the error of
+// leaving the store at the end, or nil. That error changes no result. A failed submission with
+// a name or a unique key can safely be submitted again. If it has neither, but may be stored
 // (Err and Run are set), search for the run first: submitting again may store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
@@ -70,7 +70,7 @@ func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, 
 	return e.out, cmp.Or(first, left)
 }
 
-// An enqueuer is a short membership that only submits runs.
+// An enqueuer joins the store for a short time, only to submit runs.
 type enqueuer struct {
 	cfg    Config
 	n      *Node // a partly filled Node: only its methods that submit can be used
@@ -117,7 +117,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	return why, left
 }
 
-// tick renews the membership and reads the store's time.
+// tick renews the lease and sets the clock to the store's time.
 func (e *enqueuer) tick(ctx context.Context) error {
 	sent := time.Now()
 	tick, err := e.cfg.Store.Tick(ctx, e.engine, e.cfg.Options.Lease, 1)
@@ -192,9 +192,9 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work takes one share of the submissions after another and submits it, until no share is
-// left or stop ends. It returns an error if the store does not answer or this membership is
-// over. Then run ends the work of all writers.
+// work submits one share of the submissions after another, until no share is left or stop ends.
+// It returns an error if the store does not answer or this membership is over. After an error,
+// run ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -216,7 +216,7 @@ type entry struct {
 	t  store.Transition
 }
 
-// submitted returns the id and name of the run that the entry becomes.
+// submitted returns the id and name that the run of this entry gets.
 func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
@@ -227,7 +227,7 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	var batch []entry
 	bytes := 0
 	for n := from; n < to; n++ {
-		if stop.Err() != nil { // submissions that are not sent yet get no result
+		if stop.Err() != nil { // submissions that were not sent get no result here
 			return nil
 		}
 		x, err := e.entry(ctx, n)
@@ -249,12 +249,14 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	return e.land(ctx, w, batch)
 }
 
-// entry makes the entry for a submission. It returns nil if the submission already has its
-// result. It returns an error if the store does not answer.
+// entry makes the entry for a submission. It returns nil if the submission has its result
+// without being sent, for example because it was refused. It returns an error if the store does
+// not answer.
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	// The name is a run id: the run exists, or the submission is refused.
+	// The name has the form of a run id. So the run exists already, or the submission is
+	// refused.
 	if _, given := naming.ParseRunName(s.Name); given {
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
@@ -322,7 +324,8 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 }
 
 // fail sets err as the result of each submission of a batch that has no result yet. If unsure
-// is true, the runs may be stored. Then each result also names its run.
+// is true, the runs may be stored. In that case each result also gets the id and name of its
+// run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
@@ -336,9 +339,9 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// settle makes results from the store's outcomes. It gives entries whose id was in use
-// another id, and returns them to be sent again. It returns an error if it cannot read from
-// the store whether an earlier try has committed a row that is refused now.
+// settle makes results from the store's outcomes. If the id of an entry was in use, settle
+// gives the entry another id and returns it, and land sends it again. It returns an error if it
+// cannot read from the store whether an earlier try has committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]
@@ -367,7 +370,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 	return again, nil
 }
 
-// stands reports whether the store has exactly this first row of the run.
+// stands reports whether the first row of the run in the store is exactly the row of t.
 func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -377,7 +380,7 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 }
 
 // transition returns the first row of a run without an owner. No step of the run starts. An
-// engine that looks for runs without an owner finds it at once.
+// engine that looks for runs without an owner finds the run at once.
 func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, error) {
 	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)

@@ -5,7 +5,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 )
 
-// Errors that callers may test for. Package store has more.
+// Errors that callers may test for with errors.Is. Package store has more of them.
 var (
 	ErrNotOwner = call.ErrNotOwner
 	ErrStopping = cluster.ErrStopping

@@ -20,7 +20,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // this engine lost the run during the wait: look again which engine has it
+			if here { // this engine lost the run during the wait: find out again which engine owns it
 				continue
 			}
 		}
@@ -33,10 +33,11 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // run has ended or needs a person, Follow returns its state. Any engine may own the run. fn
 // may be nil. opts.Hint is not used, because the node has hints of its own.
 //
-// If the store does not answer, Follow asks again with a growing pause until ctx ends. It
-// returns an error of reading only if a later try would fail in the same way. Such errors
-// are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A *RunError, or
-// another error of package journal, says that this engine cannot read the stored run.
+// If the store does not answer, Follow asks again with a growing pause until ctx ends. If
+// reading fails, it returns the error only if a later try would fail in the same way. Such
+// errors are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A
+// *RunError, or another error of package journal, says that this engine cannot read the stored
+// run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

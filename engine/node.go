@@ -30,7 +30,7 @@ type Node struct {
 	ids    *naming.RunIDSource
 
 	started atomic.Bool
-	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = none yet.
+	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
 	lastPass atomic.Int64
 	ready    chan struct{} // closed when the first membership accepts work
 	ended    chan struct{} // closed when Run has returned
@@ -84,10 +84,10 @@ func (n *Node) StopNow() { n.stopNow() }
 // nil. After StopNow it returns ErrStopping at once.
 //
 // If the lease expires or another engine declares this engine dead, Run stops all its work.
-// Then it joins again with a new membership, which takes over the runs of the former one.
-// Run returns an error if it cannot join the first time. It returns a *LossError if it
-// finds that the store has lost committed rows. If the store stops answering later for any
-// other reason, Run waits for it. Run may be called only once.
+// Then it joins again with a new membership, which takes over the runs of the former one. Run
+// returns an error if it cannot join at the start. It returns a *LossError if it finds that the
+// store has lost committed rows. If the store stops answering later for any other reason, Run
+// waits for it. Run may be called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -97,11 +97,11 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // before cancel, so that no call is sent in between
+		n.shared.Calls.StopAll() // StopAll comes before cancel, so that no call is sent between the two
 		cancel()
 	})()
 
-	soft, cancelSoft := context.WithCancel(ctx) // ends with ctx or at StopNow
+	soft, cancelSoft := context.WithCancel(ctx) // soft ends with ctx, or when StopNow is called
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
 	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
@@ -148,7 +148,8 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// leave ends the membership, so that its runs are free at once.
+// leave ends the membership, so that other engines can take its runs at once. It returns no
+// error if the membership is over already.
 func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
 	defer cancel()
@@ -158,12 +159,13 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	return nil
 }
 
-// joinTries is how many times joinFirst tries to join. It tries again only if the lease
-// expires before the engine has begun. That may happen to a short lease on a busy machine.
+// joinTries is the largest number of times that joinFirst tries to join. It tries again only if
+// the lease expires before the engine has begun. That may happen to a short lease on a busy
+// machine.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
-// expired meanwhile, it tries again.
+// expires before the membership has begun, joinFirst tries again.
 func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	for try := 1; ; try++ {
 		t, err := n.local.Join(ctx)
@@ -174,7 +176,7 @@ func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// rejoin joins until it succeeds or ctx ends.
+// rejoin tries to join until a try succeeds, ctx ends, or the store returns a *LossError.
 func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	pause := 20 * time.Millisecond
 	for {
@@ -227,19 +229,20 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// now returns the present membership, or nil.
+// now returns the present membership; nil = there is none.
 func (n *Node) now() *cluster.Membership {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.current
 }
 
-// member returns the present membership for calls.
+// member returns the runs of the present membership, in the form that package call needs. It
+// returns nil if there is no membership.
 func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // a plain nil, because an interface that holds a nil pointer does not equal nil
+	return nil // not t.Runs: an interface that holds a nil pointer does not equal nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.
@@ -250,10 +253,10 @@ func (n *Node) Engine() store.EngineID {
 	return 0
 }
 
-// Deliver delivers an event to a run. nil means that the event is committed, or that it was
-// a duplicate that changes nothing. Delivering an event again is safe. Deliver returns
-// ErrNotOwner if another engine owns the run, ErrNotFound if there is no such run,
-// ErrStopping if this engine is not running, and a *RunError if the run is quarantined.
+// Deliver delivers an event to a run. It returns nil if the event is committed, or if the event
+// was a duplicate that changes nothing. Delivering an event again is safe. Deliver returns
+// ErrNotOwner if another engine owns the run, ErrNotFound if there is no such run, ErrStopping
+// if this engine is not running, and a *RunError if the run is quarantined.
 func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -291,7 +294,8 @@ func (n *Node) forMembers() cluster.Config {
 	}
 }
 
-// slotFreed is called by the Capacity when a slot may have become free.
+// slotFreed notifies a run that waits for a slot of the agent with this key. The Capacity calls
+// it when such a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
 		t.Runs.Queue.Free(key)
@@ -301,10 +305,10 @@ func (n *Node) slotFreed(key string) {
 // Quarantined returns the runs that this node has quarantined, with the reasons.
 func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
-// TakeOver makes this engine the owner of every open run whose owner is gone or that has no
-// owner, and continues them (S19, S49). It returns how many runs it got. A node does this
-// automatically from time to time, unless Options.Alone is set. TakeOver does it now, for
-// all such runs.
+// TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
+// gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
+// A node takes over runs automatically from time to time, unless Options.Alone is set. TakeOver
+// does it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two
@@ -318,10 +322,10 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	return t.TakeOver(ctx)
 }
 
-// Adopt makes this engine the owner of one run whose owner is gone or that has no owner. It
-// does nothing for a run that this engine owns already or that has ended. It returns
-// ErrNotOwner if the run's owner is alive, ErrNotFound if there is no such run, and a
-// *RunError if this engine cannot work on the run.
+// Adopt makes this engine the owner of one run that has no owner or whose owner is gone. It
+// does nothing if this engine owns the run already, or if the run has ended. It returns
+// ErrNotOwner if the run's owner is alive, ErrNotFound if there is no such run, and a *RunError
+// if this engine cannot work on the run.
 func (n *Node) Adopt(ctx context.Context, run status.RunID) error {
 	t, err := n.present(ctx)
 	if err != nil {

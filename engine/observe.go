@@ -11,14 +11,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Observer is notified of each fact of a run, but only after the commit of that fact. It
-// is also notified of events of the engine. The engine's goroutines call its methods, in
-// order for each run. The methods must not block.
+// An Observer is notified of each fact of a run, but only after the commit of that fact. It is
+// also notified of events of the engine. The engine's goroutines call the methods. For one run,
+// they call them in the order of its facts. The methods must not block.
 type Observer interface {
-	// Facts reports the new facts of a run that were committed together. first is the
-	// number of the first of them among all facts of the run, counted from 1. The count
-	// includes facts whose kind was not chosen (FactChooser). The engine reuses the list:
-	// copy the facts that you keep.
+	// Facts reports the new facts of a run that were committed together. All facts of a run are
+	// numbered from 1, and first is the number of the first fact in the list. Facts whose kind
+	// was not chosen (FactChooser) have numbers as well. After the call, the engine uses the
+	// list again: copy the facts that you keep.
 	Facts(run status.RunID, first int, facts []story.Fact)
 	// LateReply reports a reply that was too late to count (S28).
 	LateReply(run status.RunID, attempt machine.AttemptID)
@@ -29,9 +29,10 @@ type Observer interface {
 	Fenced()
 }
 
-// A FactChooser is an Observer that needs only some kinds of facts. Other kinds are not
-// computed, unless another observer needs them.
+// A FactChooser is an Observer that needs only some kinds of facts. The engine does not compute
+// facts of other kinds for it.
 type FactChooser interface {
+	// FactKinds returns the kinds of facts that the observer needs.
 	FactKinds() story.FactKinds
 }
 
@@ -48,9 +49,9 @@ func factsFor(o Observer) story.FactKinds {
 
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took    time.Duration // duration of the scan and of its deliveries
-	Due     int           // number of this engine's runs to which the scan delivered TimePassed
-	Lag     time.Duration // longest time by which one of these runs was late; 0 = no run was due
+	Took    time.Duration // duration of the scan, including the delivery of its events to runs
+	Due     int           // number of runs of this engine that got the event TimePassed from the scan
+	Lag     time.Duration // longest time by which one of the runs in Due was late; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Store    store.Store     // required
 	Invoker  invoke.Invoker  // required
-	Capacity invoke.Capacity // nil = agents accept any number of calls
+	Capacity invoke.Capacity // limits the calls of each agent; nil = no limit
 	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
 	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
 	// sensitive values is refused.
@@ -38,36 +38,37 @@ const DefaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
-	Address string // address under which people find this engine, such as host:pid; shown in the store
+	Address string // address of this engine, such as host:pid; stored so that people can find the process
 
 	// Lease is how long this engine counts as alive after its last sign of life. Default 30
 	// s.
 	Lease time.Duration
-	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan
-	// also renews the lease (S36, S47). The default of MinScan is 200 ms. The default of
-	// MaxScan is half a lease, or a third of it if the lease is shorter than 10 s. MaxScan
-	// may be at most half a lease.
+	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan also
+	// renews the lease (S36, S47). The default of MinScan is 200 ms. The default of MaxScan is
+	// half of Lease, or a third of Lease if Lease is below 10 s. MaxScan may be at most half of
+	// Lease.
 	MinScan, MaxScan time.Duration
 
-	// ClaimBatch is how many runs without an owner, or whose owner is gone, are taken at
-	// once (S75). Default 256.
+	// ClaimBatch is the largest number of runs that the engine claims or takes over at once
+	// (S75). Default 256.
 	ClaimBatch int
 	// ClaimInterval is the shortest pause between two searches for runs of owners that have
-	// died, for all engines together (S74). It does not limit searches for runs without an
-	// owner: each scan makes one. Default MinScan.
+	// died, for all engines together (S74). It does not limit the search for runs without an
+	// owner, which is part of each scan. Default MinScan.
 	ClaimInterval time.Duration
-	// Retention is how long runs are kept after they have finished. Afterwards everything
-	// about them is removed, including names and unique keys, if the store is a Retainer.
-	// Default 0: runs are kept for ever. All engines of a store should have the same value.
+	// Retention is how long runs are kept after they have finished. If the store is a
+	// store.Retainer, everything about a run is removed afterwards, including its name and
+	// unique key. Default 0: runs are kept for ever. All engines of a store should have the
+	// same value.
 	Retention time.Duration
-	// Alone makes the engine ignore runs of others, even if their owners die. The engine
-	// works only on runs that were submitted to it or given to Adopt.
+	// If Alone is true, the engine ignores the runs of other engines, even if those engines
+	// die. It works only on runs that were submitted to it or given to Adopt.
 	Alone bool
 
 	// Writers is the number of connections over which this engine commits. Default 2; use 1
 	// for an embedded store.
 	Writers int
-	// Shards is the number of goroutines that decide. Default: one for each CPU.
+	// Shards is the number of goroutines that decide on runs. Default: one for each CPU.
 	Shards int
 	// MaxBatchRows and MaxBatchBytes limit the size of one commit. Defaults 1,000 and 1
 	// MiB.
@@ -83,7 +84,7 @@ type Options struct {
 	// ceilings.
 	Ceilings machine.Ceilings
 	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
-	// Above the limit the engine takes no more runs. Default DefaultMaxHeld.
+	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
 	// Grace is how long a node that stops still waits for a call after the call's
@@ -114,7 +115,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // a short lease leaves less time for a scan that is late
+		o.MaxScan = o.Lease / 3 // a third, because a scan that is late has little time before a short lease ends
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))
@@ -137,7 +138,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns an error about the first field that is outside its limits.
+// validate returns an error about the first field that is outside its limits; nil = there is
+// none.
 func (o Options) validate() error {
 	for _, d := range []struct {
 		name string
@@ -181,7 +183,8 @@ func (o Options) validate() error {
 	return nil
 }
 
-// withDefaults returns a copy in which every optional part is set.
+// withDefaults returns a copy of c. In the copy, Options, Observer, Logger and Secrets have
+// their defaults if they were not set.
 func (c Config) withDefaults() Config {
 	c.Options = c.Options.withDefaults()
 	if c.Observer == nil {

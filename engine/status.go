@@ -6,23 +6,25 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// NodeStatus describes a node at one moment, for people.
+// NodeStatus describes what a node is doing at one moment. It is for display.
 type NodeStatus struct {
 	Engine  store.EngineID // number of the present membership; 0 = there is none now
 	Address string
-	Runs    int   // number of runs in memory, including runs at rest
-	Held    int64 // estimated memory of these runs, in bytes
-	Waiting int   // number of entries of these runs in the queues for slots of agents
-	Calls   int   // number of calls in flight
-	// Number of transitions that wait for an earlier commit; limited by
-	// Options.MaxBatchRows.
+	Runs    int   // number of runs in memory; runs that only wait count as well
+	Held    int64 // estimated memory of the runs that Runs counts, in bytes
+	// Number of runs that wait for a slot of an agent. A run that waits for several agents
+	// counts once for each of them.
+	Waiting int
+	Calls   int // number of calls of agents in flight
+	// Number of transitions that wait until an earlier commit ends. Options.MaxBatchRows limits
+	// this number.
 	Queued int
-	// For how long the oldest transition has waited for its commit; 0 = none waits.
+	// For how long the oldest transition has waited for its commit; 0 = no transition waits.
 	Behind time.Duration
-	Lease  time.Duration // for how long the lease still lasts; 0 = it has expired
-	// Time of the last scan of the Supervisor, by this process's clock; zero = none yet.
+	Lease  time.Duration // remaining time of the lease; 0 = the lease has expired
+	// Time of the last scan of the Supervisor, by this process's clock; zero = no scan yet.
 	LastPass time.Time
-	// Duration of the slowest decision since the start; a decision in progress counts.
+	// Duration of the slowest decision so far. A decision in progress counts as well.
 	Slowest     time.Duration
 	Stopping    bool
 	Quarantined int // number of runs that this node has quarantined: see Node.Quarantined

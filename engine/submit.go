@@ -27,16 +27,16 @@ type Submission struct {
 	By         string    // person or program that submits the run; only for display
 }
 
-// submitIDs is how many internal ids are tried for one submission.
+// submitIDs is the largest number of internal ids that are tried for one submission.
 const submitIDs = 8
 
 // Submit accepts a run. The run and all its steps are in the store before any step starts
 // (S14), and this engine owns the run. If the name is in use, or an open run has the same
 // unique key, nothing is written: Submit returns the earlier run with Exists set. After an
-// error the run may or may not be accepted. Submitting it again with the same name or key
-// is safe. If Submit returns an error and a Run other than 0, the run was sent but the
-// store did not answer: the run may be stored under that id and Name. Submit refuses a
-// workflow whose expressions fail with these variables.
+// error the run may or may not be accepted. It is safe to submit it again with the same name or
+// unique key. If Submit returns an error and a Run other than 0, the run was sent but the store
+// did not answer: the run may be stored under that id and Name. Submit refuses a workflow whose
+// expressions fail with these variables.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
@@ -62,8 +62,8 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	return store.Submitted{}, fmt.Errorf("submit %q: no free run id in %d tries", s.Workflow, submitIDs)
 }
 
-// again handles a submission whose name has the form of a run id. Engines assign such names,
-// so the run must exist.
+// again handles a submission whose name has the form of a run id. Only engines assign such
+// names, so the run must exist already. again returns that run with Exists set, or an error.
 func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error) {
 	run, err := store.Complete(n.cfg.Store).Find(ctx, s.Name)
 	switch {
@@ -78,7 +78,8 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 	return store.Submitted{Run: run.Run, Name: run.Name, Exists: true}, nil
 }
 
-// prepare stores the definition, and evaluates the expressions that may fail.
+// prepare checks a submission, stores its definition, and evaluates the configurations of its
+// agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.Definition.Workflow(s.Workflow)
 	if wf == nil {
@@ -108,9 +109,9 @@ type unanswered struct{ error }
 // Unwrap returns the cause.
 func (u *unanswered) Unwrap() error { return u.error }
 
-// confidential reports whether a run may hold data that must be encrypted. Only a call
-// shows whether an agent repeats a secret, and then it is too late to ask for a key. So a
-// sensitive variable, or a secret in an agent's configuration, is enough.
+// confidential reports whether a run may hold data that must be encrypted. A sensitive
+// variable, or a secret in an agent's configuration, is enough. The agent may repeat the secret
+// in its reply, and then it is too late to ask for a key.
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	if wf.Confidential || len(vars.Sensitive()) > 0 {
 		return true
@@ -123,7 +124,8 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit tries one id. It returns ErrExists if the id is in use.
+// submit chooses an id for the run and submits the run once. It returns ErrExists if another
+// run has this id.
 func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
@@ -149,7 +151,9 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 	return st.Submitted, nil
 }
 
-// assignID chooses an internal id and fills in the names that depend on it.
+// assignID chooses an internal id for a run and returns it. It sets the public name and the
+// unique key in st. It returns an error if the unique key or the deadline cannot be evaluated,
+// or if a name is not valid.
 func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// action is one registered action.
+// action holds an action that the author has added to an agent, with its schema and functions.
 type action struct {
 	schema  schema.Action
 	in, out *typed.Plan
@@ -19,11 +19,11 @@ type action struct {
 	errs    []error
 }
 
-// A handler calls the author's function with the input struct and returns the output
-// struct.
+// A handler calls the author's function with the input struct. It returns the output struct
+// and the error of the function.
 type handler func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error)
 
-// lookup is the author's function that finds out the outcome of an earlier call.
+// lookup holds the author's function that finds out the outcome of an earlier call.
 type lookup struct {
 	in, out reflect.Type
 	run     func(ctx context.Context, c *Call, in reflect.Value) (out reflect.Value, done bool, err error)
@@ -55,7 +55,8 @@ func (act *action) declare(retryable bool, codes []string) {
 	}
 }
 
-// declares reports whether the action may answer with this code.
+// declares reports whether the schema of the action lists this error code. If the schema
+// lists schema.AnyCode, the result is true for every code.
 func (act *action) declares(code string) bool {
 	return act.lists(code) || act.lists(schema.AnyCode)
 }

@@ -25,9 +25,9 @@ type Agent struct {
 	doc     string
 	actions map[string]*action
 	config  *config
-	errs    []error // mistakes of the author, reported by Schema
+	errs    []error // mistakes in the agent's code; the method Schema returns them
 
-	mu         sync.Mutex // protects following fields
+	mu         sync.Mutex // protects the fields below
 	configured bool
 	configErr  error
 	configRaw  json.RawMessage
@@ -58,18 +58,20 @@ func (a *Agent) Name() string { return a.name }
 // Version returns the agent's version.
 func (a *Agent) Version() string { return a.version }
 
-// Doc sets the sentence that describes the agent, and returns the agent.
+// Doc sets the sentence that describes the agent in its schema. It returns a.
 func (a *Agent) Doc(text string) *Agent {
 	a.doc = text
 	return a
 }
 
-// None is the input or output type of an action that has no input or output.
+// None is the type In of an action without inputs, and the type Out of an action without
+// outputs.
 type None struct{}
 
-// Action adds an action to a. fn does the work. In and Out are structs whose tags define
-// the schema (None for no fields). The context ends when the engine cancels the call, or at
-// Call.CompleteBy. The package comment says what fn may return. fn is called concurrently.
+// Action adds an action to a. fn does the work; several calls of fn may run at the same
+// time. In and Out are structs, and the tags of their fields define the schema. The context
+// of fn ends when the engine cancels the call, or at Call.CompleteBy. The package comment
+// says what fn may return.
 func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, In) (Out, error), opts ...Option) {
 	act := &action{run: func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error) {
 		out, err := fn(ctx, c, in.Interface().(In))
@@ -130,8 +132,9 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness checks that the properties of an action fit together and fit the other
-// actions. It must be called after all actions were added.
+// soundness returns the contradictions between the properties of an action, and between
+// the action and other actions of the agent. It returns nil if there are none. The author
+// must have added all actions before.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

@@ -19,13 +19,13 @@ const (
 	maxMessage = 4 << 10
 )
 
-// A Call holds what an action gets in addition to its input. The zero Call is enough for a
-// unit test of an action.
+// A Call holds the data and the methods that an action gets in addition to its input. A
+// unit test of an action can use the zero Call.
 type Call struct {
 	IdempotencyKey string       // the same for all attempts of a step: pass it to the remote service
-	ForwardKey     string       // only for an undo: the IdempotencyKey of the call to undo
+	ForwardKey     string       // for an undo: the IdempotencyKey of the call to undo; otherwise ""
 	CompleteBy     time.Time    // time at which the context ends; no answer is sent after that time
-	Purpose        Purpose      // do, undo or lookup
+	Purpose        Purpose      // why the action is called: do, undo or lookup
 	Run            string       // public id of the run
 	Workflow       string       // name of the workflow
 	Step           string       // name of the step
@@ -40,9 +40,9 @@ type Call struct {
 }
 
 // Heartbeat reports that the work continues. progress is the part of the work that is
-// done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. note says what
-// is being done; it may be empty. Heartbeat does nothing if the action does not declare
-// Heartbeats.
+// done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. note is a text for
+// people about the present work; it may be empty. Heartbeat does nothing if the action does
+// not declare Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {
 	if c.emit == nil || !c.emit.schema.Heartbeats {
 		return
@@ -53,7 +53,7 @@ func (c *Call) Heartbeat(progress float64, note string) {
 	c.emit.send(Heartbeat{Progress: min(max(progress, 0), 1), Note: c.Excerpt(note, maxNote)})
 }
 
-// ErrCallEnded is returned by Call.Checkpoint when the call is over.
+// ErrCallEnded is the error of Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
 // Checkpoint sends progress to the engine, so that the next attempt can continue there.
@@ -85,8 +85,8 @@ func (c *Call) Checkpoint(n int64, blob []byte) error {
 	return nil
 }
 
-// LastCheckpoint returns the last checkpoint of an earlier attempt. ok is false if there is
-// none.
+// LastCheckpoint returns the last checkpoint that the engine stored for the earlier
+// attempts of this step. ok is false if the engine stored none.
 func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 	if c.last == nil {
 		return 0, nil, false
@@ -107,12 +107,13 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes events to the host until it is closed or the call's time is over.
+// An emitter passes the events of a call to the host. After the method close, or after the
+// time until, it drops every event.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	closed bool
 	out    func(Event)
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // CheckObject checks that a JSON object has the given fields. It reports a field that is
-// missing, unknown or of a wrong type, and a value that is not in its enum. The error
-// names up to 12 problems and never shows a value. A host calls CheckObject for each reply
-// before it uses the reply (S35).
+// missing, unknown or of a wrong type, and a value that is not in the enum of its field. The
+// error names up to 12 problems and never shows a value. A host calls CheckObject for each
+// reply before it uses the reply (S35).
 func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	if fastjson.Holds(fields, raw) {
 		return nil
@@ -31,7 +31,8 @@ func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 // mostProblems is the largest number of problems that an error names for one object.
 const mostProblems = 12
 
-// checkFields reports all problems at once, so that a person can correct them together.
+// checkFields checks that tree is an object with the given fields. Its error names all
+// problems, so that a person can correct all of them together.
 func checkFields(fields []schema.Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {

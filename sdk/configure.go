@@ -18,10 +18,10 @@ type config struct {
 }
 
 // Configure declares the agent's configuration. T is a struct with the same tags as an
-// input. Its values come from config {} in the agent block of the workflow files. fn is
+// input. The values come from config {} in the agent block of the workflow files. fn is
 // called once for each process, before the first call of any action. If fn returns an
-// error, the process is not used, and the operator sees the error. So the error should say
-// what to correct.
+// error, the engine does not use the process, and the operator sees the error. So the error
+// should say what to correct.
 func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	if a.config != nil {
 		a.errs = append(a.errs, errors.New("configuration: declared twice"))
@@ -41,7 +41,7 @@ func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	}}
 }
 
-// ErrConfigured is returned by Configure when the agent already has a configuration.
+// ErrConfigured is the error of Agent.Configure when the agent already has a configuration.
 var ErrConfigured = errors.New("sdk: the agent is already configured")
 
 // Configure gives the agent its configuration, a JSON object; nil means {}. Only the first
@@ -56,8 +56,8 @@ func (a *Agent) Configure(ctx context.Context, raw json.RawMessage) error {
 	return a.configureLocked(ctx, raw)
 }
 
-// ready configures an agent that is not configured yet. It returns an error if the agent
-// cannot be called.
+// ready configures the agent with {} if the agent is not configured yet. It returns the error
+// of the configuration; nil if the agent can be called.
 func (a *Agent) ready(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +76,7 @@ func (a *Agent) configureLocked(ctx context.Context, raw json.RawMessage) error 
 	return a.configErr
 }
 
-// configText returns the agent's configuration.
+// configText returns the agent's configuration as JSON; nil if the host gave none.
 func (a *Agent) configText() json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,7 @@
 package sdk
 
-// An Event is a message of an agent during a call: a Heartbeat or a Checkpoint.
+// An Event is a message from an agent to the engine during a call: a Heartbeat or a
+// Checkpoint.
 type Event interface{ event() }
 
 // A Heartbeat reports that the work continues.
@@ -19,5 +20,5 @@ type Checkpoint struct {
 func (Heartbeat) event()  {}
 func (Checkpoint) event() {}
 
-// MaxCheckpoint is the largest size of a checkpoint, in bytes.
+// MaxCheckpoint is the largest size of the data of a checkpoint (Blob), in bytes.
 const MaxCheckpoint = 256 << 10

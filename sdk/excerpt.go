@@ -7,17 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Limits, in bytes, for the part of a value that is removed next to a cut. A part shorter
-// than minKnown is kept, because so short a text occurs everywhere. At most maxKnown bytes
-// are removed. A longer value is data and not a secret. If a program repeats its input,
-// its output must not be removed completely.
+// If Excerpt cuts a text inside a value, it also removes the part of the value next to the
+// cut. It keeps a part of fewer than minKnown bytes, because such a short text occurs
+// everywhere. It removes at most maxKnown bytes, because a longer value is data and not a
+// secret. Without maxKnown, nothing could remain if a program repeats its whole input.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
 )
 
-// Excerpt returns the beginning of text, at most n bytes, like Call.Excerpt. It does not
-// divide a value of the given documents. Hosts use it.
+// Excerpt does for a host what Call.Excerpt does for an action. It returns the beginning of
+// text, at most n bytes. If the cut would divide a value of the given JSON documents, the
+// result ends before that value.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -30,7 +31,8 @@ func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[:to], "")
 }
 
-// excerptEnd does the work of Call.ExcerptEnd.
+// excerptEnd returns the end of text, at most n bytes. If the cut would divide a value of the
+// given documents, the result begins after that value.
 func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -43,9 +45,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many kept bytes next to a cut belong to a value that the cut
-// divides; 0 if fewer than minKnown. most is the number of all kept bytes. part(l) returns
-// the l kept bytes next to the cut, together with the first byte on the other side of it.
+// longest returns how many kept bytes next to a cut belong to a value that the cut divides.
+// It returns 0 if fewer than minKnown bytes belong to such a value. most is the number of all
+// kept bytes. part(l) returns the l kept bytes next to the cut, together with the first byte
+// on the other side of the cut.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {
@@ -58,8 +61,9 @@ func longest(most int, values []string, part func(l int) string) int {
 	return found
 }
 
-// values returns the documents and every string in them. The documents are included because
-// the output of a service may contain a whole document.
+// values returns the documents, and every string and object key in them that has at least
+// minKnown bytes. The result includes the documents, because the output of a service may
+// contain a whole document.
 func values(documents ...json.RawMessage) []string {
 	var all []string
 	for _, d := range documents {
@@ -68,7 +72,7 @@ func values(documents ...json.RawMessage) []string {
 		}
 		all = append(all, string(d))
 		var doc any
-		if json.Unmarshal(d, &doc) == nil { // only a JSON document contains values
+		if json.Unmarshal(d, &doc) == nil { // a document that is not JSON contains no strings
 			all = appendStrings(all, doc)
 		}
 	}

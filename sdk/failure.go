@@ -36,7 +36,7 @@ func (f *Failure) Error() string {
 	return f.Code
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause; nil if there is none.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // document returns the failure's data as JSON; nil = there is none, or it cannot be sent.
@@ -71,9 +71,9 @@ func Code(err, target error, code string) error {
 }
 
 // Unknown returns an error which says that the outcome is unknown. code says why: it is a
-// code that the action declares, or one of the transient codes. If err contains a *Failure,
-// the outcome is still unknown, but its RetryAfter counts as the shortest pause before the
-// next attempt. Unknown returns nil if err is nil.
+// code that the action declares, or a transient code such as CodeUnavailable. If err contains
+// a *Failure, the outcome is still unknown. But the RetryAfter of that *Failure is the
+// shortest pause before the next attempt. Unknown returns nil if err is nil.
 func Unknown(err error, code string) error {
 	if err == nil {
 		return nil
@@ -101,8 +101,9 @@ func (u *unknownError) retryAfter() time.Duration {
 func (u *unknownError) Unwrap() error { return u.err }
 
 // classify returns the part of an error that decides the outcome: the outermost *Failure or
-// Unknown. If errors are joined and one of them is unknown, the outcome is unknown, because
-// only a failure guarantees that nothing was done. For a plain error both results are nil.
+// *unknownError. If joined errors contain an *unknownError, classify returns it, because only
+// a *Failure guarantees that nothing was done. Otherwise it returns the first *Failure. If
+// err contains neither of them, both results are nil.
 func classify(err error) (*Failure, *unknownError) {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself
@@ -131,7 +132,7 @@ func classify(err error) (*Failure, *unknownError) {
 	return nil, nil
 }
 
-// ValidCode reports whether code may be declared: snake_case, at most 63 bytes.
+// ValidCode reports whether code has the form of an error code: snake_case, at most 63 bytes.
 func ValidCode(code string) bool { return names.Valid(code) }
 
 // isStandard reports whether every action may use the code without declaring it.

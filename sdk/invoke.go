@@ -14,13 +14,14 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// InvokeOptions holds what a host gives in addition to a request. The zero value can be
-// used.
+// InvokeOptions holds options and functions that a host passes to Invoke in addition to a
+// request. The zero value is valid.
 type InvokeOptions struct {
 	Logger  *slog.Logger // logger for the action; nil = slog.Default()
-	OnEvent func(Event)  // called for each event, one at a time, never after Invoke has returned
-	// Ended is called when the action's function has returned, which may be after Invoke has
-	// returned. It is also called if the function is never called.
+	OnEvent func(Event)  // called for each event, one at a time, before Invoke returns; nil = not called
+	// Invoke calls Ended once the action's function has returned, perhaps after Invoke has
+	// returned. If Invoke does not call the action's function, it also calls Ended. nil = not
+	// called.
 	Ended func()
 }
 
@@ -29,13 +30,13 @@ type InvokeOptions struct {
 // attempt of the step may already be running.
 //
 // A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
-// it was not called because the request is invalid (CodeInvalid). A failure with an
-// undeclared code stays definite, because the author guarantees that nothing was done; it
-// is logged. If the code of a *Failure is invalid, or is one that only the SDK and the
-// engine use, the outcome is unknown.
+// Invoke did not call the action because the request is invalid (CodeInvalid). A *Failure
+// with an undeclared code has OutcomeFailed, too, because the author guarantees that nothing
+// was done; Invoke logs a warning. If the code of a *Failure is invalid, or is one that only
+// the SDK and the engine use, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
-// cancels the context of the action but still waits.
+// cancels the context of the action but still waits for the answer.
 func (a *Agent) Invoke(ctx context.Context, req Request, o InvokeOptions) (reply Reply, ok bool) {
 	start := time.Now()
 	left := req.TimeLeft(start)
@@ -87,8 +88,9 @@ func (o InvokeOptions) logger(req Request) *slog.Logger {
 	return slog.New(&callLog{base: l.Handler(), run: req.Run, step: req.Step, try: req.Attempt})
 }
 
-// prepare checks the request, configures the agent if necessary, and decodes the input. An
-// error means that the call is refused before the action is called.
+// prepare checks the request, configures the agent if necessary, and decodes the input. It
+// returns the action and the input struct. If it returns an error, the action must not be
+// called.
 func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Value, error) {
 	act, ok := a.actions[req.Action]
 	if !ok {
@@ -141,8 +143,8 @@ func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer f
 	returned = true
 }
 
-// ask runs the author's lookup. If the lookup fails, the outcome stays unknown, even if its
-// error is a *Failure.
+// ask runs the author's lookup. If the lookup returns an error, the outcome of the earlier
+// call stays unknown, even if the error is a *Failure.
 func (act *action) ask(ctx context.Context, c *Call, in reflect.Value) Reply {
 	out, done, err := act.lookup.run(ctx, c, in)
 	if err == nil && !done {
@@ -190,9 +192,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether the time for an answer has passed. The call began at start and had
-// the duration left. over also compares the wall clock with complete-by: while a machine
-// sleeps, the timers of this process do not run.
+// over reports whether the time for an answer has passed. The call began at start, and left
+// is how long it was allowed to take. over also compares the wall clock with complete-by:
+// while a machine sleeps, the timers of this process do not run.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }
@@ -205,7 +207,7 @@ func newCall(req Request, until time.Time, o InvokeOptions) *Call {
 	}
 }
 
-// refusal returns the reply to an invalid call.
+// refusal returns the reply to an invalid call: a definite failure with CodeInvalid.
 func refusal(err error, documents ...json.RawMessage) Reply {
 	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Option declares a property of an action. The engine relies on it, so declare only what
-// is true. Package sdktest checks it.
+// An Option declares a property of an action. The engine relies on the declared properties,
+// so declare only what is true. Package sdktest checks them.
 type Option func(*action)
 
 // Idempotent declares that calls with the same idempotency key have one effect and the same
@@ -21,21 +21,22 @@ func Idempotent() Option { return func(a *action) { a.schema.Idempotent = true }
 // ReadOnly declares that the action changes nothing.
 func ReadOnly() Option { return func(a *action) { a.schema.ReadOnly = true } }
 
-// CompensatedBy names the action of the same agent that undoes this one.
+// CompensatedBy declares that the action with this name, of the same agent, undoes the effect
+// of this action.
 func CompensatedBy(name string) Option {
 	return func(a *action) { a.schema.CompensatedBy = name }
 }
 
-// ByKey declares that the action is an undo that needs only Call.ForwardKey. So it can
-// undo a call whose output is not known. All its inputs must be optional. If there is
-// nothing to undo, it must succeed.
+// ByKey declares that the action is an undo that needs only Call.ForwardKey. So the action
+// can undo a call whose output is not known. All inputs of the action must be optional. If
+// the call had no effect, the action must succeed.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
 // Lookup declares that the outcome of a call can be looked up. fn finds out the outcome of
 // the call with Call.IdempotencyKey and must not change anything. It returns done = true
 // and the output if the call had its effect. It returns done = false if the call never had
-// an effect and never will. It returns an error if it cannot find out. In and Out must be
-// the types of the action's input and output.
+// an effect and never will have one. It returns an error if it cannot find out the outcome.
+// In and Out must be the types of the action's input and output.
 func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool, err error)) Option {
 	return func(a *action) {
 		if fn == nil {
@@ -54,7 +55,7 @@ func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool
 	}
 }
 
-// Errors declares codes of definite failures. Repeating the call does not help after them.
+// Errors declares codes of definite failures after which it does not help to repeat the call.
 func Errors(codes ...string) Option {
 	return func(a *action) { a.declare(false, codes) }
 }
@@ -65,10 +66,11 @@ func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyErrors declares that an input contains the codes with which the action may answer. An
-// example is a map from HTTP status to code. Add the word `codes` to the agent tag of that
-// input. Then the check of a workflow knows which codes the action can answer with. Also
-// declare the codes that do not depend on the input, with Errors or RetryableErrors.
+// AnyErrors declares that an input contains error codes with which the action may answer.
+// For example, the input is a map from HTTP status to code. Add the word `codes` to the agent
+// tag of that input. Then the check of a workflow knows which codes the action can answer
+// with. If other codes do not depend on the input, declare them with Errors or
+// RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(schema.AnyCode) {
@@ -90,12 +92,12 @@ func Progress() Option {
 // continues from Call.LastCheckpoint.
 func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true } }
 
-// Cancellable declares that the engine may interrupt a call in flight by ending its
-// context, and that the call then ends early. The engine does so when the run is cancelled
-// or undone. Declare it if an interrupted call has no effect, or has an effect that the
-// engine can repeat or undo without the output. Without it the engine waits for the answer
-// until complete-by, because an interrupted call usually has an unknown outcome. Calls of
-// read-only actions are always interrupted.
+// Cancellable declares that the engine may interrupt a call in flight: the engine ends the
+// context of the call, and the call then ends early. The engine does so when a person cancels
+// the run or the run is undone. Use Cancellable if an interrupted call has no effect, or if
+// the engine can repeat or undo the effect without the output. Without Cancellable the engine
+// waits for the answer until complete-by, because an interrupted call usually has an unknown
+// outcome. The engine always interrupts calls of read-only actions.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
 // Typical declares how long a call usually takes. Only estimates use it.
@@ -109,5 +111,5 @@ func Typical(d time.Duration) Option {
 	}
 }
 
-// Doc describes the action in one sentence.
+// Doc sets the sentence that describes the action in the schema.
 func Doc(text string) Option { return func(a *action) { a.schema.Doc = text } }

@@ -7,18 +7,18 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// A Request is one call of an action as it is sent to the agent process. Authors of agents
-// see it as a Call.
+// A Request holds what the engine sends to the agent process to call an action. The function
+// of the action gets most of it as a Call.
 type Request struct {
 	Action  string
 	Purpose Purpose
-	// JSON object with the inputs of the action; sensitive values are in plain text. It
-	// must not be changed, because other code may use it.
+	// JSON object with the inputs of the action; sensitive values are in plain text. Do not
+	// change the bytes, because other code may use the same slice.
 	Input          json.RawMessage
 	IdempotencyKey string        // the same for all attempts of a step, on all engines and after restarts (S26)
 	ForwardKey     string        // for an undo: the key of the call to undo; otherwise ""
 	CompleteBy     time.Time     // after this time the agent must do nothing and send nothing (S28); never zero
-	Remaining      time.Duration // time left when the call is sent; needed if the clocks differ; 0 = not given
+	Remaining      time.Duration // time until CompleteBy, computed by the sender of the call; 0 = not given
 	Run            string        // public id of the run
 	Workflow       string
 	Step           string      // name of the step, with ["key"] for an instance
@@ -27,8 +27,8 @@ type Request struct {
 	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
 
-// TimeLeft returns how long the agent may work if it starts at now. It is the time until
-// CompleteBy, or Remaining if that is shorter. Remaining = 0 is ignored.
+// TimeLeft returns how long the agent may work if it starts at the time now. The result is
+// the time until CompleteBy, or Remaining if that is shorter and not 0.
 func (r Request) TimeLeft(now time.Time) time.Duration {
 	left := r.CompleteBy.Sub(now)
 	if r.Remaining != 0 && r.Remaining < left {
@@ -45,7 +45,7 @@ const (
 	PurposeInvalid Purpose = iota
 	PurposeDo              // the step's own work
 	PurposeUndo            // the undo of an earlier call
-	PurposeLookup          // find out the outcome of the call with the same key, and change nothing
+	PurposeLookup          // the lookup of the outcome of the call with the same key
 )
 
 // A Reply is the answer of an agent: a result, a definite failure, or an unknown outcome.
@@ -54,7 +54,7 @@ type Reply struct {
 	Outcome   Outcome
 	Output    json.RawMessage // for OutcomeResult: JSON object with the outputs
 	Code      string          // for OutcomeFailed or OutcomeUnknown: error code
-	Message   string          // text for people; no decision depends on it
+	Message   string          // text for people; the engine decides nothing because of this text
 	Permanent bool            // for OutcomeFailed: the call must not be repeated
 	// For OutcomeFailed or OutcomeUnknown: shortest pause before a repetition; 0 = no
 	// minimum.
@@ -68,9 +68,9 @@ type Outcome uint8
 // OutcomeUnknown.
 const (
 	OutcomeInvalid Outcome = iota
-	OutcomeResult          // done; Output contains the result
-	OutcomeFailed          // definitely not done: the agent guarantees it
-	OutcomeUnknown         // it may have been done or not
+	OutcomeResult          // the call was done; Reply.Output contains the result
+	OutcomeFailed          // a definite failure: the agent guarantees that nothing was done
+	OutcomeUnknown         // the call may or may not have had its effect
 	OutcomeNotDone         // only for PurposeLookup: the call with the same key never had an effect
 )
 

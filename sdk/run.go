@@ -6,13 +6,13 @@ import (
 )
 
 // Run calls an action like Invoke, but the action's function runs in the goroutine of the
-// caller. It is for a host that uses a goroutine for each call anyway. ctx must end when
-// the time of Request.TimeLeft is over, or earlier.
+// caller. Run is for a host that uses a goroutine for each call anyway. ctx must end when
+// the time that Request.TimeLeft returns is over, or earlier.
 //
-// answer is called once with the reply, in this goroutine, unless the time is over (S28).
-// Run returns when the function has returned, even if that is late. If the function ends
-// its goroutine with runtime.Goexit, Run does not return. Then answer and
-// InvokeOptions.Ended are still called.
+// Run calls the function answer once with the reply, in this goroutine. If the time is over,
+// it does not call answer (S28). Run returns when the action's function has returned, even
+// after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run does
+// not return, but it still calls answer and InvokeOptions.Ended.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A book holds all figures that were measured.
+// A book holds all measured figures.
 type book struct {
 	figures []figure
 }
 
 // A figure is one measured number of one row in one round.
 type figure struct {
-	Row   string  `json:"row"`  // what was measured, such as postgres/256
-	Name  string  `json:"name"` // name of the number, such as steps/s
-	Round int     `json:"round"`
+	Row   string  `json:"row"`   // what was measured, such as postgres/256
+	Name  string  `json:"name"`  // name of the number, such as steps/s
+	Round int     `json:"round"` // index of the round; 0 = the first
 	Value float64 `json:"value"`
 }
 
@@ -26,7 +26,7 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns the values of one number of a row, by round.
+// values returns the values of the number name of a row. The keys of the map are the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {
@@ -37,15 +37,16 @@ func (b *book) values(row, name string) map[int]float64 {
 	return out
 }
 
-// median returns the median of a row's number over all rounds. ok is false if it was not
-// measured.
+// median returns the median of a row's number over all rounds. ok is false if the number was
+// not measured.
 func (b *book) median(row, name string) (v float64, ok bool) {
 	return middle(b.values(row, name))
 }
 
 // ratio divides a number of one row by a number of another row in each round, and returns
-// the median of these ratios. Both numbers of a round were measured within minutes. So a
-// machine that becomes slower or faster over time hardly changes the ratio.
+// the median of these quotients. ok is false if no round has both numbers. Both numbers of a
+// round were measured within minutes. So a machine that becomes slower or faster over time
+// hardly changes the ratio.
 func (b *book) ratio(row, to, name, toName string) (v float64, ok bool) {
 	of, base := b.values(row, name), b.values(to, toName)
 	ratios := map[int]float64{}
@@ -70,7 +71,7 @@ func middle(values map[int]float64) (float64, bool) {
 	return (all[(n-1)/2] + all[n/2]) / 2, true
 }
 
-// write writes all figures to a file.
+// write writes all figures to a file as JSON, with the time, the machine and the Go version.
 func (b *book) write(path string) error {
 	data, err := json.MarshalIndent(struct {
 		At      time.Time `json:"at"`

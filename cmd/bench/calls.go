@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// calls measures calls of the mock agent without an engine and a store. It compares batched
-// calls over one stream with calls that have a stream each.
+// calls measures calls of the mock agent without an engine and a store. It compares calls that
+// share one stream, in batches, with calls that each have their own stream.
 func (l historyLab) calls(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -39,7 +39,7 @@ func (l historyLab) calls(ctx context.Context) (err error) {
 	return nil
 }
 
-// A caller makes calls in the same way as the engine.
+// A caller calls an agent in the same way as the engine does, from many goroutines.
 type caller struct {
 	l       *lab
 	row     string
@@ -77,7 +77,7 @@ func (c *caller) measure(ctx context.Context, round int) error {
 	return err
 }
 
-// watch counts the calls that end within a limited time.
+// watch counts the calls that end within a limited time, and records the rate and the costs.
 func (c *caller) watch(ctx context.Context, round int) error {
 	if err := pause(ctx, c.l.p.warm); err != nil {
 		return err
@@ -108,7 +108,8 @@ func (c *caller) watch(ctx context.Context, round int) error {
 	return nil
 }
 
-// spec returns the mock agent in the form that the engine passes to a pool.
+// spec returns the AgentSpec of the mock agent. It returns an error if the workflow does not
+// use this agent.
 func (c *caller) spec() (invoke.AgentSpec, error) {
 	agent := c.l.work.def.Workflow("five").Agents["mock"]
 	if agent == nil {

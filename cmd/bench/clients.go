@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// clients replace pgbench if it is not installed. Each client has a connection and a
-// prepared update of one row, and commits after each update.
+// clients is the yardstick that replaces pgbench if pgbench is not installed. Each client has
+// its own connection. It updates one row with a prepared statement, and commits after each
+// update.
 type clients struct {
 	d    *database
 	rows int

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// cold measures `engine apply` from the start of its process to the start of the first
-// step, and to the end of the process. It uses the real binary. No engine has used the
-// state since it was prepared, and the agent's process is not running yet.
+// cold measures `engine apply`: the time from the start of its process to the start of the
+// first step, and the time to the end of the process. It uses the real binary. No agent process
+// is running before.
 func (l processLab) cold(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -52,7 +52,8 @@ func (l processLab) cold(ctx context.Context) (err error) {
 	return nil
 }
 
-// binary returns the path of a binary that was built for the benchmark.
+// binary returns the path of a binary in the directory of the option -bin. It returns an error
+// if the file does not exist.
 func (l processLab) binary(name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join(l.bin, name))
 	if err == nil {
@@ -64,8 +65,8 @@ func (l processLab) binary(name string) (string, error) {
 	return path, nil
 }
 
-// apply runs the binary. It returns the time until the first step had started, and the time
-// until the process had ended.
+// apply runs `engine apply`. It returns the time from the start of the process until the first
+// step started, and the time until the process ended.
 func (l processLab) apply(ctx context.Context, dir, dsn string) (first, end time.Duration, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

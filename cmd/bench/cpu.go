@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// jiffy is the unit of the times in /proc/PID/stat. It is 1/100 s on every Linux on which
-// Go runs.
+// jiffy is the unit of the times in /proc/PID/stat. The unit is the same on every Linux on
+// which Go runs.
 const jiffy = 10 * time.Millisecond
 
-// A usage holds what the processes have used since their start: CPU time, log and commits.
+// A usage holds the costs of the processes since their start: CPU time, bytes of log, commits.
 type usage struct {
-	// CPU time of each process; engine includes the benchmark, which is in the same process.
+	// CPU time of each process. The value of engine includes the benchmark, which runs in the
+	// same process.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
-	// Transactions that wrote something, including the ticks of the engine. Without a server,
-	// only the commits of transitions.
+	// Number of transactions that wrote something, including the ticks of the engine. Without
+	// a PostgreSQL server: number of commits of transitions.
 	commits float64
 }
 
@@ -33,7 +34,7 @@ func (u usage) minus(v usage) usage {
 	}
 }
 
-// usage returns what the engine, its agent and its server have used so far.
+// usage returns the costs of the engine, its agent and its PostgreSQL server so far.
 func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
 		return u, err
@@ -43,7 +44,7 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if r.d == nil {
 		return u, nil
 	}
-	// Count transaction ids: a transaction that only reads gets none.
+	// Count transaction ids, because a transaction that only reads has no transaction id.
 	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
 	if err == nil {
 		u.server, err = r.d.serverCPU(ctx)
@@ -53,7 +54,8 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 
 var errElsewhere = errors.New("the server's processes cannot be seen")
 
-// postmaster returns the process id of the server, if the server runs on this machine.
+// postmaster returns the process id of the server's main process. It returns errElsewhere if
+// it cannot find the process id, for example because the server runs on another machine.
 func (d *database) postmaster(ctx context.Context) (int, error) {
 	if d.pid != 0 {
 		return d.pid, nil
@@ -77,9 +79,9 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// A process that ends between the two reads would be missing in the sum. The
-	// postmaster's own time includes its ended children, so an unchanged value proves that
-	// none ended.
+	// A process that ends between the two reads would be missing in the sum. The time of the
+	// postmaster includes its ended children. So if this time is unchanged, no process has
+	// ended.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)
@@ -115,8 +117,8 @@ func childrenCPU(of int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// cpu returns the CPU time that was used so far by this process, by its children that have
-// ended, and by the server. It returns false if that time is not known.
+// cpu returns the CPU time that this process, its ended children and the server have used
+// since their start. It returns false if the CPU time is not known.
 func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 	own, _, err := processCPU(os.Getpid(), true)
 	if err != nil {
@@ -154,12 +156,13 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 }
 
 // A profiler writes one CPU profile of this process, which includes the engine. It profiles
-// only the first measurement that asks for it.
+// only the first measurement that calls the method during.
 type profiler struct {
-	path string // file for the profile; "" = write no profile
+	path string // file for the profile; "" = no profile is wanted, or it was already written
 }
 
-// during calls fn and profiles it, unless the profile has already been written.
+// during calls fn and returns its error. It writes a CPU profile of this call if the field path
+// is not "".
 func (p *profiler) during(fn func() error) (err error) {
 	if p.path == "" {
 		return fn()

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A database is a database that the benchmark made on a server. It contains the engine's
+// A database is a PostgreSQL database that the benchmark has created. It contains the engine's
 // tables.
 type database struct {
 	dsn   *url.URL
@@ -24,10 +24,10 @@ type database struct {
 	db    *sql.DB // connections for statements that do not belong to an engine
 	admin *sql.DB // connections for making and dropping the database
 	name  string
-	pid   int // process id of the server; 0 = not known yet
+	pid   int // process id of the server's main process; 0 = not known yet
 }
 
-// makeDatabase makes a database. The method close drops it.
+// makeDatabase creates a database on the server dsn. The method close drops the database.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -61,7 +61,8 @@ func (d *database) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close drops the database, even if ctx has ended.
+// close closes all connections and drops the database. It does so even if the benchmark was
+// interrupted.
 func (d *database) close() error {
 	var errs error
 	if d.db != nil {
@@ -76,7 +77,7 @@ func (d *database) close() error {
 	return errors.Join(errs, err, d.admin.Close())
 }
 
-// exec runs statements outside a transaction. doing describes them in errors.
+// exec runs statements outside a transaction. doing describes the statements in errors.
 func (d *database) exec(ctx context.Context, doing string, statements ...string) error {
 	for _, s := range statements {
 		if _, err := d.db.ExecContext(ctx, s); err != nil {
@@ -86,9 +87,9 @@ func (d *database) exec(ctx context.Context, doing string, statements ...string)
 	return nil
 }
 
-// arguments returns the database's address without its password, for the arguments of a
-// command, because other users can read these. env is the environment of the command, with
-// the password.
+// arguments returns the database's address for the arguments of a command. The address has no
+// password, because other users can read the arguments. env is the environment for the command,
+// with the password.
 func (d *database) arguments() (address string, env []string) {
 	u := *d.dsn
 	password, _ := u.User.Password()
@@ -99,13 +100,13 @@ func (d *database) arguments() (address string, env []string) {
 }
 
 // newPool makes a pool of processes of the mock agent. If unary is true, each call has its own
-// stream. Otherwise the calls of a process go in batches over one stream.
+// stream. Otherwise all calls of a process use one stream, in batches.
 func newPool(w *work, unary bool, procs *processes) *agents.Pool {
 	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})
 }
 
-// findTool finds a program of PostgreSQL. It prefers the program of the server's own
-// version, if the server runs on this machine, to the program in PATH.
+// findTool returns the path of a program of PostgreSQL, such as psql. It first looks in the
+// server's own directory of programs, then in the directories of PATH.
 func findTool(ctx context.Context, d *database, name string) (string, error) {
 	var dir string
 	if err := d.db.QueryRowContext(ctx, `SELECT setting FROM pg_config WHERE name = 'BINDIR'`).Scan(&dir); err == nil {

@@ -15,15 +15,16 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is the number of finished steps of a run in flight. The next step has been started.
+// done is the number of finished steps in a run that a flock makes. The next step has started.
 const done = 3
 
 // firstID is the smallest id of the open runs. It is larger than the ids of all finished
 // runs, because newer runs have larger ids.
 const firstID = status.RunID(1) << 50
 
-// A flock makes runs in flight. Their journals have the same rows that an engine's
-// decisions write. But a thousand runs share a commit, and no agent is called.
+// A flock makes runs in flight in a database. The rows in the journals of these runs are those
+// that an engine would write. But a thousand runs share one commit, and the flock calls no
+// agent.
 type flock struct {
 	d      *database
 	work   *work
@@ -34,8 +35,8 @@ type flock struct {
 	output dsl.Value
 }
 
-// flocked makes n runs in flight with three of five steps done. It returns the id of the engine
-// that owns them. This engine has already left.
+// flocked makes n runs in flight. In each run, three of five steps are finished. It returns the
+// id of the engine that owns the runs. This engine has already left.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
 	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
@@ -98,7 +99,8 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	return nil
 }
 
-// landed returns the error of a commit, or else the error of the first row that was not stored.
+// landed returns err, the error of a commit. If err is nil, landed returns the error of the
+// first row that was not stored, or nil.
 func landed(outcomes []store.Outcome, err error) error {
 	for _, o := range outcomes {
 		if err == nil && !o.Landed {
@@ -108,7 +110,8 @@ func landed(outcomes []store.Outcome, err error) error {
 	return err
 }
 
-// run makes the decisions for the beginning of one run and returns the rows.
+// run makes the decisions for the start and the first steps of one run. It returns the
+// transitions, one for each decision.
 func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}

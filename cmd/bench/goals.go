@@ -2,16 +2,17 @@ package main
 
 import "fmt"
 
-// A goal is a target for a figure. It was set before anything was measured.
+// A goal is a target for a figure. All goals were set before the first measurement.
 type goal struct {
-	what, beside string
-	must, aim    float64
-	least        bool // must and aim are lower bounds, not upper ones
-	digits       int
-	got          func(*book) (float64, bool)
+	what, beside string                      // name of the figure, and what it is compared with
+	must, aim    float64                     // required value and wanted value
+	least        bool                        // must and aim are lower bounds; false = upper bounds
+	digits       int                         // digits after the point when the figure is printed
+	got          func(*book) (float64, bool) // returns the figure; false = not measured
 }
 
-// between returns a function that divides a number of one row by a number of another row.
+// between returns a function that reads the book and returns the ratio of a number of one row
+// to a number of another row.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
@@ -48,8 +49,9 @@ func goals() []goal {
 	}
 }
 
-// holds says whether a figure reaches its goal: "aim", "yes" or "NO". It compares the figure as
-// it is printed, so a rounding error cannot make it miss the goal.
+// holds says whether the figure v reaches the goal. It returns "aim" if v reaches the wanted
+// value, "yes" if v reaches only the required value, and otherwise "NO". It rounds v as in the
+// table, so that the result fits the printed figure.
 func (g goal) holds(v float64) string {
 	var rounded float64
 	if _, err := fmt.Sscanf(g.print(v), "%g", &rounded); err != nil {
@@ -67,7 +69,7 @@ func (g goal) holds(v float64) string {
 
 func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) }
 
-// goals prints the targets next to the measured figures.
+// goals prints all goals next to the measured figures.
 func (t *table) goals(b *book) {
 	const columns = "%-40s %-26s %9s %9s %10s %6s"
 	t.say("")

@@ -11,22 +11,24 @@ import (
 	"time"
 )
 
-// settling is the time that an engine needs for the work of its start. After that it is idle.
+// settling is the time that an engine needs for its work after the start. Then the engine is
+// idle.
 const settling = 15 * time.Second
 
-// An idling is an engine without runs, and a proxy that counts the statements to its database.
-// The engine is the real binary with default options. It runs during the other parts of the
-// benchmark, so the proxy counts for a long time. It needs so little CPU time that it does not
-// slow the other parts down.
+// An idling is an engine without runs, and a proxy that counts the statements that the engine
+// sends to its database. The engine is the real binary with default options. It runs during the
+// other parts of the benchmark, so the proxy counts for a long time. The engine needs so little
+// CPU time that it does not slow down the other parts.
 type idling struct {
 	closing closers
 	p       *proxy
 	begun   time.Time // start of the counting
-	before  [2]int64  // statements and pings before begun
-	err     error
+	before  [2]int64  // number of statements and pings before begun
+	err     error     // error of the start; nil = the engine runs
 }
 
-// startIdling starts the engine, and waits until it has settled.
+// startIdling starts the idle engine and its proxy, and waits until the engine is idle. It
+// stores an error in the field err.
 func (l processLab) startIdling(ctx context.Context) *idling {
 	i := &idling{}
 	i.err = func() error {
@@ -61,7 +63,8 @@ func (l processLab) startIdling(ctx context.Context) *idling {
 	return i
 }
 
-// idle records the statements of the idle engine since the other parts began.
+// idle records how many statements and pings the idle engine has sent per minute since
+// startIdling returned.
 func (l processLab) idle(ctx context.Context) error {
 	i := l.idling
 	if i.err != nil {
@@ -77,7 +80,7 @@ func (l processLab) idle(ctx context.Context) error {
 	return nil
 }
 
-// serve starts `engine serve` with the real binary. The function stop ends it.
+// serve starts `engine serve` with the real binary. The function stop ends this process.
 func (l processLab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

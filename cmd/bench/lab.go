@@ -18,17 +18,18 @@ type lab struct {
 	dsn      string // address of the server
 	bin      string // directory of the binaries
 	p        plan
-	rows     *regexp.Regexp // pattern of the rows to measure, in parts that measure rows in turn
-	tuned    bool           // the server belongs to the benchmark and may be configured
+	rows     *regexp.Regexp // pattern of the rows to measure; only for parts that call inTurn
+	tuned    bool           // only the benchmark uses the server, so it may change the server's settings
 	work     *work
 	book     *book
 	t        *table
 	progress io.Writer
 	prof     *profiler
-	idling   *idling // nil = the part idle was not asked for
+	idling   *idling // engine for the part idle; nil = this part is not measured
 }
 
-// The following functions return the same lab, each with the measurements of one kind.
+// Each of the following functions returns the same lab as another type. Each type has the
+// methods for one kind of measurement.
 
 func (l *lab) runLab() runLab         { return runLab{l} }
 func (l *lab) serverLab() serverLab   { return serverLab{l} }
@@ -65,7 +66,8 @@ func partNames() []string {
 	return names
 }
 
-// chosen returns the parts that a comma-separated list names; "" = all parts.
+// chosen returns the parts that a comma-separated list names; all parts if the list is "". It
+// returns an error if the list has an unknown name.
 func chosen(list string) ([]part, error) {
 	if list == "" {
 		return parts(), nil
@@ -79,8 +81,8 @@ func chosen(list string) ([]part, error) {
 	return slices.DeleteFunc(parts(), func(p part) bool { return !slices.Contains(names, p.name) }), nil
 }
 
-// measure runs the parts, and prints the goals next to the figures. After a part has
-// failed, measure continues with the next one.
+// measure runs the wanted parts, and then prints the goals next to the figures. If a part
+// fails, measure continues with the next part. It returns the errors of all parts.
 func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
 		l.idling = l.processLab().startIdling(ctx)
@@ -118,7 +120,8 @@ func (l *lab) onServer(fn func(db *sql.DB) error) (err error) {
 	return fn(db)
 }
 
-// heading prints the versions and the machine that the figures belong to.
+// heading prints the machine and the versions of Go and PostgreSQL with which the benchmark
+// measures.
 func (l *lab) heading(ctx context.Context) error {
 	var version string
 	err := l.onServer(func(db *sql.DB) error { return db.QueryRowContext(ctx, `SHOW server_version`).Scan(&version) })

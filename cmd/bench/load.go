@@ -11,41 +11,40 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A loader keeps a running engine busy.
+// A loader submits runs to a running engine, so that the engine is always busy.
 type loader struct{ *running }
 
 // A load describes the runs that keep an engine busy.
 type load struct {
 	workflow string
-	end      status.RunState // expected end of each run
-	inFlight int
-	warm     time.Duration // time under load before the measurement begins
-	window   time.Duration // length of a window, in which runs are counted
-	windows  int           // number of windows without a pause between them; 0 = 1
+	end      status.RunState // expected status at the end of each run
+	inFlight int             // number of runs in flight at any time
+	warm     time.Duration   // time under load before the measurement begins
+	window   time.Duration   // length of a window, in which runs are counted
+	windows  int             // number of windows without a pause between them; 0 = 1
 }
 
 // A result holds the figures of one measurement.
 type result struct {
-	took      time.Duration
+	took      time.Duration   // length of all windows together
 	runs      []int           // number of runs that ended in each window
 	marks     []mark          // usage at the beginning of the first window, and at the end of each window
 	latencies []time.Duration // how long each counted run took, sorted
 
-	ended       int   // all ended runs, also those outside the windows
-	sends, rows int64 // commits of transitions and their rows, for all ended runs
+	ended       int   // number of all ended runs, including runs that ended outside the windows
+	sends, rows int64 // number of commits of transitions, and of their rows, for all runs
 }
 
-// A mark holds the amount that the measured processes and the whole machine had used at one
-// moment.
+// A mark holds the costs of the measured processes, and the ticks of the machine, at one time.
 type mark struct {
 	usage
 	machine ticks
 }
 
-// used returns the amount that was used in all windows together.
+// used returns the costs in all windows together.
 func (r result) used() usage { return r.marks[len(r.marks)-1].minus(r.marks[0].usage) }
 
-// all returns how many runs ended in the windows.
+// all returns the number of runs that ended in all windows together.
 func (r result) all() (n int) {
 	for _, runs := range r.runs {
 		n += runs
@@ -62,9 +61,9 @@ func (r result) quantile(q float64) time.Duration {
 	return r.latencies[min(len(r.latencies)-1, int(q*float64(len(r.latencies))))]
 }
 
-// load keeps inFlight runs in flight: each goroutine submits a run, waits for its end and
-// submits the next one. Runs that end in a window are counted. Before and after the windows
-// the load is the same.
+// load keeps l.inFlight runs in flight: each goroutine submits a run, waits for the end of the
+// run and submits the next one. load counts the runs that end in a window. The load is the same
+// before and in the windows.
 func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,16 +111,16 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 	return out, nil
 }
 
-// A finish says when a run ended and how long it took. It holds no pointer: five minutes
-// make millions of finishes. With pointers, the garbage collector would have to scan them
-// all, in the process of the engine that is measured.
+// A finish says when a run ended and how long the run took. It holds no pointer, because in
+// five minutes millions of runs end. If a finish held a pointer, the garbage collector would
+// have to scan all of them, in the process of the measured engine.
 type finish struct {
-	at   time.Duration // time of the end, since the load began
+	at   time.Duration // time from the start of the load to the end of the run
 	took time.Duration // from the submission to the end
 }
 
-// watch waits until the last window ends. It returns the usage in the windows and the time at
-// which the first one began.
+// watch waits until the last window ends. out holds the marks and the length of the windows.
+// begin is the time at which the first window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -155,8 +154,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures under a row of the book. calls is the number of calls of each run: put
-// divides the costs by the number of all calls.
+// put records the figures under a row of the book. calls is the number of calls of each run.
+// put divides the costs by the number of all calls.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
@@ -164,19 +163,20 @@ func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "idle", idle)
 	b.put(round, row, "stolen", stolen)
 	if r.all() == 0 {
-		return // no run ended in the time that was given, so there are no other figures
+		return // no run ended in the windows, so there are no other figures
 	}
 	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
 		b.put(round, row, name, milliseconds(r.quantile(q)))
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
 	r.used().put(b, round, row, r.all()*calls)
-	// These two are exact: they cover every run from its submission to its end.
+	// These two figures are exact, because they include every run from its submission to its
+	// end.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }
 
-// put records the usage per step.
+// put records the usage divided by the number of steps.
 func (u usage) put(b *book, round int, row string, steps int) {
 	for name, v := range map[string]float64{
 		"commits/step": u.commits, "log/step": u.log,

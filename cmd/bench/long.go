@@ -8,16 +8,17 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A historyLab has the measurements of things that grow with time: a long load, a long queue,
-// many stored runs, many calls.
+// A historyLab has the methods that measure a long load, a long queue, many stored runs, and
+// many calls.
 type historyLab struct{ *lab }
 
 // minutes is the length of the long measurement, in minutes.
 const minutes = 5
 
-// long measures five minutes without a pause and with autovacuum. If a store becomes slower
-// with age, the last minute shows it. But other programs on the machine can make it slower
-// as well. So the old store is then measured in turn with a new one.
+// long measures an engine under load for five minutes without a pause, with autovacuum on. If
+// the database becomes slower with age, the figures of the last minute are worse. But other
+// programs on the machine can have the same effect. So long then measures the old database and
+// a new one in turn.
 func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -61,8 +62,8 @@ func (l historyLab) long(ctx context.Context) (err error) {
 	return nil
 }
 
-// aged measures in turn a store that has worked for minutes and a new store. Only the
-// server itself vacuums between the measurements.
+// aged measures in turn an engine whose database was under load for minutes, and an engine with
+// a new database. Between the measurements the benchmark does not vacuum; only autovacuum does.
 func (l historyLab) aged(ctx context.Context, old, young *running) error {
 	// Warm up the engine and the agent of the new store, which have just started.
 	if _, err := young.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {

@@ -5,15 +5,15 @@
 //   - the costs of each step in commits, bytes of log and CPU time;
 //   - recovery, long queues, memory, a cold start and an idle engine.
 //
-// The last table compares the figures with their goals.
+// The last table compares the figures with the goals in goals.go.
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
 // The parts are steps, saga, shapes, tenants, calls, long, queue, recovery, memory, cold, idle.
 //
-// `make bench` runs it with a PostgreSQL server of its own. It exits with 0 even if figures
-// miss their goals, because times depend on the machine. Tests check the figures that do
-// not depend on it.
+// `make bench` runs this command with a PostgreSQL server that nothing else uses. The command
+// exits with 0 even if figures miss their goals, because times depend on the machine. Tests
+// check the figures that do not depend on the machine.
 package main
 
 import (
@@ -119,7 +119,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return errors.Join(err, l.t.err)
 }
 
-// override replaces a planned number by the number that an option gives, if it gives one.
+// override replaces a planned number by the number of an option. asked = 0 means that the
+// option was not given; then the planned number does not change.
 func override(planned *int, asked int) {
 	if asked > 0 {
 		*planned = asked
@@ -137,23 +138,23 @@ type plan struct {
 
 	large int // number of calls of a large run in the part shapes
 
-	queued     int           // runs that are submitted and have no owner
+	queued     int           // number of runs in the queue: submitted, but without an owner
 	queueLimit time.Duration // time after which no more runs are submitted
 	claim      time.Duration // time in which an engine claims runs
 
-	finished int // finished runs in the database during the scans of a Supervisor
-	scans    int // scans of a Supervisor
-	flight   int // runs in flight for the takeover
-	takes    int // takeovers of these runs
+	finished int // number of finished runs in the database during the scans of a Supervisor
+	scans    int // number of measured scans of a Supervisor
+	flight   int // number of runs in flight for the takeover
+	takes    int // number of takeovers of all these runs, one after the other
 
-	kept  int           // runs in memory at once, to measure the memory of one run
-	colds int           // cold starts
+	kept  int           // number of runs in memory together, to measure the memory of one run
+	colds int           // number of cold starts
 	idle  time.Duration // shortest time in which the statements of an idle engine are counted
 
 	limit time.Duration // time limit for the whole benchmark
 }
 
-// whole is the plan of make bench.
+// whole returns the plan of `make bench`.
 func whole() plan {
 	return plan{
 		rounds: 3, warm: 2 * time.Second, each: 10 * time.Second, scale: 10, minute: time.Minute, large: 10_000,
@@ -163,7 +164,7 @@ func whole() plan {
 	}
 }
 
-// glimpse is the plan of make bench SHORT=1.
+// glimpse returns the plan of `make bench SHORT=1`.
 func glimpse() plan {
 	return plan{
 		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second, large: 1_000,

@@ -19,17 +19,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A processLab has the measurements of processes: memory, time to start, load when idle.
+// A processLab has the methods that measure processes: memory, time to start, statements of an
+// idle engine.
 type processLab struct{ *lab }
 
-// A keeping is one reason for which open runs stay in an engine's memory.
+// A keeping is a reason why open runs stay in an engine's memory, with the workflow of these
+// runs.
 type keeping struct {
 	row, workflow string
-	full          bool // the agents have no free slot
+	full          bool // use agents that never have a free slot
 }
 
-// memory measures how much memory an engine uses for each open run: for runs whose call is
-// in flight, and for idle runs.
+// memory measures how much memory an engine uses for each open run: for runs with a call in
+// flight, and for runs that wait.
 func (l processLab) memory(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -51,8 +53,8 @@ func keepings() []keeping {
 	return []keeping{{"in flight", "flying", false}, {"held", "five", true}, {"in backoff", "backoff", false}, {"parked", "parked", false}}
 }
 
-// keptApart measures one keeping in a process of its own, so that other memory of the
-// benchmark does not change the figures.
+// keptApart measures one keeping in a separate process, so that other memory of the benchmark
+// does not change the figures.
 func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,8 +82,8 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 // that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept runs in the process that keptApart starts. It measures the memory of n runs that are
-// kept for one reason, and writes the figures to out.
+// kept runs in the process that keptApart starts. It measures the memory of n runs of the
+// keeping with this row, and writes the figures to out as JSON.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {
@@ -99,8 +101,8 @@ func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (
 	return json.NewEncoder(out).Encode(f)
 }
 
-// keep starts an engine and n runs that stay in its memory. It returns how much more memory
-// the process uses because of them.
+// keep starts an engine and n runs that stay in the engine's memory. It returns by how much
+// the memory and the goroutines of the process have grown because of the runs.
 func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f footprint, err error) {
 	s := setup{store: store, options: engine.Options{Alone: true}}
 	if k.full {
@@ -117,7 +119,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill(64); err != nil { // allocates the memory that does not grow with the number of runs
+	if err := fill(64); err != nil { // a few runs allocate all memory that n does not change
 		return f, err
 	}
 	before := inUse()
@@ -128,7 +130,7 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 	return footprint{after.Bytes - before.Bytes, after.Goroutines - before.Goroutines}, nil
 }
 
-// fill submits n runs without waiting for their ends.
+// fill submits n runs and does not wait for their ends.
 func (r loader) fill(ctx context.Context, workflow string, n int) error {
 	var next atomic.Int64
 	errs := make([]error, 64)
@@ -144,13 +146,13 @@ func (r loader) fill(ctx context.Context, workflow string, n int) error {
 	return errors.Join(errs...)
 }
 
-// A footprint is the memory and the goroutines of a process.
+// A footprint holds the memory of a process in bytes, and the number of its goroutines.
 type footprint struct {
 	Bytes, Goroutines float64
 }
 
-// inUse returns the bytes of heap and stacks, and the goroutines, that this process uses
-// after garbage collection.
+// inUse collects garbage. Then it returns the bytes of heap and stacks that this process uses,
+// and the number of its goroutines.
 func inUse() footprint {
 	for range 3 { // the second collection empties pools, the third frees objects with finalizers
 		runtime.GC()

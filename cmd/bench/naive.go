@@ -15,25 +15,25 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// naiveConnections is the number of connections over which the naive mode commits.
+// naiveConnections is the number of database connections of the naive store.
 const naiveConnections = 64
 
-// A naive store shows the usual design of workflow engines: rows of runs and steps that are
-// updated in place. Each change is a transaction of its own (BEGIN, UPDATE, COMMIT). A run is
-// created with all its steps pending. Then each start and each finish of a step, and the end of
-// the run, is one commit: twelve commits for five steps. An index on complete-by finds late
-// steps. The naive store writes the same values as the engine's own store, each of them once.
-// The engine starts the work of a change only after its commit.
+// A naive store works like the stores of usual workflow engines: it updates the rows of runs
+// and steps in place. Each change is a separate transaction (BEGIN, UPDATE, COMMIT). The first
+// commit creates a run with all its steps pending. Then each start and each finish of a step,
+// and the end of the run, is one commit: twelve commits for five steps. An index on complete-by
+// finds late steps. The naive store writes the same values as the engine's own store, each
+// value once. The engine starts the work that follows a change only after the commit.
 //
-// The engine is the same as with the other stores. It reads from memory, so this mode is
-// faster than a real naive engine.
+// The engine is the same as with the other stores. It reads from a store in memory, so it is
+// faster than a real engine of this design.
 type naive struct {
 	store.Full
 	conns chan *naiveConn
 	db    *sql.DB
 
-	mu    sync.Mutex // protects following field
-	steps map[store.WorkflowID]int
+	mu    sync.Mutex               // protects the field below
+	steps map[store.WorkflowID]int // number of steps of each workflow
 }
 
 const naiveSchema = `
@@ -47,7 +47,7 @@ CREATE TABLE naive.step (
   PRIMARY KEY (run_id, step));
 CREATE INDEX ON naive.step (complete_by) WHERE state = 2`
 
-// newNaive makes the naive tables in a database, and opens connections to it.
+// newNaive creates the tables of a naive store in a database, and opens the connections.
 func newNaive(ctx context.Context, d *database, connections int) (*naive, error) {
 	if err := d.exec(ctx, "make the naive tables", naiveSchema); err != nil {
 		return nil, err
@@ -76,17 +76,18 @@ func addQuery(query, more string) string {
 	return query + "&" + more
 }
 
-// naiveOptions returns the options of an engine that commits each transition alone and
-// immediately. It has as many writers as there are connections, so that no transition waits for
-// the batch of another one.
+// naiveOptions returns the options of an engine that commits each transition separately and
+// immediately. The engine has as many writers as there are connections, so that no transition
+// waits for the commit of another one.
 func naiveOptions() engine.Options {
 	return engine.Options{Writers: naiveConnections, MaxBatchRows: 1}
 }
 
-// Close closes the connections.
+// Close closes the connections of the naive store.
 func (n *naive) Close() error { return n.db.Close() }
 
-// PutDefinition records how many steps each workflow has.
+// PutDefinition stores the definition in the memory store, and records how many steps each
+// workflow has.
 func (n *naive) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := n.Store.PutDefinition(ctx, d)
 	n.mu.Lock()
@@ -119,7 +120,8 @@ type naiveWriter struct {
 	n *naive
 }
 
-// Commit makes the transactions of all transitions, concurrently.
+// Commit makes the transactions of all transitions, concurrently. Then it commits the batch in
+// the memory store.
 func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup
@@ -134,7 +136,7 @@ func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 	return w.Writer.Commit(ctx, batch)
 }
 
-// Submit makes the transactions of a run's first transition.
+// Submit commits the first transition of a new run.
 func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s naming.Names) (store.Submitted, error) {
 	t.Names = &s
 	out, err := w.Commit(ctx, []store.Transition{t})
@@ -200,8 +202,8 @@ func openNaive(ctx context.Context, db *sql.DB) (*naiveConn, error) {
 	return c, nil
 }
 
-// transact runs one transaction. Its context cannot be cancelled, because that would cost a
-// goroutine for each statement.
+// transact runs fn in one transaction. The context of fn cannot be cancelled, because a context
+// that can be cancelled costs a goroutine for each statement.
 func (c *naiveConn) transact(fn func(ctx context.Context) error) error {
 	ctx := context.Background()
 	if _, err := c.conn.ExecContext(ctx, "BEGIN"); err != nil {
@@ -252,5 +254,5 @@ func (c *naiveConn) run(t *store.Transition, data []byte) error {
 	})
 }
 
-// instant converts a time into a parameter. The zero time becomes NULL.
+// instant returns a time as a parameter of a statement. The zero time becomes NULL.
 func instant(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }

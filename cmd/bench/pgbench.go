@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// A yardstick measures the machine without an engine: updates of one row by its key, each
-// in its own commit.
+// A yardstick measures the database server without an engine: clients that update one row by
+// its key, each update in its own commit.
 type yardstick interface {
-	// rate returns commits per second. With a duration of 0 each client makes only one
-	// commit. The CPU time of such a call is the cost of connecting.
+	// rate runs the clients for the duration d and returns their commits per second. If d is 0,
+	// each client makes only one commit. The CPU time of such a call is approximately the cost
+	// of the connections.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }
 
-// newYardstick makes a yardstick and its table: pgbench if it is installed, and clients
-// otherwise.
+// newYardstick makes a yardstick and its table. The yardstick uses pgbench if pgbench is
+// installed; otherwise it is of the type clients.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")
 	if err != nil {
@@ -39,7 +40,8 @@ func newYardstick(ctx context.Context, d *database, dir string, scale int) (yard
 	return p, err
 }
 
-// rowsPerScale is the number of accounts that pgbench makes for each unit of its scale.
+// rowsPerScale is the number of rows in pgbench's table of accounts for each unit of the
+// option --scale.
 const rowsPerScale = 100_000
 
 type pgbench struct {

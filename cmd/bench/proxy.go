@@ -11,20 +11,20 @@ import (
 	"sync/atomic"
 )
 
-// A proxy passes the messages between an engine and its server and counts the statements;
-// BEGIN is a statement, too. An empty statement is counted as a ping: a connection that
-// only listens sends it to check that it still works.
+// A proxy passes the messages between an engine and its database server, and counts the
+// statements. BEGIN is a statement, too. The proxy counts an empty statement as a ping: the
+// driver sends empty statements on an idle connection for LISTEN, to check the connection.
 type proxy struct {
 	listener          net.Listener
 	server            string
 	statements, pings atomic.Int64
 
 	wg    sync.WaitGroup
-	mu    sync.Mutex // protects following field
-	conns []net.Conn
+	mu    sync.Mutex // protects the field below
+	conns []net.Conn // all connections, from the engine and to the server
 }
 
-// listen starts a proxy on the loopback address.
+// listen starts a proxy on the loopback address. server is the address of the database server.
 func listen(server string) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *proxy) address() string { return p.listener.Addr().String() }
 // counts returns the number of statements and pings so far.
 func (p *proxy) counts() [2]int64 { return [2]int64{p.statements.Load(), p.pings.Load()} }
 
-// close ends all connections.
+// close stops the proxy and ends all connections.
 func (p *proxy) close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
@@ -84,8 +84,8 @@ func (p *proxy) serve(client net.Conn) {
 	p.forward(server, client)
 }
 
-// forward passes the client's messages to the server and counts those that execute
-// something. The first message of a connection has no kind byte.
+// forward passes the client's messages to the server, and passes every message except the
+// first to the method count. The first message of a connection has no byte for its kind.
 func (p *proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {
@@ -105,7 +105,8 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 	}
 }
 
-// count counts one message. Kind Q is a query, and kind E executes a prepared statement.
+// count counts a message if it is a statement or a ping. Kind Q is a simple query, and kind E
+// executes a prepared statement.
 func (p *proxy) count(kind byte, body []byte) {
 	switch {
 	case kind == 'Q' && len(bytes.Trim(body, "; \x00")) == 0:

@@ -11,9 +11,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// queue measures a queue of a million runs without an owner. It measures how fast runs are
-// submitted, and whether a long queue makes this slower. Then it measures how fast an engine
-// claims runs: first with the mock agent, then with an agent that never answers.
+// queue measures a queue of a million runs without an owner. First it measures how many runs
+// per second a program can submit, and whether a long queue makes this slower. Then it measures
+// how many runs per second an engine claims: first with the mock agent, then with an agent that
+// never answers.
 func (l historyLab) queue(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -43,8 +44,8 @@ func (l historyLab) queue(ctx context.Context) (err error) {
 	return nil
 }
 
-// enqueue submits runs in large batches, as a program with many runs would. It returns how
-// many runs it submitted before the time limit.
+// enqueue submits runs in large batches until all planned runs are in the queue, or until the
+// time limit has passed. It returns how many runs it submitted.
 func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	chunk := make([]engine.Submission, min(l.p.queued, 10_000))
 	for i := range chunk {
@@ -73,7 +74,8 @@ func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	return n, nil
 }
 
-// claim starts an engine that claims runs for a limited time.
+// claim starts an engine that claims runs for a limited time. It records how many runs per
+// second the engine claimed, and how many steps per second it finished.
 func (l historyLab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
 	began := time.Now()
 	r, err := start(ctx, l.work, setup{store: d.store, d: d, invoker: invoker})
@@ -96,18 +98,18 @@ func (l historyLab) claim(ctx context.Context, d *database, row string, invoker 
 	return d.store.Leave(ctx, r.engine)
 }
 
-// mute is an agent that accepts any number of calls and answers none. So only the claiming
-// of runs and the start of their first steps are measured. It must accept calls: an engine
-// whose agents have no free slot claims no runs.
+// mute replaces an agent: it accepts any number of calls and answers none. With it, the
+// benchmark measures only the claims of runs and the starts of their first steps. mute must
+// accept calls, because an engine whose agents have no free slot claims no runs.
 type mute struct{}
 
-// Invoke waits until ctx ends.
+// Invoke waits until ctx ends, and returns its error.
 func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
 	<-ctx.Done()
 	return sdk.Reply{}, ctx.Err()
 }
 
-// Start answers only when ctx ends.
+// Start calls done with an error when ctx ends, and not before.
 func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
 	return mute{}

@@ -16,32 +16,33 @@ import (
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
-// A setup says how an engine is put together.
+// A setup says which store, agent and options an engine of the benchmark gets.
 type setup struct {
 	store   store.Store
 	options engine.Options
-	unary   bool            // each call of the agent has a stream of its own
-	invoker invoke.Invoker  // used instead of agents; nil = start a process of the mock agent
-	full    invoke.Capacity // used instead of the agents' own capacity; nil = the agents' own
-	d       *database       // the database whose server's costs are counted; nil = there is no server
+	unary   bool            // each call of the agent has its own stream; false = batches over one stream
+	invoker invoke.Invoker  // used instead of an agent; nil = start a process of the mock agent
+	full    invoke.Capacity // used instead of the real capacity of the agent; nil = the real capacity
+	d       *database       // database of the store, to measure the costs of the server; nil = no server
 }
 
-// A running is an engine that works, with its agent and its store.
+// A running is a running engine with its agent and its store.
 type running struct {
 	work   *work
 	store  *counted
 	d      *database
-	pool   *agents.Pool // nil = the engine calls no processes
+	pool   *agents.Pool // pool of agent processes; nil = the engine calls no processes
 	procs  *processes
 	node   *engine.Node
-	engine store.EngineID // number of the engine when it started
+	engine store.EngineID // id of the engine when it started
 	end    context.CancelFunc
 	ended  chan error
 }
 
 func (r *running) loader() loader { return loader{r} }
 
-// start starts an engine in this process. Its agent is another process.
+// start starts an engine in this process, and waits until the engine is ready. The agent runs
+// in another process.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: &counted{Full: store.Complete(s.store)}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
 	// Use the same telemetry as `engine serve`.
@@ -72,14 +73,14 @@ func start(ctx context.Context, w *work, s setup) (*running, error) {
 	}
 }
 
-// stop ends the engine and its agent.
+// stop ends the engine in an orderly way, and then its agent.
 func (r *running) stop() error {
 	r.end()
 	return r.stopped()
 }
 
-// stopNow ends the engine without waiting for calls in flight. Another engine takes over
-// its runs later.
+// stopNow ends the engine and its agent without waiting for calls in flight. Another engine can
+// take over the runs later.
 func (r *running) stopNow() error {
 	r.node.StopNow()
 	return r.stopped()
@@ -101,12 +102,13 @@ func (r *running) closePool() {
 	}
 }
 
-// submit submits a run of a workflow.
+// submit submits a run of the workflow with this name.
 func (r *running) submit(ctx context.Context, workflow string) (store.Submitted, error) {
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
 }
 
-// once submits a run and waits for its end.
+// once submits a run and waits for its end. It returns an error if the run does not end with
+// the status end.
 func (r *running) once(ctx context.Context, workflow string, end status.RunState) error {
 	run, err := r.submit(ctx, workflow)
 	if err != nil {
@@ -122,7 +124,7 @@ func (r *running) once(ctx context.Context, workflow string, end status.RunState
 	return nil
 }
 
-// quiet waits until nothing has been committed for half a second.
+// quiet waits until the engine has committed nothing for half a second.
 func (r *running) quiet(ctx context.Context) error {
 	const still = 500 * time.Millisecond
 	for last := int64(-1); ; {
@@ -137,8 +139,8 @@ func (r *running) quiet(ctx context.Context) error {
 	}
 }
 
-// busy waits until the limit has passed or nothing has been committed for a second. It
-// returns the time at which it saw the last commit.
+// busy waits until the limit has passed, or until the engine has committed nothing for a
+// second. It returns the time at which it saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -154,7 +156,7 @@ func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, err
 	return last, nil
 }
 
-// pause waits for d or until ctx ends.
+// pause waits for the duration d. If ctx ends first, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -166,11 +168,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// processes records which agent processes are running.
+// processes records which agent processes are running. It is an observer of the pool.
 type processes struct {
 	agents.NoObserver
-	mu   sync.Mutex // protects following field
-	pids map[int]bool
+	mu   sync.Mutex   // protects the field below
+	pids map[int]bool // ids of the running processes
 }
 
 // ProcessStarted adds the process to the list of running processes.
@@ -210,7 +212,7 @@ type counted struct {
 	commits, rows atomic.Int64
 }
 
-// OpenWriter returns a writer that counts.
+// OpenWriter returns a writer that counts its commits and their rows.
 func (c *counted) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w, err := c.Store.OpenWriter(ctx, id, n)
 	if err != nil {

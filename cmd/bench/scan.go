@@ -10,37 +10,38 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Numbers of open runs, and of the runs among them that a scan must find.
+// Number of open runs in the database, and numbers of those open runs that a scan must find.
 const (
-	openRuns   = 1000 // runs of three engines: this one, another live one, and a dead one
-	dueRuns    = 10   // runs of this engine that are due
-	lateRuns   = 10   // runs of the other live engine that are long overdue
-	orphanRuns = 100  // runs of the dead engine
-	grace      = time.Minute
+	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
+	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
+	lateRuns   = 10          // runs of the other live engine whose next_check passed more than grace ago
+	orphanRuns = 100         // runs of the dead engine
+	grace      = time.Minute // time after next_check from which a scan finds a run of another live engine
 )
 
-// A scan holds the time of each part of one scan of a Supervisor, or the medians of many scans.
+// A scan holds the duration of each part of one scan of a Supervisor, or the medians of many
+// scans.
 type scan struct {
 	tick, overdue, orphans time.Duration
 }
 
 func (s scan) sum() time.Duration { return s.tick + s.overdue + s.orphans }
 
-// A scene is a database with open runs that an engine looks for.
+// A scene is a database with open runs, and the id of the engine that makes scans.
 type scene struct {
 	d    *database
 	self store.EngineID
 }
 
-// stage makes open runs next to finished ones. The finished runs have no journal, because
-// no scan reads journals.
+// stage creates open and finished runs in a database. The finished runs have no journal,
+// because no scan reads journals.
 func stage(ctx context.Context, d *database, w *work, finished int) (*scene, error) {
 	flows, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return nil, fmt.Errorf("store the workflow: %w", err)
 	}
 	s := &scene{d: d}
-	var members [3]store.EngineID // ids of this engine, of the other live one, and of the dead one
+	var members [3]store.EngineID // ids of the scanning, the other live and the dead engine
 	for i := range members {
 		if members[i], err = d.store.Join(ctx, "bench", time.Hour, 1); err != nil {
 			return nil, fmt.Errorf("join: %w", err)
@@ -65,7 +66,8 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 	return s, nil
 }
 
-// once makes one scan, and returns how long each part took.
+// once makes one scan, and returns how long each part took. It returns an error if the scan
+// does not find the expected numbers of runs.
 func (s *scene) once(ctx context.Context) (scan, error) {
 	var out scan
 	began := time.Now()
@@ -92,8 +94,8 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	return out, nil
 }
 
-// scans makes many scans, alternating between a database without finished runs and one with
-// many. It returns the medians for both.
+// scans makes many scans in two databases in turn: without and with finished runs. It returns
+// the medians for each database.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {
@@ -102,7 +104,7 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 			if err != nil {
 				return out, err
 			}
-			if i >= passes/10 { // the earlier scans are the warm-up
+			if i >= passes/10 { // the first scans are a warm-up and do not count
 				all[k] = append(all[k], one)
 			}
 		}
@@ -117,7 +119,8 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 	return out, nil
 }
 
-// median returns the median of the durations that the function what returns for the elements.
+// median calls the function what for each element, and returns the median of the durations. It
+// returns 0 if there are no elements.
 func median[T any](of []T, what func(T) time.Duration) time.Duration {
 	all := make([]time.Duration, len(of))
 	for i, v := range of {

@@ -10,11 +10,13 @@ import (
 	"time"
 )
 
-// A serverLab configures the PostgreSQL server and cleans its databases.
+// A serverLab has the methods that change settings of the PostgreSQL server and vacuum the
+// databases of the benchmark.
 type serverLab struct{ *lab }
 
-// tune prevents checkpoints during measurements of a few seconds. With the default settings, a
-// checkpoint would begin approximately once a minute, in some of the measurements.
+// tune changes settings of the server, so that no checkpoint begins during a measurement of a
+// few seconds. With the default settings, a checkpoint would begin approximately once a minute,
+// during some of the measurements.
 func (l serverLab) tune(ctx context.Context) error {
 	err := l.configure(ctx, `ALTER SYSTEM SET max_wal_size = '4GB'`, `ALTER SYSTEM SET min_wal_size = '1GB'`)
 	if err != nil {
@@ -23,7 +25,7 @@ func (l serverLab) tune(ctx context.Context) error {
 	return nil
 }
 
-// configure changes settings of the server.
+// configure runs statements that change settings, and makes the server read its settings again.
 func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	return l.onServer(func(db *sql.DB) error {
 		for _, s := range append(statements, `SELECT pg_reload_conf()`) {
@@ -35,9 +37,9 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still turns autovacuum off on the benchmark's own server, so autovacuum does not slow down a
-// later measurement. The method settle vacuums between measurements. The function wake turns
-// autovacuum on again.
+// still turns autovacuum off, so that it does not slow down a measurement. The function wake
+// turns autovacuum on again. If other programs may use the server (l.tuned is false), still
+// does nothing. The method settle vacuums between measurements.
 func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil
@@ -74,7 +76,7 @@ func (l serverLab) settle(ctx context.Context) error {
 	return nil
 }
 
-// databases returns the names of the databases that this process has made.
+// databases returns the names of the databases that this process has created and not dropped.
 func (l serverLab) databases(ctx context.Context) (names []string, err error) {
 	err = l.onServer(func(db *sql.DB) (err error) {
 		rows, err := db.QueryContext(ctx, `SELECT datname FROM pg_database WHERE starts_with(datname, $1)`, databasePrefix())
@@ -97,7 +99,7 @@ func (l serverLab) databases(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// databasePrefix returns the beginning of the names of this process's databases.
+// databasePrefix returns the beginning of the names of the databases that this process creates.
 func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }
 
 func (l serverLab) vacuum(ctx context.Context, name string) (err error) {

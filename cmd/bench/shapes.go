@@ -13,19 +13,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A shape is a kind of run that is large in one way. It is compared with small runs that
-// make the same calls.
+// A shape is a kind of large run: with many instances, many steps or many attempts. The
+// benchmark compares a large run with small runs that make the same calls.
 type shape struct {
 	row      string
-	what     string // what its calls are, for the table: instances, steps or attempts
-	calls    int    // calls of a small run
-	end      status.RunState
-	together bool // the large run makes all its calls at once, and the small runs run at once
-	write    func(b *strings.Builder, name string, calls int)
+	what     string                                           // what its calls are, for the table: instances, steps or attempts
+	calls    int                                              // number of calls of a small run
+	end      status.RunState                                  // expected status at the end of a run
+	together bool                                             // all calls, and all small runs, are in flight together
+	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
 
-// shapes returns all shapes. The workflow of a shape has the name of the row. The workflow
-// of its small runs has "small-" in front of this name.
+// shapes returns all shapes. The workflow of the large run has the name of the row. The name of
+// the workflow for the small runs is "small-" and the name of the row.
 func shapes() []shape {
 	return []shape{
 		{"wide", "instances", 10, status.RunSucceeded, true, wide},
@@ -34,9 +34,9 @@ func shapes() []shape {
 	}
 }
 
-// small returns how many small runs are compared with one large run. If the calls are made
-// at once, the small runs make as many calls as the large run, and otherwise a quarter of
-// them.
+// small returns the number of small runs to compare with one large run of the given number of
+// calls. If all calls are in flight together, the small runs make as many calls as the large
+// run. Otherwise they make a quarter of that number.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls
@@ -44,8 +44,8 @@ func (s shape) small(large int) int {
 	return large / s.calls / 4
 }
 
-// shapes measures the cost of a step in runs with thousands of steps. It compares them with
-// short runs that make their calls in the same way: all at once, or one after the other.
+// shapes measures the cost of a step in runs with thousands of calls. It compares these runs
+// with small runs that make their calls in the same way: all together, or one after the other.
 func (l runLab) shapes(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -68,8 +68,8 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	for _, s := range shapes() {
 		subjects = append(subjects, l.shaped("small-"+s.row, pg, s, s.small(n), s.calls), l.shaped(s.row, pg, s, 1, n))
 	}
-	// The first run is not measured: it grows the heap, the database pages and the agent's
-	// process.
+	// Do not measure the first run: during that run, the heap, the database and the agent's
+	// process grow.
 	if err := pg.loader().runAll(ctx, "wide", status.RunSucceeded, 1, true); err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped returns the subject that measures several runs of a workflow. The row has the name of
-// the workflow.
+// shaped returns a subject that measures several runs of the workflow row. runs is the number of
+// runs, and calls is the number of calls of each run.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {
@@ -105,8 +105,8 @@ func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject
 	}}
 }
 
-// runAll starts runs of a workflow, all at once or one after the other, and waits for their
-// ends.
+// runAll starts runs of a workflow, all together or one after the other, and waits until all
+// have ended. It returns an error if a run does not end with the status end.
 func (r loader) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
 		for range runs {
@@ -125,9 +125,9 @@ func (r loader) runAll(ctx context.Context, workflow string, end status.RunState
 	return errors.Join(failed...)
 }
 
-// shapesSource returns the workflows of all shapes. `large` is the number of calls in the
-// large ones. Each workflow has a file of its own, because one takes more than half of the
-// allowed size of a file.
+// shapesSource returns the workflow files of all shapes. The parameter large is the number of
+// calls in a large run. Each workflow has a separate file, because one of the workflows needs
+// more than half of the allowed size of a file.
 func shapesSource(large int) fs.FS {
 	files := fstest.MapFS{"agent.hcl": {Data: []byte(`agent "mock" {
   circuit_breaker { trip_after = 1000000000 }
@@ -143,8 +143,8 @@ func shapesSource(large int) fs.FS {
 	return files
 }
 
-// head is the beginning of a workflow. Its runs take the same variables as the other
-// workflows of the benchmark.
+// head is the beginning of a workflow, with the same variables as the other workflows of the
+// benchmark.
 const head = `workflow %q {
   deadline = "2h"
   variable "value" { type = string }
@@ -190,12 +190,12 @@ func tried(b *strings.Builder, name string, calls int) {
 `, name, calls)
 }
 
-// sagaCalls is the number of calls in a run of the workflow undone: four forward, and three
-// to undo.
+// sagaCalls is the number of calls in a run of the workflow named undone: four calls of steps,
+// and three calls that undo steps.
 const sagaCalls = 7
 
-// saga measures runs that are undone: the fourth of five steps fails, and the three steps
-// before it are undone.
+// saga measures runs whose fourth step of five fails. Then the engine undoes the first three
+// steps.
 func (l runLab) saga(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

@@ -13,17 +13,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A runLab has the measurements of runs: steps per second, times of single runs, kinds of
-// workflows.
+// A runLab has the methods that measure runs: steps per second, durations of single runs, kinds
+// of workflows.
 type runLab struct{ *lab }
 
-// A subject is one thing that is measured in every round.
+// A subject is one row of a table, and the function that measures this row in a round.
 type subject struct {
 	row     string
 	measure func(ctx context.Context, round int) error
 }
 
-// steps measures the engine on each store, pgbench and the naive mode, in turn.
+// steps measures in turn the engine on each store, the yardstick, and the engine on the naive
+// store.
 func (l runLab) steps(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -61,9 +62,9 @@ func (l runLab) steps(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTurn measures all subjects, round after round. Before each measurement it vacuums and
-// makes a checkpoint. So cleaning up after one subject does not slow down another one. And
-// the full-page writes after a checkpoint cost each subject the same.
+// inTurn measures all subjects that match the option -rows, round after round. Before each
+// measurement it vacuums and makes a checkpoint. So the vacuum after one subject does not slow
+// down another one. Each subject has the same cost for the full-page writes after a checkpoint.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {
@@ -89,7 +90,8 @@ func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	return nil
 }
 
-// yardstick makes a database and a yardstick in it, and warms both up.
+// yardstick creates a database and a yardstick that uses this database. Then it lets the
+// yardstick run for a short time, as a warm-up.
 func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (yardstick, *database, error) {
 	d, err := makeDatabase(ctx, l.dsn, "yardstick")
 	if err != nil {
@@ -104,7 +106,7 @@ func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (ya
 	return yard, d, err
 }
 
-// naive starts an engine in naive mode.
+// naive starts an engine on a naive store in a new database.
 func (l runLab) naive(ctx context.Context, closing *closers) (*running, error) {
 	d, err := makeDatabase(ctx, l.dsn, "naive")
 	if err != nil {
@@ -119,7 +121,7 @@ func (l runLab) naive(ctx context.Context, closing *closers) (*running, error) {
 	return l.start(ctx, setup{store: store, d: d, options: naiveOptions(), unary: true}, closing)
 }
 
-// postgres starts an engine on a database of its own.
+// postgres starts an engine on a new PostgreSQL database.
 func (l runLab) postgres(ctx context.Context, name string, closing *closers) (*running, error) {
 	d, err := makeDatabase(ctx, l.dsn, name)
 	if err != nil {
@@ -129,7 +131,7 @@ func (l runLab) postgres(ctx context.Context, name string, closing *closers) (*r
 	return l.start(ctx, setup{store: d.store, d: d}, closing)
 }
 
-// sqlite starts an engine on a file in dir.
+// sqlite starts an engine on a new SQLite file in dir.
 func (l runLab) sqlite(ctx context.Context, dir string, closing *closers) (*running, error) {
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"), sqlite.Options{})
 	if err != nil {
@@ -148,8 +150,8 @@ func (l runLab) start(ctx context.Context, s setup, closing *closers) (*running,
 	return r, nil
 }
 
-// pgbenchAt returns the subject that measures the yardstick with a number of clients, after
-// a warm-up.
+// pgbenchAt returns a subject that measures the yardstick with the given number of clients,
+// after a warm-up.
 func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	row := fmt.Sprintf("pgbench/%d", clients)
 	return subject{row, func(ctx context.Context, round int) error {
@@ -167,7 +169,7 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		// If used is not positive, the connecting took nearly all of the CPU time.
+		// If used is not positive, the connections used nearly all of the CPU time.
 		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}
@@ -176,15 +178,15 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 	}}
 }
 
-// engineAt returns the subject that measures an engine with a number of runs in flight.
+// engineAt returns a subject that measures an engine with the given number of runs in flight.
 // Each run has five steps.
 func (l runLab) engineAt(name string, r *running, inFlight int) subject {
 	return l.loaded(fmt.Sprintf("%s/%d", name, inFlight), r, name == "postgres" && inFlight == 256, steps,
 		load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 }
 
-// loaded returns the subject that measures an engine under a load. calls is the number of
-// calls in each run.
+// loaded returns a subject that measures an engine under a load. calls is the number of calls
+// in each run. If profiled is true, the profiler may write a CPU profile of the measurement.
 func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
 	return subject{row, func(ctx context.Context, round int) error {
 		var res result
@@ -204,7 +206,7 @@ func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load
 	}}
 }
 
-// closers holds functions that clean up. close calls them in reverse order.
+// closers holds functions that clean up. The method close calls them in reverse order.
 type closers struct{ all []func() error }
 
 func (c *closers) add(fn func() error) { c.all = append(c.all, fn) }

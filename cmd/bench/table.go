@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A table prints rows immediately and keeps the first error.
+// A table prints lines immediately, and keeps the first error of printing in the field err.
 type table struct {
 	w   io.Writer
 	err error
@@ -20,7 +20,8 @@ func (t *table) say(format string, args ...any) {
 	}
 }
 
-// scans prints the times of a Supervisor's scan, without finished runs and with many.
+// scans prints the durations of a Supervisor's scan: in the database without finished runs and
+// in the database with finished runs.
 func (t *table) scans(found [2]scan, finished int) {
 	const columns = "%-22s %10s %10s %10s %10s %9s"
 	t.say("")
@@ -38,7 +39,8 @@ func (t *table) scans(found [2]scan, finished int) {
 	t.say("The finished runs are rows of the table of runs, vacuumed, without journals: no scan reads those.")
 }
 
-// takeovers prints the rounds. The caller has sorted them, the best one first.
+// takeovers prints the figures of the takeovers. The caller has sorted the rounds by the ratio,
+// smallest first.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
 	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")

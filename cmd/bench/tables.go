@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// cell returns a median in the form that the tables print; "-" if there is no figure.
+// cell returns the median of a number of a row, formatted with format. It returns "-" if the
+// number was not measured.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {
@@ -15,8 +16,8 @@ func cell(b *book, row, name, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// ratioCell returns a number of one row divided by a number of another row, in the form that the
-// tables print.
+// ratioCell returns the ratio of a number of one row to a number of another row, as text. It
+// returns "-" if the numbers were not measured.
 func ratioCell(b *book, row, to, name, toName string) string {
 	v, ok := b.ratio(row, to, name, toName)
 	if !ok {
@@ -25,7 +26,8 @@ func ratioCell(b *book, row, to, name, toName string) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// steps prints the engine's rows next to the rows that they are compared with.
+// steps prints the figures of the engine on each store, and those of pgbench and the naive
+// store. yard is the name of the yardstick.
 func (t *table) steps(b *book, p plan, yard string) {
 	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s %10s"
 	t.say("")
@@ -57,7 +59,7 @@ func (t *table) steps(b *book, p plan, yard string) {
 	t.say("by CPU: the CPU time of a commit of pgbench with 64 clients, pgbench's own included and connecting not, to that of a step by all processes.")
 }
 
-// saga prints the figures of runs that are undone.
+// saga prints the figures of runs that the engine undoes.
 func (t *table) saga(b *book) {
 	const columns = "%-28s %8s %9s %8s %8s %8s %9s %8s"
 	t.say("")
@@ -73,7 +75,8 @@ func (t *table) saga(b *book) {
 	t.say("The fourth of %d steps fails for good and three are undone: %d calls; commits and log are for each of them.", steps, sagaCalls)
 }
 
-// calls prints the figures of an agent's calls, batched and unary.
+// calls prints the figures of calls of an agent: in batches over one stream, and with a stream
+// for each call.
 func (t *table) calls(b *book) {
 	const columns = "%-20s %10s %10s %10s %16s %16s"
 	t.say("")
@@ -88,7 +91,7 @@ func (t *table) calls(b *book) {
 	t.say("Through the engine's pool with its breaker and TLS, so many callers at once, %d bytes both ways.", payload)
 }
 
-// shapes prints the figures of large runs next to those of small ones.
+// shapes prints the figures of large runs next to the figures of small runs.
 func (t *table) shapes(b *book, p plan) {
 	const columns = "%-36s %9s %9s %9s %9s %9s %8s"
 	t.say("")
@@ -106,7 +109,8 @@ func (t *table) shapes(b *book, p plan) {
 	t.say("Instances are called at once, steps and attempts one after the other; an attempt fails and is followed by a pause of 1 ms.")
 }
 
-// long prints the figures of the long measurement.
+// long prints the figures of each minute of the long measurement, and of the old and the new
+// database after it.
 func (t *table) long(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %8s %10s %8s %9s %9s %9s %9s %9s", "256 in flight, no pause", "steps/s", "to first", "idle %", "stolen %", "engine µs", "agent µs", "server µs", "log B")
@@ -145,7 +149,7 @@ func (t *table) memory(b *book, p plan) {
 	t.say("Heap and stacks of the engine with %s runs, less what it had before, for each. In flight: a call of a real agent is under way.", count(p.kept))
 }
 
-// cold prints the times of starts of the binary.
+// cold prints the times that the method processLab.cold has measured.
 func (t *table) cold(b *book, p plan) {
 	t.say("")
 	t.say("%-28s %16s %16s", "engine apply, cold", "first step ms", "end ms")
@@ -155,7 +159,8 @@ func (t *table) cold(b *book, p plan) {
 	t.say("Medians of %d, from the start of the process to the start of the first of %d steps, which has committed twice by then, and to the end of the process.", p.colds, steps)
 }
 
-// idle prints how many statements an idle engine sends.
+// idle prints how many statements and pings per minute an idle engine sends. took is how long
+// they were counted.
 func (t *table) idle(b *book, took time.Duration) {
 	t.say("")
 	t.say("idle engine: %s statements a minute, and %s empty ones of the connection that listens, over %s",

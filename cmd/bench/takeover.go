@@ -15,16 +15,17 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A takeover holds the figures of one round.
+// A takeover holds the figures of one round: a read with psql and then a takeover.
 type takeover struct {
-	psql, took       time.Duration
-	psqlCPU, tookCPU time.Duration // CPU time of all processes that take part; 0 = not known
+	psql, took       time.Duration // duration of the read with psql, and of the takeover
+	psqlCPU, tookCPU time.Duration // CPU time of the engine or psql, and of the server; 0 = not known
 }
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
-// takeovers makes n runs in flight. In each round another engine takes them over from an
-// engine that is dead. Before each round psql reads the same rows.
+// takeovers makes n runs in flight. In each round, psql first reads the rows of these runs.
+// Then a new engine takes over the runs from an engine that is dead. takeovers returns the
+// figures of all rounds, sorted by the ratio.
 func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
 	psql, err := findTool(ctx, d, "psql")
 	if err != nil {
@@ -54,9 +55,9 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 	return out, nil
 }
 
-// takeOver starts an engine. It measures how long it takes until the engine owns every run and
-// has made its next decision. At that point each call would be sent if its agent had a free
-// slot. takeOver returns the id of the engine, which is dead by then.
+// takeOver starts an engine and measures the time until the engine owns all n runs and has
+// decided each of them. At that time the engine would send the calls if the agents had free
+// slots. Then takeOver ends the engine, and returns its id and the time.
 func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))
@@ -81,7 +82,8 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	if err := <-ended; !errors.Is(err, engine.ErrStopping) {
 		return 0, 0, fmt.Errorf("takeover: stop the engine: %w", err)
 	}
-	// The engine leaves, so that the next engine does not wait for the end of its lease.
+	// Let the engine leave, so that the next engine does not have to wait until the lease of
+	// this engine ends.
 	if err := d.store.Leave(ctx, owner); err != nil {
 		return 0, 0, fmt.Errorf("takeover: %w", err)
 	}
@@ -95,8 +97,9 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	return owner, took, nil
 }
 
-// A passes is an Observer. It closes the channel all when the engine has reported the takeover
-// of all runs. left is the number of runs whose takeover was not reported yet.
+// A passes is an Observer of an engine. It closes the channel in the field all when the engine
+// has reported the takeover of all runs. The field left holds the number of runs whose takeover
+// the engine has not reported yet.
 type passes struct {
 	engine.NoObserver
 	left atomic.Int64
@@ -112,10 +115,11 @@ func (p *passes) Pass(s engine.PassStats) {
 	}
 }
 
-// silent is an Invoker that is never called, because its agents have no free slot.
+// silent is an Invoker for use with occupied. The engine never calls it, because its agents
+// have no free slot.
 type silent struct{}
 
-// Invoke refuses the call: no slot was ever granted.
+// Invoke refuses the call.
 func (silent) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{}, &invoke.Deferred{Why: "no agent has room"}
 }
@@ -132,13 +136,13 @@ func (occupied) Reserve(invoke.AgentSpec, int) bool { return false }
 // Release does nothing, because no slot is ever reserved.
 func (occupied) Release(invoke.AgentSpec, int) {}
 
-// OnFree never calls the function, because no slot ever becomes free.
+// OnFree ignores the function, because no slot ever becomes free.
 func (occupied) OnFree(func(key string)) {}
 
-// recovery creates two databases, one without and one with finished runs. It measures the
-// scan in both, and the takeover in the second.
+// recovery creates two databases: the first has no finished runs, the second has many. It
+// measures scans in both databases, and takeovers in the second.
 func (l historyLab) recovery(ctx context.Context) (err error) {
-	var closing closers // closes both databases at the end, because the scans alternate between them
+	var closing closers // closes both databases only at the end, because the scans use them in turn
 	defer func() { err = errors.Join(err, closing.close()) }()
 	var scenes [2]*scene
 	for i, finished := range []int{0, l.p.finished} {

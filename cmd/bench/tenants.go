@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	greedyTenants = 3 // workflows that use as much computing time as they may
-	greedyRuns    = 4 // runs in flight of each greedy workflow
+	greedyTenants = 3 // number of workflows whose expressions cost nearly as much as the limit allows
+	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the hog
 )
 
-// tenants measures how long a run of one workflow takes: first on an idle engine, then
-// while three other workflows use as much computing time as they may.
+// tenants measures how long a run of the workflow quiet takes. It measures this three times: on
+// an idle engine, with runs of greedy workflows in flight, and with runs of the workflow hog in
+// flight.
 func (l runLab) tenants(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -57,8 +58,8 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 	return nil
 }
 
-// greedy keeps runs of workflows in flight. The function stop submits no more runs and waits
-// until the last one has ended.
+// greedy keeps greedyRuns runs of each workflow in flight, until the function stop is called.
+// stop waits until the last run has ended, and returns the errors.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
@@ -131,7 +132,8 @@ locals {
 	return fstest.MapFS{"tenants.hcl": {Data: []byte(b.String())}}
 }
 
-// tenants prints how much slower greedy workflows make a quiet one.
+// tenants prints how long a run of the workflow quiet takes: alone, with greedy runs, and with
+// hog runs.
 func (t *table) tenants(b *book) {
 	const columns = "%-28s %9s %9s %9s"
 	t.say("")

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// ticks hold the time that all CPUs of the machine together have spent since its start, in
-// ticks of /proc/stat.
+// ticks holds the time that all CPUs of the machine together have spent since the start of the
+// machine: all time, idle time, and time that the host of a virtual machine gave to others. The
+// unit is that of /proc/stat.
 type ticks struct{ all, idle, stolen float64 }
 
-// Indexes of the fields after "cpu" in /proc/stat.
+// Indexes of fields in the first line of /proc/stat. The field after "cpu" has the index 0.
 const (
 	statIdle   = 3
-	statWait   = 4 // time of waiting for a disk, which counts as idle, too
-	statStolen = 7 // time that the host took for its other guests
-	statGuest  = 8 // this field and the later ones are already included in earlier ones
+	statWait   = 4 // idle time in which a process waited for a disk
+	statStolen = 7 // time that the host gave to other virtual machines
+	statGuest  = 8 // earlier fields include the time in this field and in later fields
 )
 
-// readTicks reads the ticks from /proc/stat.
+// readTicks returns the ticks until now, from /proc/stat.
 func readTicks() (m ticks, err error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -50,8 +51,9 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since compares m with an earlier measurement. It returns the percentage of the CPU time that
-// was idle, and the percentage that the host gave to its other guests.
+// since returns how the CPUs were used between an earlier measurement and m. idle is the
+// percentage of the CPU time that was idle. stolen is the percentage that the host gave to
+// other virtual machines.
 func (m ticks) since(before ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {

@@ -15,23 +15,23 @@ import (
 //go:embed workflow.hcl
 var source embed.FS
 
-// steps is the number of steps of the workflows five and undone.
+// steps is the number of steps in the workflow named five, and in the workflow named undone.
 const steps = 5
 
-// payload is the size of the value that each step passes on, in bytes.
+// payload is the size, in bytes, of the value that each step gets as input and returns.
 const payload = 100
 
-// A work holds the workflows of the benchmark, and the catalog in which their agent is found.
+// A work holds workflows of the benchmark, and the catalog that finds their agents.
 type work struct {
 	def     *dsl.Definition
-	vars    dsl.Value // variables for the runs of all its workflows
+	vars    dsl.Value // variables for the runs of all these workflows
 	catalog *agents.Catalog
 }
 
-// value returns the value with which runs are submitted, as JSON.
+// value returns the value of the variable of a run, as JSON.
 func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
 
-// link prepares the workflows with the agent in a directory.
+// link parses workflow.hcl and links its workflows with the agents in the directory dir.
 func link(ctx context.Context, dir string) (*work, error) {
 	catalog := agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}})
 	w, err := linkSource(ctx, catalog, source, "five")
@@ -41,8 +41,8 @@ func link(ctx context.Context, dir string) (*work, error) {
 	return w, nil
 }
 
-// linkSource prepares workflows. The parameter one is the name of a workflow. All the other
-// workflows take the same variables as this one.
+// linkSource parses the workflows in fsys, and links them with agents of the catalog. The
+// parameter one is the name of a workflow. All other workflows must have the same variables.
 func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
 	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
@@ -58,7 +58,8 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind links workflows with the agents that the function find returns.
+// bind parses the workflows in fsys, and links them with the agents that the function find
+// returns. It computes the variables for the workflow with the name one.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

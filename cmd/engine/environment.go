@@ -6,17 +6,17 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// An environment gives the command its environment variables. The field held has those
-// variables that open the state. They are no longer in the process's environment.
+// An environment looks up environment variables for the command. The field held has the
+// credentials that takeEnvironment removed from the process's environment.
 type environment struct{ held map[string]string }
 
-// credentials are the variables that open the state and that only this command reads. The
-// variables of PostgreSQL's client library (PG*) stay in the process, because the library
-// looks them up for each connection.
+// credentials names the environment variables with the secrets of the state: its DSN and its key.
+// Only this command reads them. The variables of PostgreSQL's client library (PG*) stay in the
+// process's environment, because the library looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
 // takeEnvironment moves the credentials out of the process's environment. So a program that is
-// started by mistake with the whole environment does not get them.
+// started by mistake with the whole environment does not get the credentials.
 func takeEnvironment() environment {
 	e := environment{held: map[string]string{}}
 	for _, name := range credentials {

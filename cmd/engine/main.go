@@ -35,7 +35,7 @@ func main() {
 	os.Exit(runIn(ctx, env, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one command line with the environment of the process.
+// run executes one command line with the environment of the process, and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
 }
@@ -56,8 +56,8 @@ func runIn(ctx context.Context, env environment, args []string, stdin io.Reader,
 	return a.Finish(cmd.ExecuteContext(ctx))
 }
 
-// wantsJSON reports whether --json is among the arguments, for errors that are
-// found before the flags are parsed.
+// wantsJSON reports whether --json is among the arguments. It is needed for errors that occur
+// before the flags are parsed.
 func wantsJSON(args []string) bool {
 	for _, s := range args {
 		switch s {
@@ -70,9 +70,9 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// worksOnRuns reports whether a command works on runs. Such a command may use much memory
-// before Go collects the garbage. A command that only reads must use little memory, even if it
-// reads a file that an attacker wrote.
+// worksOnRuns reports whether the command line may name a command that works on runs. Such a
+// command may use much memory before Go collects the garbage. A command that only reads must use
+// little memory, even if it reads a file that an attacker wrote.
 func worksOnRuns(args []string) bool {
 	return slices.Contains(args, "serve") || slices.Contains(args, "apply")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/commands/runs"
 )
 
-// root builds the command tree. A new command needs one file below internal/commands, and one
-// line here.
+// root returns the command `engine` with all its subcommands. A new command needs one file below
+// internal/commands, and one line here.
 func root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "engine",

@@ -13,7 +13,7 @@ type Severity uint8
 
 // The severities. Only SeverityError prevents the use of a definition.
 // SeverityInfo is for text that is correct but perhaps not what the author
-// wanted. Not even a strict check fails because of it.
+// wanted. A strict check fails because of warnings, but not because of infos.
 const (
 	SeverityInvalid Severity = iota
 	SeverityError
@@ -42,8 +42,8 @@ type Pos struct {
 	Byte   int `json:"byte"`
 }
 
-// A Range is a part of a file; End is exclusive. The zero Range means that there
-// is no place.
+// A Range is a part of a file; End is exclusive. The zero Range means that the place is not
+// known, or that the finding belongs to no file.
 type Range struct {
 	File  string `json:"filename"`
 	Start Pos    `json:"start"`
@@ -67,24 +67,24 @@ type Diagnostic struct {
 	Context  string   // enclosing blocks, such as `in workflow "order", step "book"`; may be ""
 	Snippet  *Snippet // source text at Range; nil = not available
 
-	HideSource bool // the snippet does not show the rest of the line after Range
+	HideSource bool // true = the snippet does not show the rest of the line after Range
 }
 
-// A Snippet is the source text a diagnostic is about.
+// A Snippet is the source line to which a diagnostic belongs.
 type Snippet struct {
 	Context        string // same as Diagnostic.Context
-	Code           string // the first line of the range
-	StartLine      int    // number of that line
-	HighlightStart int    // byte offset into Code
-	HighlightEnd   int    // byte offset into Code, exclusive
+	Code           string // source line in which the range begins
+	StartLine      int    // line number of Code in the file, from 1
+	HighlightStart int    // byte offset in Code at which the wrong text begins
+	HighlightEnd   int    // byte offset in Code after the wrong text
 	Values         []SnippetValue
 }
 
-// A SnippetValue describes the value of one reference in the expression that the diagnostic is
-// about.
+// A SnippetValue describes the value of one reference in the expression that caused the
+// diagnostic.
 type SnippetValue struct {
 	Traversal string `json:"traversal"` // the reference as it is written, such as var.plan
-	Statement string `json:"statement"` // a statement about its value, such as `is "gold"`
+	Statement string `json:"statement"` // what the value of the reference is, such as `is "gold"`
 }
 
 // Error returns the diagnostic as one line: place, summary and detail.
@@ -154,8 +154,8 @@ func (ds Diagnostics) Errors() Diagnostics { return ds.only(SeverityError) }
 // Warnings returns the findings that are warnings.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.only(SeverityWarning) }
 
-// Sorted returns the findings sorted by file and position, without duplicates. Use it for a list
-// that was made from several lists.
+// Sorted returns the findings sorted by file and position, without duplicates. Use Sorted after
+// you appended several lists of findings.
 func (ds Diagnostics) Sorted() Diagnostics {
 	all := slices.Clone(ds)
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {

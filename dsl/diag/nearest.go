@@ -8,12 +8,14 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Nearest returns the candidate that is most like name, or "" if none is close.
-// It never returns a candidate that equals name.
+// Nearest returns the candidate that is most similar to name. A candidate is similar if at most
+// three changes of a character turn it into name; fewer if name is short. A candidate is also
+// similar if name is its first or last part. Nearest returns "" if no candidate is similar. It
+// never returns a candidate that equals name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // otherwise a short name would be close to nearly every candidate
+		bestDist = n // otherwise a short name would be similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
@@ -32,8 +34,9 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// DidYouMean returns a sentence to append to a message, with a blank in front,
-// or "" if no candidate is close to name.
+// DidYouMean returns a sentence that suggests the nearest candidate. The sentence begins with a
+// blank, so the caller can append it to a message. DidYouMean returns "" if no candidate is
+// similar to name.
 func DidYouMean(name string, candidates []string) string {
 	if s := Nearest(name, candidates); s != "" {
 		return fmt.Sprintf(" Did you mean %q?", s)

@@ -11,13 +11,13 @@ import (
 
 // RenderOptions choose how diagnostics are shown.
 type RenderOptions struct {
-	// Use ANSI colours and underline the wrong text; false = put a line of ^ marks below it.
+	// true = use ANSI colours and underline the wrong text; false = write ^ marks below the text.
 	Color bool
 	Width int // width in columns at which details are wrapped; 0 = do not wrap
 }
 
-// Render writes diagnostics for people, with source lines, separated by blank
-// lines. It returns the first error of w.
+// Render writes diagnostics to w as text for people. It shows source lines, and separates the
+// diagnostics by blank lines. It returns the first error of w.
 func Render(w io.Writer, diags Diagnostics, o RenderOptions) error {
 	out := bufio.NewWriter(w)
 	for i, d := range diags {
@@ -104,7 +104,8 @@ func runeColumns(r rune) int {
 // maxCode is the size in bytes of the longest source line that is shown whole.
 const maxCode = 200
 
-// crop shortens a very long source line around its marked part.
+// crop shortens a source line that is longer than maxCode. The caller passes the line in three
+// parts, and crop returns each part, with "..." where it removed text.
 func crop(before, marked, after string) (string, string, string) {
 	if len(before)+len(marked)+len(after) <= maxCode {
 		return before, marked, after
@@ -128,7 +129,7 @@ func (o RenderOptions) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// printable replaces control characters, and characters that change the
+// printable returns s with control characters replaced, and characters that change the
 // direction of text. Names and source lines may come from strangers, who could
 // use such characters to control the terminal of the reader.
 func printable(s string) string {
@@ -145,8 +146,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// wrap breaks a line at blanks. A part is wider than width only if it is a
-// single long word.
+// wrap breaks a line at blanks, into parts of at most width characters. Only a part that is a
+// single long word is wider. If width is 0, wrap returns the line as one part.
 func wrap(line string, width int) []string {
 	if width <= 0 || utf8.RuneCountInString(line) <= width {
 		return []string{line}

@@ -21,12 +21,12 @@ import (
 // File is the name of the lock file in a module's directory.
 const File = ".engine.lock.hcl"
 
-// A Lock says which binaries of agents a module uses.
+// A Lock says which agent binaries a module may use.
 type Lock struct {
 	Agents []Agent // sorted by name, each name once
 }
 
-// An Agent is one agent in a lock.
+// An Agent is the entry of one agent in a lock file.
 type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // version that every engine uses
@@ -34,7 +34,7 @@ type Agent struct {
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 
-// Agent returns the entry of the agent with this name; ok is false if the lock has none.
+// Agent returns the entry of the agent with this name. ok is false if the lock has no such entry.
 func (l Lock) Agent(name string) (a Agent, ok bool) {
 	for _, a := range l.Agents {
 		if a.Name == name {
@@ -99,8 +99,8 @@ type lockBlock struct {
 	Range      hcl.Range `hcl:",def_range"`
 }
 
-// Read parses a lock file; filename is for messages. Anything that Read does not
-// know is an error: a lock file that is only partly read would protect nothing.
+// Read parses a lock file; filename is only for messages. An unknown block or argument is an
+// error, because a rule that an engine ignores would protect nothing.
 func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)
@@ -138,7 +138,8 @@ func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	return l, diags
 }
 
-// parseHash parses a hash such as "linux_amd64:sha256:…".
+// parseHash parses a hash such as "linux_amd64:sha256:…". It returns the platform, and the sum
+// as hex in small letters.
 func parseHash(text string) (forPlatform, sum string, err error) {
 	parts := strings.SplitN(text, ":", 2)
 	if len(parts) == 2 && platform.MatchString(parts[0]) {
@@ -153,8 +154,8 @@ func parseHash(text string) (forPlatform, sum string, err error) {
 
 // A UserConfig is a user's own configuration file.
 type UserConfig struct {
-	// DevOverrides holds, by name of an agent, the path of the binary to use instead of the
-	// installed one. The path may also be the binary's directory.
+	// DevOverrides maps the name of an agent to the path of a binary. The engine uses this
+	// binary instead of the installed binary. The path may also be the directory of the binary.
 	DevOverrides map[string]string
 }
 
@@ -164,7 +165,8 @@ type userConfigFile struct {
 	} `hcl:"dev_overrides,block"`
 }
 
-// ReadUserConfig reads a user's configuration file; filename is for messages.
+// ReadUserConfig parses a user's configuration file; filename is only for messages. It returns
+// an empty UserConfig if the file has errors.
 func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) {
 	var f userConfigFile
 	r := readPlain(src, filename, &f)
@@ -193,8 +195,9 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 	return conf, diags
 }
 
-// readPlain decodes a small file without expressions into out. Before that, it
-// scans the file in the same way as the source files of workflows.
+// readPlain decodes a small file without expressions into out. First it checks the size and
+// the nesting with syntax.Prescan, as for the source files of workflows. The returned Reporter
+// holds all errors.
 func readPlain(src []byte, filename string, out any) *report.Reporter {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Places: report.Places{}}
 	if d := syntax.Prescan(src, filename); d != nil {
@@ -213,11 +216,11 @@ func readPlain(src []byte, filename string, out any) *report.Reporter {
 	return r
 }
 
-// plain reports whether a body holds only literal values. It reports other expressions as
-// errors, because the library would evaluate them without a limit of time and memory.
+// plain returns whether a body holds only literal values. It reports each other expression as
+// an error, because the HCL library would evaluate it without a limit of time and memory.
 func plain(r *report.Reporter, body *hclsyntax.Body) bool {
 	ok := true
-	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no errors
+	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no diagnostics
 		switch n := n.(type) {
 		case *hclsyntax.ForExpr, *hclsyntax.SplatExpr, *hclsyntax.BinaryOpExpr, *hclsyntax.ConditionalExpr, *hclsyntax.TemplateWrapExpr, *hclsyntax.TemplateJoinExpr:
 			ok = false

@@ -1,4 +1,4 @@
 // Package rung names the reactions of the engine to an attempt whose outcome is unknown. The
-// engine tries them one after the other until one helps. Workflow.AfterUnknown of package dsl
-// returns the reactions of a step.
+// engine tries one reaction after the other, until a reaction succeeds. Workflow.AfterUnknown of
+// package dsl returns the reactions that are possible for a step.
 package rung

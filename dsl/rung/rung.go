@@ -3,7 +3,8 @@ package rung
 // A Rung is one reaction of the engine to an attempt whose outcome is unknown.
 type Rung string
 
-// The rungs, in the order in which the engine tries them. A step has only some of them.
+// The rungs, in the order in which the engine tries them. For one step, only some of the rungs
+// are possible.
 const (
 	Ask       Rung = "ask"             // the engine asks the agent whether the call had its effect
 	Repeat    Rung = "repeat"          // the engine repeats the call with the same idempotency key

@@ -5,6 +5,6 @@
 //	in:   values, texts, names of variables
 //	out:  a document with its secrets, texts without them
 //
-// It touches nothing: the caller passes a function that looks secrets up. The caller must not
-// store the document that Resolve returns.
+// The package reads no environment variable and no file: the caller passes a function that
+// looks secrets up. The caller must not store the document that Resolve returns.
 package secret

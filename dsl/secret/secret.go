@@ -14,8 +14,8 @@ import (
 )
 
 // Resolve puts the secrets into the JSON of v and returns the result. It calls lookup with
-// references such as "env:X" or "file:X". If lookup fails, Resolve returns this error with the
-// reference in front of it. The caller must neither change nor store the result.
+// references such as "env:X" or "file:X". If lookup fails, Resolve returns the error of lookup,
+// with the reference before the error text. The caller must neither change nor store the result.
 func Resolve(v value.Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return v.JSON(), nil
@@ -89,11 +89,12 @@ func setPointer(doc any, ptr, text string) (any, error) {
 // redacted replaces a sensitive text.
 const redacted = "(sensitive)"
 
-// Redactor returns a function that replaces sensitive texts by "(sensitive)". It finds them
-// as they are, in the form of JSON, and as Go prints them. It replaces longer texts first,
-// because a text may contain a shorter one. It does not replace texts under four bytes,
-// because they occur everywhere. A sensitive text may have been cut, at the end of the input
-// or before a "…". Then its remaining beginning is replaced, if it has at least four bytes.
+// Redactor returns a function that replaces sensitive texts by "(sensitive)". The function
+// finds a sensitive text unchanged, escaped as in JSON, and quoted as in Go. It replaces longer
+// texts first, because a long text may contain a shorter one. It does not replace texts of less
+// than four bytes, because these occur everywhere. A sensitive text may have been cut, at the
+// end of the input or before a "…". If the rest of it has at least four bytes, the function
+// replaces this rest.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -126,12 +127,13 @@ func Redactor(sensitive []string) func(string) string {
 // cutMark marks the place where a text was cut.
 const cutMark = "…"
 
-// redactCut replaces first parts of sensitive texts at the end of text and before each
-// cutMark. If text was cut there, it may end with only the first part of a sensitive text.
+// redactCut returns text with the cut sensitive texts replaced. Where a text was cut, it may
+// end with only the first part of a sensitive text. So redactCut looks for such a first part at
+// the end of text, and before each cutMark.
 func redactCut(text string, sensitive []string) string {
 	pieces := strings.Split(text, cutMark)
 	for i, piece := range pieces {
-		whole := strings.TrimRight(piece, "\ufffd\"") // without half a character, or the quote after a quoted text
+		whole := strings.TrimRight(piece, "\ufffd\"") // drop half a character or a closing quote at the end
 		most := 0
 		for _, s := range sensitive {
 			most = max(most, overlap(whole, s))
@@ -143,15 +145,16 @@ func redactCut(text string, sensitive []string) string {
 	return strings.Join(pieces, cutMark)
 }
 
-// overlap returns the length of the longest end of text that is also a beginning of s. Its
-// time is proportional to the length of s.
+// overlap returns the length of the longest end of text that is also a beginning of s. If this
+// length is less than value.MinSensitive, overlap may return 0 instead. The time of overlap is
+// proportional to the length of s.
 func overlap(text, s string) int {
 	text = text[max(0, len(text)-len(s)):]
 	if len(s) < value.MinSensitive || !strings.Contains(text, s[:value.MinSensitive]) {
 		return 0
 	}
 	// borders is the prefix function of Knuth, Morris and Pratt. borders[i] is the length of the
-	// longest beginning of s[:i+1] that is also its end, but is not all of it.
+	// longest proper prefix of s[:i+1] that is also a suffix of s[:i+1].
 	borders := make([]int, len(s))
 	step := func(n int, b byte) int {
 		for n > 0 && (n == len(s) || s[n] != b) {

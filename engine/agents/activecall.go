@@ -13,8 +13,8 @@ import (
 
 var _ invoke.Started = (*activeCall)(nil)
 
-// start begins the call. It defers the call if no slot of the agent is free or the circuit is
-// open.
+// start begins the call. If no slot of the agent is free, or the circuit is open, start ends
+// the call with a *Deferred.
 func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
@@ -44,7 +44,8 @@ func (f *activeCall) start() {
 	f.route()
 }
 
-// route gives the call to a process. It does so at once if a process is ready.
+// route gives the call to a ready process. If no process is ready, another goroutine waits
+// for one.
 func (f *activeCall) route() {
 	a, now := f.agent, time.Now()
 	left := f.call.Request.TimeLeft(now)
@@ -66,9 +67,10 @@ func (f *activeCall) route() {
 	}
 }
 
-// await waits for a process.
+// await waits at most for the time left until a process is ready, and gives the call to that
+// process.
 func (f *activeCall) await(left time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), left) // the method cut calls cancel
+	ctx, cancel := context.WithTimeout(context.Background(), left) // ends early if the method cut calls cancel
 	defer cancel()
 	f.mu.Lock()
 	f.search = cancel
@@ -87,11 +89,11 @@ func (f *activeCall) await(left time.Duration) {
 	f.send()
 }
 
-// send gives the call to its process.
+// send gives the call to the process f.life. It does nothing if the call was cut off.
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
-	if f.over { // the call was cut off
+	if f.over { // the method cut has ended the call
 		f.mu.Unlock()
 		f.leave()
 		f.agent.pool.work.Done()
@@ -110,7 +112,7 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The call ends by its complete-by, by Stop or by cut, so it needs no ctx.
+	// The process gets no ctx, because complete-by, Stop or cut ends the call.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	if f.sendings == mine { // otherwise the call was answered and sent again meanwhile
@@ -123,8 +125,8 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut ends the call for its caller. cut also asks the agent to stop. The call still counts
-// for its process until the agent answers or complete-by passes.
+// cut reports the error why to the caller at once, and asks the agent to stop. The process
+// still counts the call until the agent answers or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -148,7 +150,7 @@ func (f *activeCall) expired() time.Duration {
 	return listen
 }
 
-// answered is called when the process has finished the call.
+// answered receives the reply of the process, or the error with which the call ended there.
 func (f *activeCall) answered(reply sdk.Reply, err error) {
 	a := f.agent
 	a.mu.Lock()
@@ -159,7 +161,7 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// With each of these errors the process has ended: every later line may belong to the
+	// In each of these cases the process has ended, so every later line may belong to the
 	// call.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
@@ -181,8 +183,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.land(reply, err)
 }
 
-// again tries another process, because it is certain that this one has not received the
-// call. It reports false if the call has ended meanwhile.
+// again gives the call to another process. This is safe because the former process has
+// certainly not received the call. again returns false if the call has ended meanwhile.
 func (f *activeCall) again() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,18 +192,18 @@ func (f *activeCall) again() bool {
 		return false
 	}
 	f.sent, f.ongoing = false, nil
-	go f.route() // on another goroutine: the caller may be the goroutine that receives answers
+	go f.route() // in a new goroutine: the caller may be the goroutine that receives answers
 	return true
 }
 
-// land ends a call that no process works on.
+// land reports the outcome of a call that no process works on, and lets Pool.Close continue.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
 }
 
-// finish reports the outcome to the breaker, the limit and the caller. It does so only
-// once.
+// finish reports the outcome to the breaker and the caller, and frees the slot of the call.
+// Only the first call of finish does so.
 func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.mu.Lock()
 	if f.over {
@@ -228,7 +230,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.done(reply, err)
 }
 
-// fail ends a call that does not count in agent.calls yet, with an error.
+// fail ends a call with an error. The call must not count in agent.calls yet.
 func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true
@@ -255,7 +257,8 @@ func (f *activeCall) leaveLocked(now time.Time) {
 	}
 }
 
-// progress passes a heartbeat or a checkpoint of the running call to OnProgress.
+// progress passes a heartbeat or a checkpoint of the running call to OnProgress. It ignores
+// both after the call has ended for its caller.
 func (f *activeCall) progress(ev sdk.Event) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -274,14 +277,14 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 }
 
-// expires records that the process did not answer a call in time. It drains the process if
-// that happened many times in a row while another process of the agent answered: then the
-// remote service is not the reason (S69). It returns how long the process waits for a late
-// reply.
+// expires records that the process did not answer a call in time. If this happened many times
+// in a row, and another process of the agent answered meanwhile, expires drains the process.
+// In that case the remote service is not the reason (S69). expires returns how long the
+// process waits for a late reply; 0 = not at all.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
-	if !f.counted { // the answer came at the same time and was handled first
+	if !f.counted { // the answer arrived at the same time, and the method answered ran first
 		a.mu.Unlock()
 		return 0
 	}

@@ -23,7 +23,7 @@ func newAgent(p *Pool, spec invoke.AgentSpec) *agent {
 	return a
 }
 
-// notSent returns a *Deferred for the reason why a call was not sent.
+// notSent returns a *Deferred that contains the reason why a call was not sent.
 func notSent(err error) error {
 	var down *downError
 	switch {
@@ -37,7 +37,8 @@ func notSent(err error) error {
 	return &invoke.Deferred{Why: err.Error()}
 }
 
-// A downError says that no process can be started before a certain time.
+// A downError says that the agent has no process, and that none may start before the time
+// until.
 type downError struct {
 	until time.Time
 	err   error
@@ -46,13 +47,14 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how many processes check starts if each of them ends before it is ready. Then
-// check reports that the agent cannot be called here.
+// startTries is how many processes check starts if each process ends before it is ready. After
+// the last one, check returns an error.
 const startTries = 5
 
-// check starts a process if none is ready, even after failed starts. If a process ends
-// during its start, that says nothing about the agent or the run: a person may have killed
-// the process, or the machine had no memory left. So check starts another process at once.
+// check returns an error if the agent cannot be called. If no process is ready, check starts
+// one, without the pause after failed starts. A process may end during its start for a reason
+// outside of the agent: a person killed it, or the machine had no memory left. Then check
+// starts another process at once, up to startTries.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -66,22 +68,23 @@ func (a *agent) check(ctx context.Context) error {
 		case !errors.As(err, &down):
 			return err
 		case errors.As(down.err, new(*crowdedError)):
-			return nil // the agent itself is not missing
+			return nil // only the limit of processes prevents the start: the agent is installed
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}
 	}
 }
 
-// diedAtStart reports whether a process ended before it was ready for calls.
+// diedAtStart reports whether err says that a process ended before it was ready for calls.
 func diedAtStart(err error) bool {
 	var start *plugin.StartError
 	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
-// readyLocked returns the ready process with the fewest calls, and adds one to its number of
-// calls. It returns nil if none is ready. It starts processes that are not running. If atOnce
-// is true, it ignores the pause after earlier failures.
+// readyLocked returns the ready process with the fewest calls, and counts one more call for
+// that process. It returns nil if no process is ready, and errClosed if the pool is closed. It
+// also starts a process for each instance that has none. If atOnce is true, it does so even
+// during the pause after a failure.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -96,8 +99,8 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	return l, nil
 }
 
-// acquire returns the result of readyLocked. If no process is ready, it waits for one. It
-// returns a *downError, ctx's error or errClosed.
+// acquire waits until a process is ready, and returns the process as readyLocked does. The
+// error is a *downError, the error of ctx, or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()
@@ -124,7 +127,8 @@ func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	}
 }
 
-// watchLocked adds a call to the list of calls that are cut off when their ctx ends.
+// watchLocked adds a call to the list agent.watched. The pool cuts off each call in this list
+// when the call's ctx ends. A call without ctx is not added.
 func (a *agent) watchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -135,7 +139,7 @@ func (a *agent) watchLocked(f *activeCall) {
 	a.watched = f
 }
 
-// unwatchLocked removes a call from the list.
+// unwatchLocked removes a call from the list agent.watched.
 func (a *agent) unwatchLocked(f *activeCall) {
 	if f.ctx == nil {
 		return
@@ -151,7 +155,7 @@ func (a *agent) unwatchLocked(f *activeCall) {
 	f.ctx, f.prev, f.next = nil, nil, nil
 }
 
-// watchedBy returns the calls that are cut off when this Done channel of their ctx is closed.
+// watchedBy returns the calls in agent.watched whose ctx has the given Done channel.
 func (a *agent) watchedBy(done <-chan struct{}) []*activeCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()

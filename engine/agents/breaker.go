@@ -13,32 +13,33 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// defaultCooldown is the cooldown if a definition states none.
+// defaultCooldown is how long a breaker stays open if the definition does not say it.
 const defaultCooldown = 30 * time.Second
 
-// windowBuckets is the number of equal parts into which the breaker divides its window. It
-// forgets all counts of one part at the same time.
+// windowBuckets is the number of equal parts into which the breaker divides its window. The
+// breaker forgets the oldest part as a whole, with all calls that it counted in that part.
 const windowBuckets = 10
 
-// A breaker stops calls to an agent that does not work (S34). A call that it stops was not
-// sent and does not count as an attempt.
+// A breaker is the circuit of an agent. While the agent does not work, the breaker stops calls
+// to it (S34). A stopped call was not sent and does not count as an attempt.
 type breaker struct {
 	cb       *gobreaker.TwoStepCircuitBreaker[struct{}]
 	cooldown time.Duration
 	probes   int
-	changed  func(transition) // called without locks held, one call at a time
-	spawn    func(fn func()) bool
+	changed  func(transition) // receives each change of state, in order and without locks held
+	// spawn runs fn in a goroutine. It returns false if the pool is closed.
+	spawn func(fn func()) bool
 
-	limits atomic.Bool // true unless the breaker is closed
-	news   atomic.Bool // true if pending is not empty
+	limits atomic.Bool // the circuit is open or half-open, so it limits calls
+	news   atomic.Bool // pending has changes that were not reported yet
 
-	mu       sync.Mutex // protects following fields
-	until    time.Time  // time of the next probe, while the breaker is open
-	failures int        // number of failures that opened the breaker
-	pending  []transition
-	telling  bool
-	timer    *time.Timer // fires at the end of the cooldown, while the breaker is open
-	closed   bool
+	mu       sync.Mutex   // protects following fields
+	until    time.Time    // time of the next probe; zero unless the circuit is open
+	failures int          // number of failures that opened the circuit
+	pending  []transition // changes of state that were not reported yet, in order
+	telling  bool         // a goroutine is reporting the changes in pending
+	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
+	closed   bool         // the method stop was called
 }
 
 type transition struct {
@@ -47,19 +48,20 @@ type transition struct {
 	until    time.Time
 }
 
-// Verdicts on a call, as errors for gobreaker.
+// Verdicts on a call, as errors for gobreaker; nil = the agent works.
 var (
 	errBroken   = errors.New("the agent does not work")
 	errExcluded = errors.New("says nothing about the agent")
 )
 
-// newBreaker returns a closed breaker. spawn runs a function in a goroutine.
+// newBreaker returns a breaker whose circuit is closed. The function changed receives each
+// change of state. The function spawn runs a function in a goroutine.
 func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func(fn func()) bool) *breaker {
 	b := &breaker{cooldown: s.Cooldown, probes: max(1, s.Probes), changed: changed, spawn: spawn}
 	if b.cooldown <= 0 {
 		b.cooldown = defaultCooldown
 	}
-	var failures int // number of failures that opened the breaker; protected by gobreaker's own lock
+	var failures int // number of failures that opened the circuit; protected by gobreaker's own lock
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         name,
 		MaxRequests:  uint32(b.probes),
@@ -79,7 +81,7 @@ func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func
 		IsExcluded: func(err error) bool { return errors.Is(err, errExcluded) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.note(circuit(from), circuit(to), failures)
-			failures = 1 // one failure opens a half-open breaker again
+			failures = 1 // one failure opens a half-open circuit again
 		},
 	})
 	return b
@@ -95,8 +97,8 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note stores a change of state. The change is reported later by tell, because gobreaker
-// holds its lock now.
+// note adds a change of state to pending. gobreaker calls note while it holds its own lock, so
+// the method tell reports the change later.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,8 +109,8 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		b.timer = nil
 	}
 	if to == CircuitOpen {
-		// gobreaker started its cooldown slightly earlier. So at b.until its cooldown is
-		// certainly over.
+		// gobreaker started the cooldown slightly earlier. So at b.until the cooldown of
+		// gobreaker is certainly over.
 		b.until = time.Now().Add(b.cooldown)
 		b.failures = failures
 		t.until, t.failures = b.until, failures
@@ -121,7 +123,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell reports the stored changes, in order.
+// tell reports the changes in pending, in order.
 func (b *breaker) tell() {
 	if !b.news.Load() {
 		return
@@ -129,7 +131,7 @@ func (b *breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.telling {
-		return // another goroutine is reporting; it also reports the changes that were added since
+		return // the goroutine that is reporting also reports the changes that were added since
 	}
 	b.telling = true
 	for len(b.pending) > 0 {
@@ -144,9 +146,9 @@ func (b *breaker) tell() {
 	b.telling = false
 }
 
-// state returns the present state. If the cooldown of an open breaker has passed, the breaker
-// becomes half-open. Another goroutine reports that change, because the caller of state may
-// itself be the function that receives such reports.
+// state returns the present state. If the circuit is open and its cooldown has passed, it
+// becomes half-open. Another goroutine reports this change, because the function that receives
+// the reports may also call state.
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
 	if b.news.Load() {
@@ -155,11 +157,12 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker admits now. limited is false if it admits all
-// calls. until is the time of the next probe if the breaker is open.
+// room returns in n how many calls the breaker admits now. If limited is false, the breaker
+// admits all calls and n means nothing. until is the time of the next probe if the circuit is
+// open; otherwise zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // a closed breaker can change only when a call ends
+		return 0, time.Time{}, false // the state of a closed circuit changes only when a call ends
 	}
 	switch b.state() {
 	case CircuitOpen:
@@ -173,8 +176,9 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// status returns the state, the number of failures and, if the breaker is open, the time of
-// the next probe.
+// status returns the state. If the circuit is open, failures is the number of failures that
+// opened it, and until is the time of the next probe. Otherwise failures is the number of
+// failures in a row, and until is zero.
 func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	state = b.state()
 	failures = int(b.cb.Counts().ConsecutiveFailures)
@@ -186,8 +190,8 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// allow asks the breaker whether a call may be made. If so, it returns a function, which the
-// caller must call with the verdict on the call. Otherwise it returns a *Deferred.
+// allow asks the breaker whether a call may be made. If the call may be made, allow returns the
+// function done, which the caller must call with the verdict. Otherwise err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.tell()
@@ -202,9 +206,9 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict returns what a call shows about its agent: nil = the agent works; errBroken = it
-// does not work; errExcluded = the call does not show it. For example, an error code that
-// only this agent uses does not show it.
+// verdict returns what a call shows about its agent: nil = the agent works; errBroken = the
+// agent does not work; errExcluded = the call does not show whether the agent works. For
+// example, a failure with a code of the agent's own does not show it.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {
@@ -213,7 +217,7 @@ func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	case err != nil && !time.Now().Before(completeBy):
 		return errBroken // no answer in time
 	case err != nil:
-		return errExcluded // the engine has given up the call
+		return errExcluded // the engine ended the call before its complete-by
 	}
 	switch reply.Outcome {
 	case sdk.OutcomeResult, sdk.OutcomeNotDone:
@@ -230,7 +234,7 @@ func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	return errBroken
 }
 
-// stop stops the timer of the cooldown.
+// stop stops the timer of the cooldown. From then on, the breaker starts no timer.
 func (b *breaker) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,17 +13,18 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// cacheVersion changes whenever the format of a description changes.
+// cacheVersion is the version of the format of cached descriptions. A file with another version
+// is not used.
 const cacheVersion = 1
 
 // maxCached is the largest size of a description, in bytes.
 const maxCached = 4 << 20
 
-// A cache stores the description of each binary in a file; the key is the checksum of the
+// A cache keeps the description of each binary in a file, whose name is the checksum of the
 // binary. So the engine runs each binary only once to get its description. If the cache
 // cannot be used, the engine runs the binary again.
 type cache struct {
-	dir    string // directory of the cache; "" = descriptions are not kept
+	dir    string // directory of the cache; "" = there is no cache
 	logger *slog.Logger
 }
 
@@ -73,8 +74,8 @@ func (c cache) read(sum string) (cached, error) {
 	return entry, nil
 }
 
-// private returns an error if other users can write to the directory, because the engine
-// would trust their files.
+// private returns an error if other users can write to the cache's directory. A description
+// that another user has written cannot be trusted.
 func (c cache) private() error {
 	info, err := os.Stat(c.dir)
 	if err != nil {
@@ -95,7 +96,8 @@ func (c cache) put(sum string, d plugin.Description) {
 	}
 }
 
-// write replaces the file atomically: a reader sees the old file or the whole new file.
+// write writes the file for a description. If the file exists, write replaces it atomically: a
+// reader sees the whole old file or the whole new file.
 func (c cache) write(sum string, d plugin.Description) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err

@@ -7,59 +7,59 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A callTag is the tag that the SDK adds to a line that an agent logs during a call.
+// A callTag identifies a call. The SDK adds it to each line that an agent logs during a call.
 type callTag struct {
 	run, step string // public id of the run, and name of the step
-	attempt   int
+	attempt   int    // number of the attempt
 }
 
-// A knownCall is a call that an agent had recently.
+// A knownCall is a call that an agent has now or had recently.
 type knownCall struct {
 	tag     callTag
-	run     status.RunID
-	scrub   func(string) string
-	secrets []string // secrets that scrub removes
-	process int64    // number of the process that had the call
-	// A printed line that arrives by this time may belong to the call; zero = every later
-	// line may belong to it.
+	run     status.RunID        // 0 = the call belongs to no run
+	scrub   func(string) string // removes the call's secrets from a text; nil = there are none
+	secrets []string            // secrets that scrub removes
+	process int64               // number of the process that had the call
+	// A printed line may belong to the call if it arrives until this time. zero = every later
+	// line may belong to the call.
 	last time.Time
 }
 
-// A bookedCall is a call in progress, in the callBook of its agent. The mutex of the callBook
-// protects it.
+// A bookedCall is the entry of a call in progress in the callBook of its agent. The mutex of
+// the callBook protects the entry.
 type bookedCall struct {
 	knownCall
-	before, after *bookedCall // neighbours in the list callBook.pages[tag.page()]
+	before, after *bookedCall // neighbours in one of the lists callBook.pages; nil = none
 }
 
-// maxEnded is how many calls are remembered after their end, because the last log lines of
-// an agent may arrive after its reply.
+// maxEnded is how many calls a callBook remembers after their end. The last lines that an agent
+// logs during a call may arrive after the reply.
 const maxEnded = 256
 
 // bookPages is the number of lists over which the calls in progress are spread.
 const bookPages = 256
 
 const (
-	// printDelay is how long a line that a process prints may take to arrive here. Lines
-	// and answers use different channels, so a line that was printed during a call may
+	// printDelay is the longest time that a printed line may take to arrive here. Lines and
+	// answers use different channels. So a line that a process printed during a call may
 	// arrive after the answer.
 	printDelay = 500 * time.Millisecond
-	// maxPrinted is the largest number of runs that get one printed line into their logs.
-	// Without a limit, a panic with a hundred lines during a thousand calls would push all
-	// other lines out of the queue.
+	// maxPrinted is the largest number of runs whose logs get a copy of one printed line.
+	// Without this limit, a panic with a hundred lines during a thousand calls would fill the
+	// queue, and other lines would be lost.
 	maxPrinted = 32
 )
 
-// A callBook finds the calls of an agent by their tags. An agent can write only into the logs
-// of runs whose calls it has. The zero callBook is ready to use. A callBook gets tens of
-// thousands of calls, but few of them are ever searched for. So it keeps the calls in
-// progress in linked lists, which need no allocation and little time.
+// A callBook finds the calls of an agent by their tags. So an agent can write only into the
+// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
+// calls are added to a callBook, but the engine searches for few of them. So the calls in
+// progress are in linked lists: adding a call needs no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
 	pages  [bookPages]*bookedCall // lists of the calls in progress
 	ended  [maxEnded]knownCall    // ring buffer of the last calls that have ended
 	oldest int                    // index of the oldest call in ended
-	hush   hush                   // secrets of calls that have ended
+	hush   hush                   // secrets of calls that ended in the last minute
 }
 
 // page returns the index in callBook.pages for a call with this tag. It hashes only the last
@@ -74,7 +74,7 @@ func (t *callTag) page() int {
 	return int(h % bookPages)
 }
 
-// begin adds a call that is in progress.
+// begin adds a call to the calls in progress.
 func (b *callBook) begin(f *bookedCall) {
 	page := &b.pages[f.tag.page()]
 	b.mu.Lock()
@@ -85,9 +85,9 @@ func (b *callBook) begin(f *bookedCall) {
 	}
 }
 
-// end records that the call has ended. A printed line that arrives until the time last may
-// still belong to the call. Zero means that every later line may, because the process has
-// ended.
+// end moves a call from the calls in progress to the calls that have ended. A printed line that
+// arrives until the time last may still belong to the call. If the process has ended, last is
+// zero: then every later line may belong to the call.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +106,8 @@ func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.hush.add(time.Now(), f.secrets)
 }
 
-// stray returns a function that removes the sensitive values of all calls from a line. It
-// is used for a line about a call that is not known any more.
+// stray returns a function for lines about a call that the callBook does not know. The function
+// removes the secrets of all calls in progress, and of calls that ended in the last minute.
 func (b *callBook) stray() func(string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,6 +122,8 @@ func (b *callBook) stray() func(string) string {
 	return b.hush.redactor(time.Now(), texts)
 }
 
+// find returns the run and the scrub function of the call with this tag. ok is false if the
+// callBook does not know such a call.
 func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,10 +141,11 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// printedDuring returns the calls during which this process may have printed a line, calls in
-// progress first. It returns one call for each run for which the line is kept. If a run has
-// several such calls, the returned call names no step. scrub removes the given secrets, and
-// the sensitive values of these calls and of calls that ended in the last minute.
+// printedDuring returns the calls during which this process may have printed a line. It returns
+// at most one call for each run, and calls for at most maxPrinted runs. Calls in progress come
+// first. If a run has several possible calls, the returned call names no step. The function
+// scrub removes from the line: the given secrets, the secrets of all possible calls, and the
+// secrets of calls that ended in the last minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {

@@ -11,25 +11,25 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// tagged is the slog.Handler for the log of an agent. It removes the secrets of a call from
-// a line that belongs to the call, and also passes the line to the sink.
+// tagged is the slog.Handler for the log of an agent. If it knows the call that a line belongs
+// to, it removes the call's secrets from the line, and also passes the line to the sink.
 type tagged struct {
-	next    slog.Handler
-	book    *callBook
+	next    slog.Handler        // handler of the logger
+	book    *callBook           // calls of the agent
 	process int64               // number of the process that logs; 0 = the engine logs
 	secrets []string            // secrets of the agent's configuration
 	redact  func(string) string // removes the texts in secrets from a line
-	sink    func(store.LogLine) // nil = there is no sink
+	sink    func(store.LogLine) // receives lines for the logs of runs; nil = there is no sink
 }
 
-// Enabled reports true for every level that the logger or the sink accepts. The sink
-// accepts all levels.
+// Enabled reports whether the logger or the sink accepts lines of this level. The sink accepts
+// all levels.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle removes the secrets from a line and passes it to the logger. If the call of the line
-// is known, Handle also passes the line to the sink.
+// Handle removes the secrets from a line and passes the line to the logger. If the call of the
+// line is known, Handle also passes the line to the sink.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -50,8 +50,9 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
-	// The call's secrets must be removed first. They include the secrets of the
-	// configuration, and a secret of the call may contain a secret of the configuration.
+	// The call's secrets must be removed before h.secrets, because a secret of the call may
+	// contain a secret of the configuration. The call's secrets include those of the
+	// configuration.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)
@@ -72,7 +73,7 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed returns a copy of a log line without sensitive values.
+// scrubbed returns a copy of a log line in which the function scrub has changed all texts.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
@@ -87,23 +88,23 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	return out
 }
 
-// WithAttrs passes attributes to the logger only. They come from the engine, and the lines of
-// the sink do not need them.
+// WithAttrs adds attributes to the lines of the logger only. The attributes come from the
+// engine, and the lines of the sink do not need them.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
 	return &out
 }
 
-// WithGroup passes the group to the logger only.
+// WithGroup adds a group to the lines of the logger only.
 func (h *tagged) WithGroup(name string) slog.Handler {
 	out := *h
 	out.next = h.next.WithGroup(name)
 	return &out
 }
 
-// number returns the number in an attribute. A number from JSON is a float. If the attribute
-// is no number, number returns 0.
+// number returns the number in an attribute, or 0 if the attribute is not a number. A number
+// from JSON is a float.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -114,7 +115,7 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf returns a log line as one text: its message and its attributes.
+// lineOf returns a log line as one text: the message, and the attributes except the call's tag.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)
@@ -144,8 +145,8 @@ func levelName(l slog.Level) string {
 }
 
 // handlePrinted handles a printed line that does not name its call, such as the text of a
-// panic. It passes the line to the logger. It also passes it to the sink for every run that
-// the line may belong to, because people look for such lines in the log of the run.
+// panic. It passes the line to the logger. It also passes the line to the sink, once for each
+// run that the line may belong to: people look for the line in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

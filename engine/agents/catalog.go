@@ -22,11 +22,11 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// A Listed is one entry of Catalog.List: the binary that is used for an agent.
+// A Listed is one entry of Catalog.List. It says which binary is used for an agent.
 type Listed struct {
 	Binary
-	// Other binaries of this name, which are not used because this one is used. The files
-	// in Unlocked are not listed again.
+	// Shadows are the other binaries for this agent, which are not used. It does not contain
+	// the files in Unlocked.
 	Shadows []Found
 	Err     error // why the binary cannot be used; nil = it can be used
 }
@@ -35,13 +35,13 @@ type Listed struct {
 type CatalogOptions struct {
 	Search   SearchOptions
 	Lock     *lock.Lock   // lock of the module whose own directory is searched; nil = it has none
-	CacheDir string       // directory that keeps descriptions of binaries; "" = they are not kept
-	TempDir  string       // directory for private copies of binaries that are asked; "" = os.TempDir
+	CacheDir string       // directory that keeps descriptions of binaries; "" = the Catalog keeps none
+	TempDir  string       // directory for private copies of binaries that the Catalog runs; "" = os.TempDir
 	Logger   *slog.Logger // logger for warnings about agents; nil = the Catalog does not log
 }
 
-// A Catalog chooses the binaries of agents. It searches the directories at the first use
-// and after Refresh. It is safe for concurrent use.
+// A Catalog chooses the binaries of agents. It searches the directories at its first use, and
+// at the next use after Refresh. It is safe for concurrent use.
 type Catalog struct {
 	search  SearchOptions
 	lock    *lock.Lock // CatalogOptions.Lock; nil = there is none
@@ -49,37 +49,37 @@ type Catalog struct {
 	tempDir string
 	logger  *slog.Logger
 
-	mu        sync.Mutex // protects following fields
-	searched  bool
-	warned    bool
-	found     []Found
-	err       error // says which directories could not be searched
-	described map[string]*description
+	mu        sync.Mutex              // protects following fields
+	searched  bool                    // the directories were searched since the last Refresh
+	warned    bool                    // the warning about dev_overrides was logged
+	found     []Found                 // all binaries in the directories
+	err       error                   // says which directories could not be searched; nil = all were searched
+	described map[string]*description // descriptions, by the path of the file
 }
 
-// description holds the checksum of one file, and the file's description of itself. Only the
-// description requires that the file is run.
+// description holds the checksum of one file, and the description that the file prints. The
+// engine must run the file for its description, but not for its checksum.
 type description struct {
 	hashOnce sync.Once
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	asking *asking // the asking for this file; nil = none yet; protected by Catalog.mu
+	asking *asking // the asking for this file; nil = there is none; protected by Catalog.mu
 }
 
-// An asking starts a file once, to get its description. All callers that need the
-// description share one asking. It continues while at least one caller waits. When the last
-// caller has left, it is cancelled and forgotten.
+// An asking runs a file once, to get its description. All callers that need the description
+// share one asking. If all callers leave before there is an answer, the asking is cancelled,
+// and a later caller makes a new one.
 type asking struct {
 	waiting int // number of callers that wait; protected by Catalog.mu
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when there is an answer
+	done    chan struct{} // closed when binary and err are set
 
-	binary Binary // the answer; may be read after done is closed
-	err    error
+	binary Binary // the described binary; may be read after done is closed
+	err    error  // why there is no description; may be read after done is closed
 }
 
-// hash returns the checksum of the file. It does not run the file.
+// hash returns the SHA-256 of the file in hex. It reads the file only at the first call.
 func (d *description) hash(path string) (string, error) {
 	d.hashOnce.Do(func() { d.sum, d.hashErr = checksum(path) })
 	return d.sum, d.hashErr
@@ -96,7 +96,7 @@ func NewCatalog(o CatalogOptions) *Catalog {
 	}
 }
 
-// Refresh makes the next use search the directories again.
+// Refresh makes the Catalog search the directories again at its next use.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,8 +104,8 @@ func (c *Catalog) Refresh() {
 	c.described = map[string]*description{}
 }
 
-// all returns the binaries in the directories. The error says which directories could not
-// be searched.
+// all returns all binaries in the directories. The error says which directories could not be
+// searched.
 func (c *Catalog) all() ([]Found, error) {
 	c.mu.Lock()
 	if !c.searched {
@@ -123,17 +123,17 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent. It takes the first directory that has a
-// binary whose version meets the constraint, and the newest such version there. A
-// constraint looks like "~> 1.2"; "" = any version. An override always meets it. A file in
-// the module's own directory counts only if the lock file names it. Other files there are
-// not run, not even to ask for their description. Find returns a *NotFoundError,
-// *VersionError, *UnlockedError, or a *plugin.StartError about the binary.
+// Find returns the binary to use for an agent. It takes the first directory that has a version
+// that meets the constraint, and the newest of these versions in that directory. A constraint
+// looks like "~> 1.2"; "" = any version. An override meets every constraint. Find ignores a
+// file in the module's own directory if the lock file does not name the file: Find does not
+// run the file, not even for its description. The error is a *NotFoundError, *VersionError,
+// *UnlockedError, or a *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find does the work of Find. It uses only files for which the function counts returns true.
+// find does the work of Find. It ignores each file for which the function counts returns false.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	var unlocked []Found
 	for _, f := range c.named(name) {
 		if best != nil && f.Place != best.Place {
-			break // only the first directory with a binary that fits is used
+			break // an earlier directory has a binary that fits, so later directories do not matter
 		}
 		if f.Version != "" && !fits(want, f.Version) {
 			others = append(others, Binary{Found: f})
@@ -157,7 +157,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 		b, err := c.Describe(ctx, f)
 		switch {
 		case err != nil:
-			// Without this error, Find would use a binary that the user did not intend.
+			// If Find ignored this error, it might use a binary that the user did not intend.
 			return Binary{}, err
 		case f.Source == SourceDev:
 			return b, nil
@@ -179,27 +179,28 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	return Binary{}, c.notFound(name, "")
 }
 
-// Exact returns the binary that a definition names. "" as version or checksum means any. An
-// override is always accepted. With a checksum, no other file is run, not even to ask for its
-// description. If no file has this checksum, but a file may be another build of this version,
-// Exact returns a *ChecksumError.
+// Exact returns the binary with the version and the checksum that a definition names. If the
+// version or the checksum is "", Exact accepts any. An override is always accepted. If there
+// is a checksum, Exact runs no file with another checksum. If no file has the checksum, but a
+// file may be another build of this version, Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
 
-// Present returns the error that Exact would return. But it does not run a file in the
-// module's own directory that the lock file does not name. So it cannot find all errors.
+// Present does the checks of Exact and returns only the error. It does not run a file in the
+// module's own directory if the lock file does not name the file. For such a file it cannot
+// find all errors.
 func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
 	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // its path has the version, so the file need not run
+		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version, so the file need not run
 	})
 	return err
 }
 
-// exact does the work of Exact. The function describe returns the description of a file.
+// exact does the work of Exact. It calls the function describe for the description of a file.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -259,8 +260,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns, for each agent, the binary that is used if there is no constraint, and the
-// other binaries of the agent. The list is sorted by agent name.
+// List returns one Listed for each agent, sorted by agent name. It contains the binary that is
+// used without a constraint, and the other binaries of the agent.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -289,8 +290,8 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	return list, err
 }
 
-// Describe asks a binary for its description, or reads the cached one. It returns an error
-// if this engine cannot talk to the binary.
+// Describe runs a binary for its description, or reads the description from the cache. It
+// returns an error if this engine cannot talk to the binary.
 func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	d := c.entry(f.Path)
 	if err := ctx.Err(); err != nil {
@@ -307,8 +308,8 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the asking for a file, and starts it if there is none. The caller must call
-// leave.
+// ask returns the asking for a file. If there is none, ask starts one. The caller must call
+// the method leave later.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,16 +327,16 @@ func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	return q
 }
 
-// leave ends a caller's wait. If the last caller leaves before there is an answer, leave
+// leave ends the wait of one caller. If the last caller leaves before there is an answer, leave
 // cancels the asking and waits until the process of the binary has ended. A later caller
-// asks again.
+// starts a new asking.
 func (c *Catalog) leave(d *description, q *asking) {
 	c.mu.Lock()
 	q.waiting--
 	last := q.waiting == 0
 	if last && d.asking == q {
 		select {
-		case <-q.done: // the answer is kept
+		case <-q.done: // d keeps the answer for later callers
 		default:
 			d.asking = nil
 		}
@@ -347,7 +348,7 @@ func (c *Catalog) leave(d *description, q *asking) {
 	}
 }
 
-// entry returns the description for a file.
+// entry returns the entry for a file in c.described. It creates a missing entry.
 func (c *Catalog) entry(path string) *description {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -359,8 +360,8 @@ func (c *Catalog) entry(path string) *description {
 	return d
 }
 
-// knownVersion returns a binary's version if it is known without running the binary: from
-// its path or from an earlier description; "" = not known.
+// knownVersion returns a binary's version from its path or from the cache, without running the
+// binary; "" = not known.
 func (c *Catalog) knownVersion(f Found, sum string) string {
 	if f.Version != "" {
 		return f.Version
@@ -373,7 +374,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // without a checksum, plugin.Describe might run a replaced file
+		if hashErr != nil { // plugin.Describe needs a checksum: the file may be replaced meanwhile
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -417,7 +418,7 @@ func unreadable(path string, err error) error {
 }
 
 func (c *Catalog) named(name string) []Found {
-	all, _ := c.all() // notFound reports the error of the search
+	all, _ := c.all() // the method notFound reports the error
 	var fs []Found
 	for _, f := range all {
 		if f.Name == name {
@@ -427,7 +428,7 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound returns the error for an agent without a binary. It names a similar agent.
+// notFound returns the *NotFoundError for an agent. ver is the needed version; "" = any.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
@@ -446,9 +447,9 @@ func (c *Catalog) notFound(name, ver string) error {
 	return e
 }
 
-// checksum returns a file's SHA-256 in hex.
+// checksum returns the SHA-256 of a file in hex. The file must be a regular file.
 func checksum(path string) (string, error) {
-	// Opening a named pipe would wait for a writer.
+	// os.Open of a named pipe would block until another process opens the pipe for writing.
 	if info, err := os.Stat(path); err != nil {
 		return "", err
 	} else if !info.Mode().IsRegular() {
@@ -466,7 +467,7 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// parseConstraint reads a version constraint; nil = any version.
+// parseConstraint parses a version constraint. It returns nil for an empty text: any version.
 func parseConstraint(name, text string) (version.Constraints, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -478,8 +479,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether a version meets a constraint. As usual, a pre-release meets only a
-// constraint that names a pre-release.
+// fits reports whether a version meets a constraint; nil = any version. A pre-release meets
+// only a constraint that names a pre-release.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -500,8 +501,7 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// Fits reports whether an agent's version meets a constraint such as "~> 1.2". Every
-// version meets "".
+// Fits reports whether a version meets a constraint such as "~> 1.2"; "" = any version.
 func Fits(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {
@@ -510,10 +510,9 @@ func Fits(constraint, ver string) (bool, error) {
 	return fits(cs, ver), nil
 }
 
-// trusts reports whether a file may be run. This depends on the place in which it was found.
-// Files in the module's own directory come with a checkout, perhaps from a stranger. Of
-// these, only files that the lock file names may be run. The other places belong to the user
-// or to the engine.
+// trusts reports whether a file may be run. A file in the module's own directory came with a
+// checkout, perhaps from a stranger: it may be run only if the lock file names its checksum.
+// Files in other places may always be run: these places belong to the user or to the engine.
 func (c *Catalog) trusts(f Found) bool {
 	if f.Source != SourceProject {
 		return true
@@ -529,8 +528,8 @@ func (c *Catalog) trusts(f Found) bool {
 	return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])
 }
 
-// Displaced returns the installed binaries that are not used because the agent comes from
-// the module's own directory; nil for a binary from another place.
+// Displaced returns the installed binaries that are not used because b comes from the module's
+// own directory. If b comes from another place, Displaced returns nil.
 func (c *Catalog) Displaced(b Binary) []Found {
 	if b.Source != SourceProject {
 		return nil

@@ -23,7 +23,7 @@ import (
 // binaryPrefix is the beginning of the name of every agent's binary.
 const binaryPrefix = "engine-agent-"
 
-// Source says in which place an agent was found.
+// Source is the kind of place in which a binary was found.
 type Source string
 
 // The sources, in the order in which they are searched.
@@ -36,13 +36,14 @@ const (
 	SourceEngine  Source = "engine"            // the directory of the engine's binary
 )
 
-// SearchOptions say in which directories agents are searched. A directory whose field is
-// empty is not searched. The working directory and PATH are never searched.
+// SearchOptions say in which directories the Catalog searches agents. An empty field means that
+// there is no such directory. The working directory and PATH are never searched.
 type SearchOptions struct {
 	PluginDirs []string // directories of the flag --plugin-dir
-	// For each agent name, the path of its binary or of the directory with its binary.
+	// DevOverrides holds, for each agent name, the path of the agent's binary, or of the
+	// directory with this binary.
 	DevOverrides map[string]string
-	Modules      []string // directories of modules
+	Modules      []string // directories of modules; .engine/agents in each is searched
 	EnvDirs      []string // directories in the variable ENGINE_PLUGIN_DIR
 	UserDir      string   // the user's directory for agents; one subdirectory for each agent name
 	EngineDir    string   // directory of the engine's binary
@@ -54,18 +55,17 @@ type Found struct {
 	Version string // version in the path; "" = the path has none, so the Catalog asks the binary
 	Path    string // absolute path of the binary
 	Source  Source
-	Place   string // the directory that was searched; "" for an override
+	Place   string // directory of the search in which the binary was found; "" = an override
 }
 
-// Platform is the name of this platform in paths and lock files, such as
-// "linux_amd64".
+// Platform returns the name of this platform in paths and lock files, such as "linux_amd64".
 func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 
 // place is one directory to search.
 type place struct {
 	source Source
 	dir    string
-	flat   bool // the directory may also have binaries directly in it, without a version
+	flat   bool // binaries may also lie directly in the directory, without a version
 }
 
 func (o SearchOptions) places() []place {
@@ -92,10 +92,10 @@ func (o SearchOptions) places() []place {
 	return ps
 }
 
-// Discover lists all agent binaries in order of precedence, without running any. Within
-// each directory the newest version comes first. A directory that does not exist has no
-// binaries. If a directory cannot be read, Discover returns an error together with what it
-// found elsewhere. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must exist.
+// Discover lists all agent binaries in order of precedence. It runs none of them. Within each
+// directory the newest version comes first. A directory of --plugin-dir or ENGINE_PLUGIN_DIR
+// must exist; the others need not. If a directory cannot be read, Discover returns an error
+// together with the binaries of the other directories.
 func Discover(o SearchOptions) ([]Found, error) {
 	var found []Found
 	var errs []error
@@ -112,7 +112,7 @@ func Discover(o SearchOptions) ([]Found, error) {
 			errs = append(errs, err)
 		}
 		for _, f := range here {
-			if !seen[f.Path] { // the same directory may be named twice
+			if !seen[f.Path] { // two options may name the same directory
 				seen[f.Path] = true
 				found = append(found, f)
 			}
@@ -121,8 +121,8 @@ func Discover(o SearchOptions) ([]Found, error) {
 	return found, errors.Join(errs...)
 }
 
-// search lists files NAME/VERSION/OS_ARCH/engine-agent-NAME. If flat is set, it also lists
-// files engine-agent-NAME.
+// search lists the binaries of one directory. Their paths in the directory are
+// NAME/VERSION/OS_ARCH/engine-agent-NAME and, if flat is set, engine-agent-NAME.
 func (p place) search() ([]Found, error) {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p place) search() ([]Found, error) {
 	return append(flat, versioned...), errors.Join(errs...)
 }
 
-// versions lists the binaries below NAME/, newest first.
+// versions lists the binaries of one agent in a directory that is searched, newest first.
 func (p place) versions(placeDir, name string) ([]Found, error) {
 	dir := filepath.Join(placeDir, name)
 	entries, err := os.ReadDir(dir)
@@ -169,7 +169,7 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 		}
 		path := filepath.Join(dir, e.Name(), Platform(), binaryName(name))
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue // this version is installed only for another platform
+			continue // this version has no binary for this platform
 		}
 		parsed[e.Name()] = v
 		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
@@ -180,8 +180,8 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 	return found, nil
 }
 
-// misplaced lists binaries of an agent that are too high in the directory tree. People who
-// copy files by hand make this mistake.
+// misplaced lists binaries of an agent that are in a directory above the right one. This
+// happens when people copy files by hand.
 func (p place) misplaced(name string) []Misplaced {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil || !namePattern.MatchString(name) {
@@ -210,8 +210,8 @@ func (p place) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the user's dev_overrides. A binary that does not exist is listed too.
-// Starting it gives an error, which is better than using another binary.
+// overrides lists the binaries in the user's dev_overrides, including those that do not exist.
+// The start of such a binary fails. This is better than the use of another binary.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {
@@ -229,8 +229,8 @@ func overrides(m map[string]string) ([]Found, error) {
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// agentName returns the NAME of a file engine-agent-NAME. It returns false if the file has
-// another name.
+// agentName returns the agent name NAME of a file engine-agent-NAME. It returns false if the
+// file is not named in this way.
 func agentName(file string) (string, bool) {
 	name, ok := strings.CutPrefix(file, binaryPrefix)
 	if runtime.GOOS == "windows" {
@@ -251,10 +251,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the directories that do not depend on a module or on flags:
-// directories named in the environment and in the user's configuration file, the user's data
-// directory, and the directory of the running binary. The caller adds the directories of
-// flags and of the module. The diagnostics are about the configuration file.
+// DefaultSearch returns the directories that do not depend on a module or on flags. They come
+// from the environment and from the user's configuration file. The user's data directory and
+// the directory of the running binary are added. The caller adds the directories of flags and
+// of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
@@ -289,8 +289,8 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 	return o, diags
 }
 
-// ConfigFile returns the path of the user's configuration file: ENGINE_CONFIG, or
-// engine/config.hcl in the user's configuration directory; "" = there is none.
+// ConfigFile returns the path of the user's configuration file. The path is ENGINE_CONFIG, or
+// else engine/config.hcl in the user's configuration directory. It is "" if neither is known.
 func ConfigFile(getenv func(string) string) string {
 	if path := getenv("ENGINE_CONFIG"); path != "" {
 		return path
@@ -301,7 +301,7 @@ func ConfigFile(getenv func(string) string) string {
 	return ""
 }
 
-// CacheDir returns the directory for descriptions of agents; "" = they are not kept.
+// CacheDir returns the directory for cached descriptions of agents; "" = not known.
 func CacheDir(getenv func(string) string) string {
 	if dir := userBase(getenv, "XDG_CACHE_HOME", ".cache", "LOCALAPPDATA"); dir != "" {
 		return filepath.Join(dir, "engine", "agents")
@@ -309,7 +309,7 @@ func CacheDir(getenv func(string) string) string {
 	return ""
 }
 
-// userDir returns the directory in which one user's agents are installed.
+// userDir returns the directory in which the user's agents are installed; "" = not known.
 func userDir(getenv func(string) string) string {
 	if dir := userBase(getenv, "XDG_DATA_HOME", filepath.Join(".local", "share"), "LOCALAPPDATA"); dir != "" {
 		return filepath.Join(dir, "engine", "agents")
@@ -317,8 +317,9 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns the value of the variable xdg, or else the path below in the user's home
-// directory. On Windows it returns the value of the variable windows. "" = not known.
+// userBase returns one of the user's base directories. It is the value of the environment
+// variable named in xdg, or else the relative path in below, under the home directory. On
+// Windows it is the value of the variable named in windows. "" = not known.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)
@@ -346,13 +347,13 @@ type Binary struct {
 	Found
 	Checksum string // SHA-256 of the file, in hex
 	Schema   schema.Schema
-	// Unlocked are files for this agent in the module's own directory that were ignored,
-	// and not run, because no lock file names them.
+	// Unlocked are files for this agent in the module's own directory. They were ignored and
+	// not run, because no lock file names them.
 	Unlocked []Found
 }
 
-// Pin returns the fields of the binary that a definition stores. A binary from
-// dev_overrides gets no checksum, because it may change during a run.
+// Pin returns the facts about the binary that are stored in a definition. For a binary from
+// dev_overrides the checksum is left out, because the binary may change during a run.
 func (b Binary) Pin() dsl.AgentBinary {
 	pin := dsl.AgentBinary{Schema: b.Schema, Version: b.Version, Checksum: b.Checksum}
 	if b.Source == SourceDev {
@@ -361,8 +362,8 @@ func (b Binary) Pin() dsl.AgentBinary {
 	return pin
 }
 
-// A Misplaced is a binary in a directory that is searched, but in the wrong place there.
+// A Misplaced is a binary that is in a searched directory, but at a path where it is not found.
 type Misplaced struct {
 	Path string
-	Want string // path at which it would be found; the path contains VERSION if the version is not known
+	Want string // path where the binary should be; contains the word VERSION if the version is not known
 }

@@ -1,8 +1,8 @@
 // Package agents finds agent binaries, runs them as processes, and calls them for the engine.
 //
 // A Catalog finds the installed binaries and chooses one by name and version. A Pool runs the
-// chosen binaries and calls them. The Pool is the engine's Invoker and its Capacity. It does
-// everything between a call and a process:
+// chosen binaries and calls them. The Pool implements invoke.Invoker and invoke.Capacity for
+// the engine. A call passes through these parts of the Pool:
 //
 //	         AgentSpec.Key
 //	Invoke ─▶ agent ─▶ limit ─▶ breaker ─▶ instance ─▶ plugin.Process
@@ -12,13 +12,13 @@
 //
 // A call that was sent ends with the agent's reply, or with an error if no answer came. If a
 // process ends, for example by a crash, its calls end with an unknown outcome and
-// sdk.CodeAgentLost (S30). The next call starts a new process, after a pause that grows while
-// starts fail.
+// sdk.CodeAgentLost (S30). The next call starts a new process, after a pause. The pause grows
+// with each start that fails.
 //
-// Calls whose specs have equal keys share processes. They have the same agent block, binary and
-// configuration.
+// Calls share processes if their AgentSpecs have equal keys. Such calls have the same agent
+// block, binary and configuration.
 //
-// The files form layers. A file uses only files of its own line and of earlier lines.
+// The files form layers. A file uses only files in its own line or in lines above.
 //
 //	observer, discover, cache, hush, redact   events for observers; places of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker

@@ -8,11 +8,11 @@ import (
 // A NotFoundError says that there is no binary for an agent.
 type NotFoundError struct {
 	Name      string
-	Version   string      // version that was searched; "" = any version
-	Searched  []string    // the directories that were searched, in order
-	Misplaced []Misplaced // binaries of that name that are in a wrong directory
+	Version   string      // version that was needed; "" = any version
+	Searched  []string    // directories that were searched, in order
+	Misplaced []Misplaced // binaries of this agent that are in a wrong directory
 	Similar   string      // installed agent with the most similar name; "" = none
-	Err       error       // error of directories that could not be searched, or nil
+	Err       error       // says which directories could not be searched; nil = all were searched
 }
 
 // Error names the missing binary and the directories that were searched.
@@ -34,10 +34,10 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// Unwrap returns the error of directories that could not be searched.
+// Unwrap returns the error about directories that could not be searched, or nil.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// Hint says what to do.
+// Hint says how a person can make the binary available.
 func (e *NotFoundError) Hint() string {
 	switch {
 	case len(e.Misplaced) > 0:
@@ -48,10 +48,10 @@ func (e *NotFoundError) Hint() string {
 	return "install the agent, or say where it is with --plugin-dir"
 }
 
-// A VersionError says that an agent is installed, but no version of it fits.
+// A VersionError says that an agent is installed, but no installed version meets the constraint.
 type VersionError struct {
 	Name       string
-	Constraint string
+	Constraint string   // versions that are needed, such as "~> 1.2"
 	Have       []Binary // installed versions
 }
 
@@ -64,18 +64,18 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("agent %q: no version fits %q; there is %s", e.Name, e.Constraint, strings.Join(have, ", "))
 }
 
-// Hint says what to do.
+// Hint says how a person can get a version that fits.
 func (e *VersionError) Hint() string {
 	return "install a version that fits, or change the version argument of the agent block"
 }
 
-// A ChecksumError says that a binary is not the one that was recorded.
+// A ChecksumError says that a binary has another checksum than the lock file or the definition.
 type ChecksumError struct {
 	Name    string
 	Version string
 	Path    string
-	Want    string // hex SHA-256 as recorded
-	Have    string // hex SHA-256 of the file
+	Want    string // SHA-256 in the lock file or the definition, in hex
+	Have    string // SHA-256 of the file, in hex
 }
 
 // Error names the binary and both checksums.
@@ -84,7 +84,7 @@ func (e *ChecksumError) Error() string {
 		e.Name, e.Path, e.Version, e.Have, e.Want)
 }
 
-// Hint says what to do.
+// Hint says how a person can accept or repair the binary.
 func (e *ChecksumError) Hint() string {
 	return "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent"
 }
@@ -96,32 +96,32 @@ type ConfigError struct {
 	Err  error
 }
 
-// Error returns the agent's own text.
+// Error names the agent and contains the text of the cause.
 func (e *ConfigError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
 
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// A SecretError says that a secret in an agent's configuration cannot be resolved here.
+// A SecretError says that this engine cannot resolve a secret in an agent's configuration.
 type SecretError struct {
 	Name string // name of the agent block
 	Err  error
 }
 
-// Error names the secret, never its value.
+// Error names the agent and the reference to the secret, never the secret's value.
 func (e *SecretError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name, e.Err) }
 
 // Unwrap returns the cause.
 func (e *SecretError) Unwrap() error { return e.Err }
 
-// An UnlockedError says that the only file for an agent is in the module's own directory
-// and no lock file names it. The file was not run.
+// An UnlockedError says that the only files for an agent are in the module's own directory, and
+// that no lock file names them. They were not run.
 type UnlockedError struct {
 	Name string
-	Path string
+	Path string // path of the first of these files
 }
 
-// Error names the file.
+// Error names the first file.
 func (e *UnlockedError) Error() string {
 	return fmt.Sprintf("agent %q: %s came with the module, and no lock file names it, so it is not run", e.Name, e.Path)
 }

@@ -7,28 +7,31 @@ import (
 )
 
 const (
-	// hushFor is how long after the end of a call its secrets are still removed from the
-	// agent's log. A line may wait in a pipe until earlier lines have been read.
+	// hushFor is how long after the end of a call the engine still removes the call's secrets
+	// from the agent's log. A line may wait in a pipe until earlier lines have been read.
 	hushFor = time.Minute
-	// maxHush is the largest number of secrets that are kept. maxHushBytes is their largest
-	// total size in bytes.
+	// maxHush is the largest number of secrets that a hush keeps. maxHushBytes is the largest
+	// total size of these secrets, in bytes.
 	maxHush      = 10_000
 	maxHushBytes = 8 << 20
 )
 
-// notShown replaces a line that may be sensitive.
+// notShown replaces a line that may contain a secret that the hush could not keep.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A hush keeps the secrets of calls that have ended. The mutex of its callBook protects it.
-// The zero hush is ready to use.
+// A hush keeps the secrets of calls that ended a short time ago. The mutex of the callBook that
+// contains the hush protects it. The zero hush is ready to use.
 type hush struct {
-	texts map[string]time.Time // each text, with the time until which it is kept
-	bytes int
-	swept time.Time // time of the last search for old texts
-	lost  time.Time // texts that found no room may be missing until this time; zero = none is missing
+	texts map[string]time.Time // each secret, with the time until which it is kept
+	bytes int                  // total size of the texts, in bytes
+	swept time.Time            // time of the last call of forget
+	// Time until which a secret may be missing in texts, because the hush was full; zero = none
+	// was ever missing.
+	lost time.Time
 }
 
-// add keeps the texts of a call that ends now.
+// add keeps the secrets of a call that ends now. If there is no space for a secret, add sets
+// lost.
 func (h *hush) add(now time.Time, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -39,8 +42,8 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// forget is called at most once a second. With a thousand calls a second, it
-			// would otherwise need most of the time.
+			// A full hush calls forget at most once a second. With a thousand calls a second,
+			// forget would otherwise need most of the CPU time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}
@@ -54,12 +57,12 @@ func (h *hush) add(now time.Time, texts []string) {
 	}
 }
 
-// full reports whether there is no room for one more text.
+// full reports whether there is no space for the text s.
 func (h *hush) full(s string) bool {
 	return len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes
 }
 
-// forget drops the texts that need not be kept any more.
+// forget removes the texts whose time has passed.
 func (h *hush) forget(now time.Time) {
 	h.swept = now
 	for s, until := range h.texts {
@@ -71,7 +74,8 @@ func (h *hush) forget(now time.Time) {
 }
 
 // redactor returns a function for the lines that an agent logs. The function removes the kept
-// texts and the texts in more. While a text may be missing, it replaces the whole line.
+// texts and the texts in more. If a secret may be missing in the kept texts, the function
+// replaces the whole line with notShown.
 func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string {
 	if now.Before(h.lost) {
 		return func(string) string { return notShown }

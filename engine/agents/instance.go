@@ -15,10 +15,10 @@ import (
 )
 
 // startLocked starts a process in the background. The process belongs to the pool, not to
-// the call that first needed it. It reports false if the pool is closed.
+// the call that first needed it. startLocked returns false if the pool is closed.
 //
-// If the engine already runs the largest allowed number of processes, no process is
-// started. Then the instance tries again after a pause.
+// If the engine already runs the largest allowed number of processes, startLocked starts none.
+// It sets notBefore, the time before which the instance does not try again.
 func (i *instance) startLocked() bool {
 	p, further := i.agent.pool, !i.agent.idleLocked()
 	if !p.crowd.enter(further) {
@@ -29,7 +29,8 @@ func (i *instance) startLocked() bool {
 		return true
 	}
 	i.state = stateStarting
-	// No deadlock: a goroutine that holds the pool's lock never waits for the agent's lock.
+	// p.run takes the pool's lock while the agent's lock is held. This cannot deadlock: a
+	// goroutine that holds the pool's lock never waits for the agent's lock.
 	started := p.run(func() {
 		defer p.left()
 		i.live(context.Background())
@@ -40,7 +41,7 @@ func (i *instance) startLocked() bool {
 	return started
 }
 
-// live runs one process: it starts the process, watches it and waits for its end.
+// live runs one process: it starts the process, watches it, and ends it.
 func (i *instance) live(ctx context.Context) {
 	a, p := i.agent, i.agent.pool
 	ctx, cancel := context.WithCancel(ctx)
@@ -75,12 +76,12 @@ func (i *instance) live(ctx context.Context) {
 	p.opts.Observer.ProcessEnded(info, err)
 }
 
-// ended handles the end of a life, or a failed start (l is nil). It sets when the next
-// process may start.
+// ended handles the end of the process l, or a failed start if l is nil. It sets the time at
+// which the instance may start its next process. why is the reason of the end.
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
-	if l != nil && i.life != l { // another process has replaced it already
+	if l != nil && i.life != l { // l was drained, so the instance does not use it any more
 		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
 		a.mu.Unlock()
 		i.logger().Debug("drained agent process has ended", "error", why)
@@ -96,9 +97,9 @@ func (i *instance) ended(l *life, why error) {
 	a.pool.run(func() { i.announce(pause) })
 }
 
-// vacateLocked records that the instance has no process for calls any more. born is the start
-// of the former process; zero = the start failed. vacateLocked returns the pause before the
-// next start; 0 if the process ran for Options.Stable or longer.
+// vacateLocked records that the instance has no process for calls any more. born is the time
+// at which the former process started; zero = the start failed. vacateLocked returns the pause
+// before the next start. The pause is 0 if the process ran for Options.Stable or longer.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -118,8 +119,8 @@ func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	return pause
 }
 
-// announce waits for the pause, after which the next process may be started. Then it notifies
-// the runs that wait for a slot.
+// announce waits for the pause before the next start of a process. Then it notifies the runs
+// that wait for a slot of the agent. If the pool is closed first, announce returns at once.
 func (i *instance) announce(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -130,8 +131,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts the process for the spec and configures it. number is the number of the process
-// within its agent.
+// open starts a process of the agent and sends its configuration. number is the number of the
+// process; each agent numbers its own processes.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
@@ -150,7 +151,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	}
 	binary, err := opts.Catalog.Exact(ctx, spec.Plugin, spec.Version, spec.Checksum)
 	if err != nil {
-		opts.Catalog.Refresh() // the binary may be repaired before the next start
+		opts.Catalog.Refresh() // a person may install or repair the binary before the next start
 		return nil, err
 	}
 	var sum []byte
@@ -180,7 +181,7 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	return process, nil
 }
 
-// scrub removes secrets from an agent's error about its configuration.
+// scrub returns an error of a failed configuration with the secrets removed from its text.
 func scrub(err error, secrets []string) error {
 	var (
 		refused *ConfigError
@@ -197,8 +198,8 @@ func scrub(err error, secrets []string) error {
 	return err
 }
 
-// configure checks that the process matches its description, and sends it its
-// configuration.
+// configure checks that the process has the name and version of the binary's description, and
+// sends the configuration to the process.
 func (i *instance) configure(ctx context.Context, process *plugin.Process, binary Binary, config json.RawMessage) error {
 	if s := process.Schema(); s.Name != binary.Name || s.Version != binary.Version {
 		return &plugin.StartError{
@@ -216,9 +217,9 @@ func (i *instance) configure(ctx context.Context, process *plugin.Process, binar
 	return nil
 }
 
-// environ returns the part of the engine's environment that the agent block allows. An old
-// definition may still name a variable that is reserved for the engine (secret.ReservedEnv).
-// The agent does not get that variable.
+// environ returns the environment of the process: the engine's variables that the agent block
+// allows. An old definition may still allow a variable that is reserved for the engine
+// (secret.ReservedEnv). environ leaves out such a variable.
 func (i *instance) environ() []string {
 	var env []string
 	for _, name := range i.agent.spec.Env {
@@ -233,11 +234,11 @@ func (i *instance) environ() []string {
 	return env
 }
 
-// logger returns the logger for messages of the engine about the instance.
+// logger returns the logger for the engine's own messages about the instance.
 func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 
-// loggerOf returns the logger for the lines that the process with this number logs and
-// prints. Number 0 is for messages of the engine.
+// loggerOf returns the logger for the lines that one process logs and prints. process is the
+// number of the process; 0 = the lines are the engine's own messages.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
@@ -249,20 +250,21 @@ func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 // Limits that have no setting.
 const (
 	// deadAfter is how many signs of life in a row must be missing before a process is
-	// killed. After the first missing one it is drained.
+	// killed. The process is drained as soon as one sign of life is missing.
 	deadAfter = 4
-	// maxOld limits how many replaced agent processes may still finish their calls, for each
-	// process that `instances` asks for. If there are more, the oldest is killed.
+	// maxOld is how many replaced processes of one instance may still finish their calls. If
+	// there are more, the oldest replaced process is killed.
 	maxOld = 2
-	// listenFor is how long the pool waits for a late reply after complete-by.
-	// maxListening is for how many calls of one process it waits at the same time.
+	// listenFor is how long the pool waits for a late reply after complete-by. maxListening is
+	// the largest number of calls of one process for which it waits at the same time.
 	listenFor    = 30 * time.Second
 	maxListening = 100
 )
 
 // watch returns when the process has ended or should end. Until then it asks the process for
-// signs of life. It drains a process that gives none, and kills it after deadAfter missing
-// ones. It also ends a process whose agent has had no call for Options.IdleAfter.
+// signs of life. If a sign of life is missing, watch drains the process. After deadAfter missing
+// signs in a row, it kills the process. It also ends the process if the agent has had no call
+// for Options.IdleAfter.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)
@@ -292,7 +294,8 @@ func (l *life) watch(ctx context.Context) {
 	}
 }
 
-// ping asks for a sign of life. It reports false if the process is dead.
+// ping asks the process for a sign of life. It returns false if watch must end: ctx has ended,
+// or the process has ended or was killed.
 func (l *life) ping(ctx context.Context) bool {
 	a := l.instance.agent
 	ping, cancel := context.WithTimeout(ctx, a.pool.opts.PingTimeout)
@@ -319,7 +322,8 @@ func (l *life) ping(ctx context.Context) bool {
 	return false
 }
 
-// drain gives the process no more calls, and starts another process in its place.
+// drain stops giving calls to the process, and starts another process in its place. why is the
+// reason, for people.
 func (l *life) drain(why string) {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()
@@ -337,7 +341,7 @@ func (l *life) drain(why string) {
 		excess = i.old[0]
 	}
 	if pause == 0 {
-		i.startLocked() // false = the pool is closed, so all processes end
+		i.startLocked() // the result does not matter: false = the pool is closed and ends all processes
 	}
 	a.mu.Unlock()
 	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
@@ -350,7 +354,7 @@ func (l *life) drain(why string) {
 	}
 }
 
-// retire ends the process if its agent has had no call for long.
+// retire ends the process if the agent has had no call for Options.IdleAfter.
 func (l *life) retire() {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()

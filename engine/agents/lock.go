@@ -32,9 +32,9 @@ func (e *LockError) Unwrap() error { return e.Err }
 // Hint says what a person can do.
 func (e *LockError) Hint() string { return e.hint }
 
-// Resolve returns the binary that a module uses for an agent. This is the binary that the
-// lock names; Resolve compares its checksum. If the module has no lock (of is nil), Resolve
-// does the work of Find. An override is used in any case, without a look at the lock. The
+// Resolve returns the binary that a module uses for an agent. of is the lock of the module.
+// Resolve returns the binary with the version and the checksum in the lock. If of is nil, the
+// module has no lock, and Resolve calls Find. For an override, Resolve ignores the lock. The
 // errors are those of Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
 	if of == nil || c.overridden(use.Name) {
@@ -64,17 +64,19 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	return c.Exact(ctx, use.Name, locked.Version, sum)
 }
 
-// overridden reports whether the first binary in the search order comes from dev_overrides.
+// overridden reports whether the agent's first binary in the search order comes from
+// dev_overrides.
 func (c *Catalog) overridden(name string) bool {
 	found := c.named(name)
 	return len(found) > 0 && found[0].Source == SourceDev
 }
 
-// Lock makes the lock of a module from the installed binaries and the old lock. A locked
-// binary is kept as long as it fits and is installed unchanged. If upgrade is true, Lock
-// takes the newest binary that fits. The hashes for other platforms are kept if the version
-// is unchanged. Overrides are not locked. Entries of agents that are not used any more are
-// dropped.
+// Lock returns a new lock for a module, made from the installed binaries and the old lock. If
+// the locked version of an agent still meets the constraint, Lock keeps this version. Then the
+// unchanged binary must be installed. Otherwise, or if upgrade is true, Lock takes the binary
+// that Find would choose, even if no lock file names it. Lock keeps the hashes for other
+// platforms if the version and the hash for this platform are unchanged. It keeps the old
+// entries of overrides. It drops the entries of agents that the module does not use any more.
 func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var out lock.Lock
 	for _, use := range merge(uses) {
@@ -104,7 +106,8 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 	return out, nil
 }
 
-// choose returns the binary to lock. before is the agent's entry in the old lock; zero = none.
+// choose returns the binary of one agent for the new lock. before is the agent's entry in the
+// old lock; zero = there is no entry.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
@@ -116,7 +119,8 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge combines the uses of each agent into one, with all its constraints, sorted by name.
+// merge returns one Use for each agent, sorted by name. Its constraint contains the constraints
+// of all uses of the agent.
 func merge(uses []Use) []Use {
 	constraints := map[string][]string{}
 	for _, u := range uses {

@@ -5,50 +5,51 @@ import (
 	"time"
 )
 
-// An Observer receives events of processes and breakers. Its methods are called without
-// locks held, from several goroutines, and must not block.
+// An Observer is notified of changes of agent processes and of circuits. The Pool calls the
+// methods without locks held, from several goroutines. The methods must not block.
 type Observer interface {
-	// CircuitChanged reports that a breaker has another state.
+	// CircuitChanged is called when a circuit has changed its state.
 	CircuitChanged(c CircuitChange)
-	// ProcessStarted reports that a process is ready for calls.
+	// ProcessStarted is called when a process is ready for calls.
 	ProcessStarted(p ProcessInfo)
-	// ProcessEnded reports that a process that was ready has ended. err says how it ended.
+	// ProcessEnded is called when a process has ended for which ProcessStarted was called. err
+	// says how the process ended.
 	ProcessEnded(p ProcessInfo, err error)
 }
 
-// A CircuitChange is a change of a breaker's state.
+// A CircuitChange is a change of a circuit's state.
 type CircuitChange struct {
 	Agent    string // name of the agent block
 	Key      string // key of the agent, as in invoke.AgentSpec
 	From, To Circuit
-	Failures int       // number of failures that opened the breaker; 0 unless To is CircuitOpen
+	Failures int       // number of failures that opened the circuit; 0 unless To is CircuitOpen
 	Until    time.Time // time of the next probe; zero unless To is CircuitOpen
 }
 
-// Circuit is a breaker's state.
+// Circuit is the state of a circuit.
 type Circuit string
 
-// The states of a breaker.
+// The states of a circuit.
 const (
 	CircuitClosed   Circuit = "closed"
 	CircuitHalfOpen Circuit = "half-open"
 	CircuitOpen     Circuit = "open"
 )
 
-// ProcessInfo identifies a process.
+// ProcessInfo identifies an agent process.
 type ProcessInfo struct {
 	Agent    string // name of the agent block
 	Key      string // key of the agent, as in invoke.AgentSpec
 	Instance int    // number of the instance, from 1
-	Pid      int
+	Pid      int    // process id
 }
 
-// String names the process for people.
+// String returns the agent, the instance and the process id, for people.
 func (p ProcessInfo) String() string {
 	return fmt.Sprintf("agent %s, instance %d, pid %d", p.Agent, p.Instance, p.Pid)
 }
 
-// NoObserver ignores everything.
+// NoObserver is an Observer that ignores all changes.
 type NoObserver struct{}
 
 // CircuitChanged does nothing.

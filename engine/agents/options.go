@@ -14,31 +14,31 @@ import (
 // 17 MiB of memory.
 const DefaultMaxProcesses = 64
 
-// Options are the settings of a Pool. Catalog is required. Every other zero field means its
-// default.
+// Options are the settings of a Pool. Catalog is required: without it, the Pool finds no agent.
+// Every other field that is zero gets its default.
 type Options struct {
 	Catalog *Catalog
-	// Secrets resolves references such as "env:X" in configurations, right before a process
-	// starts. nil = no reference can be resolved.
+	// Secrets returns the secret for a reference such as "env:X" in a configuration. The Pool
+	// calls it right before a process starts. nil = no reference can be resolved.
 	Secrets func(ref string) (string, error)
-	// LookupEnv reads the engine's own environment, for the names that an agent block
-	// allows; nil = os.LookupEnv.
+	// LookupEnv returns a variable of the engine's own environment. The Pool passes a variable
+	// to an agent if the agent block allows it. nil = os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
 	Observer  Observer     // nil = there is no observer
 	Logger    *slog.Logger // receives the logs of agents, and messages about agents; nil = nothing is logged
-	// LogSink receives every line that an agent logs or prints while it works on a call, of
-	// any level and without sensitive values. If a line may belong to several runs, LogSink
-	// is called once for each. It is called from several goroutines and must not block.
-	// engine.LogKeeper.Keep can be used; nil = there is no sink.
+	// LogSink receives every line that an agent logs or prints while it works on a call. The
+	// lines are of any level and contain no sensitive values. If a line may belong to several
+	// runs, LogSink is called once for each run. It is called from several goroutines and must
+	// not block. engine.LogKeeper.Keep can be used as LogSink. nil = there is no sink.
 	LogSink func(store.LogLine)
 
-	// MaxProcesses is the largest number of processes, of all agents together, at the same
-	// time. An agent without a process waits until a process of another agent ends; its calls
-	// are held. 0 = DefaultMaxProcesses.
+	// MaxProcesses is the largest number of processes of all agents together. If it is
+	// reached, the calls of an agent without a process are held until a process of another
+	// agent has ended. 0 = DefaultMaxProcesses.
 	MaxProcesses int
 
-	// MaxMemory, MaxThreads and MaxFiles limit each process, including the processes that
-	// it starts; see plugin.OpenOptions. 0 = the defaults of package plugin.
+	// MaxMemory (in bytes), MaxThreads and MaxFiles limit each process, including the
+	// processes that it starts; see plugin.OpenOptions. 0 = the default of package plugin.
 	MaxMemory  int64
 	MaxThreads int
 	MaxFiles   int
@@ -46,31 +46,33 @@ type Options struct {
 	PayloadLimit int           // largest size of an input or an output, in bytes; 0 = plugin.DefaultPayloadLimit
 	TempDir      string        // directory for private directories of processes; "" = os.TempDir
 	StartTimeout time.Duration // how long a process may take until it is ready; 0 = 15 s
-	// How long a process may take for an orderly end before it is killed; 0 = 3 s.
+	// CloseGrace is how long a process may take to end in an orderly way. A process that takes
+	// longer is killed. 0 = 3 s.
 	CloseGrace time.Duration
 
-	// Unary makes the Pool use the old protocol, which sends every call on a stream of its
-	// own. It is for comparisons. The present protocol sends calls in batches.
+	// Unary makes the Pool use the old protocol, which sends each call on a separate stream.
+	// The present protocol sends calls in batches. Benchmarks use Unary to compare the two.
 	Unary bool
 
-	PingInterval time.Duration // time between two signs of life; 0 = 15 s
-	// PingTimeout is how long a sign of life may take. A process that gives none in that
-	// time is slow: it gets no more calls, is replaced, and ends after its calls. After
-	// four missing signs in a row it is killed. 0 = 10 s.
+	PingInterval time.Duration // time between two requests for a sign of life; 0 = 15 s
+	// PingTimeout is how long a process may take to give a sign of life. A process that takes
+	// longer gets no more calls. Another process replaces it, and it ends after its calls. If
+	// four signs of life in a row are missing, the process is killed. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is the number of calls in a row that a process may fail to answer in time,
-	// while another process of the agent answers. Then it is replaced. 0 = 5, negative =
-	// never.
+	// SlowAfter is a number of calls. A process is replaced if it did not answer so many calls
+	// in a row in time, while another process of the agent answered. 0 = 5, negative = it is
+	// never replaced for this reason.
 	SlowAfter int
-	// IdleAfter is how long an agent must have had no call before its processes are ended.
-	// The next call starts them again. 0 = 5 min, negative = never.
+	// IdleAfter is how long an agent must have had no call before the Pool ends the agent's
+	// processes. The next call starts them again. 0 = 5 min, negative = the Pool never ends
+	// them for this reason.
 	IdleAfter time.Duration
 
-	// MinBackoff and MaxBackoff limit the pause before a process is started again after a
-	// failed start or a short life. 0 = 200 ms and 30 s.
+	// MinBackoff and MaxBackoff are the shortest and the longest pause before the next start of
+	// a process, after a failed start or a short life. 0 = 200 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// Stable is how long a process must have run so that it is started again without a
-	// pause; 0 = 10 s.
+	// Stable is a duration. If a process has ended and ran at least so long, the next one is
+	// started without a pause. Otherwise its life was short. 0 = 10 s.
 	Stable time.Duration
 	// RetrySecret is the pause before the pool tries again to resolve a secret; 0 = 10 s.
 	RetrySecret time.Duration
@@ -118,7 +120,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// protocol returns the newest version of the protocol that may be used; 0 = any.
+// protocol returns the newest version of the protocol that a process may use; 0 = any version.
 func (o Options) protocol() int {
 	if o.Unary {
 		return plugin.ProtocolUnary
@@ -126,8 +128,8 @@ func (o Options) protocol() int {
 	return 0
 }
 
-// backoff returns the pause before the next start, after n failed starts or short lives in a
-// row.
+// backoff returns the pause before the next start of a process. n is the number of failed starts
+// and short lives in a row, from 1. The pause doubles with each of them.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {

@@ -20,29 +20,31 @@ type Pool struct {
 	opts  Options
 	crowd crowd
 	stop  chan struct{}  // closed by Close
-	work  sync.WaitGroup // goroutines and calls whose end Close waits for
+	work  sync.WaitGroup // goroutines and calls; Close waits for their end
 
-	mu     sync.Mutex // protects following fields
-	agents map[string]*agent
-	ctxs   map[<-chan struct{}]bool // Done channels of the contexts whose end is watched
-	onFree []func(key string)
-	closed bool
+	mu     sync.Mutex               // protects following fields
+	agents map[string]*agent        // agents that were used, by AgentSpec.Key
+	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method watch has registered
+	onFree []func(key string)       // functions that OnFree has registered
+	closed bool                     // Close was called
 }
 
-// A crowd counts and limits the processes of all agents of a pool.
+// A crowd counts and limits the processes of all agents of a pool. A place is the right to run
+// one process.
 type crowd struct {
-	most   int
+	most   int         // number of places
 	wanted atomic.Bool // an agent waits for a place
-	making atomic.Bool // a goroutine is looking for a process that can be ended
+	making atomic.Bool // Pool.makeRoom is running or about to run
 
 	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
-	running int
-	waiting []*agent // agents that found no place; each is notified when a place becomes free
+	running int        // number of places that are taken
+	waiting []*agent   // agents that found no place; they try again when a place becomes free
 }
 
-// enter takes a place for a process. further is true if the agent has a process already.
-// All further processes together may take half of the places. The other half is kept for
-// agents without a process, so that many instances of one agent cannot stop the others.
+// enter takes a place for a process. It returns false if no place is free. further is true if
+// the agent has a process already: such a process gets a place only while less than half of
+// the places are taken. So agents with many instances leave places for agents without a
+// process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +55,8 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave gives a place back, and returns the agents that wait for one.
+// leave gives a place back. It returns the agents that wait for a place, and empties the list of
+// these agents.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +67,8 @@ func (c *crowd) leave() []*agent {
 	return waiting
 }
 
-// full reports whether there is no place for an agent without a process. If so, the agent
-// is notified when a place becomes free.
+// full reports whether all places are taken. If so, full adds the agent a to the agents that
+// try again when a place becomes free.
 func (c *crowd) full(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +82,8 @@ func (c *crowd) full(a *agent) bool {
 	return true
 }
 
-// run starts a goroutine that Close waits for; it reports false after Close.
+// run calls fn in a new goroutine. Close waits for the end of the goroutine. After Close, run
+// does nothing and returns false.
 func (p *Pool) run(fn func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,9 +94,9 @@ func (p *Pool) run(fn func()) bool {
 	return true
 }
 
-// Close ends every process and waits for the end: first in an orderly way, then by killing.
-// Calls in flight end with an unknown outcome. Later calls are deferred. Close may be
-// called several times.
+// Close ends every process, and returns when all processes have ended. It asks each process to
+// end, and kills a process that takes longer than Options.CloseGrace. Calls in flight end with
+// an unknown outcome. Later calls are deferred. Close may be called several times.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -107,7 +111,7 @@ func (p *Pool) Close() {
 	p.work.Wait()
 }
 
-// known returns all agents.
+// known returns all agents that were called or checked.
 func (p *Pool) known() []*agent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,13 +124,13 @@ func (p *Pool) known() []*agent {
 
 var errClosed = errors.New("the engine is stopping")
 
-// An agent is shared by all calls with the same AgentSpec.Key: its processes, its limit and
-// its breaker.
+// All calls with the same AgentSpec.Key share one agent: its processes, its limit and its
+// breaker.
 type agent struct {
 	pool    *Pool
 	spec    invoke.AgentSpec
 	breaker *breaker
-	book    callBook
+	book    callBook     // calls that a line in the agent's log may belong to
 	births  atomic.Int64 // number of starts of processes, including failed starts
 
 	mu        sync.Mutex // protects following fields, and fields of instances and lives
@@ -134,17 +138,19 @@ type agent struct {
 	calls     int        // number of calls in progress
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
-	watched   *activeCall   // first of the calls that are cut off when their ctx ends
-	changed   chan struct{} // closed and replaced when an instance becomes ready or ends
+	watched   *activeCall // first in a list of calls that are cut off when their ctx ends; nil = empty list
+	// changed is closed and replaced when an instance gets or loses its process, or may try to
+	// start one.
+	changed chan struct{}
 }
 
-// idleLocked reports whether no process is running or starting.
+// idleLocked reports whether the agent has no process that is running or starting.
 func (a *agent) idleLocked() bool {
 	return !slices.ContainsFunc(a.instances, func(i *instance) bool { return i.state != stateIdle })
 }
 
-// leastBusyLocked returns the healthy process with the fewest calls (S33, S69, S70), or
-// nil.
+// leastBusyLocked returns the process with the fewest calls among those that can get calls
+// (S33, S69, S70). It returns nil if there is none.
 func (a *agent) leastBusyLocked() *life {
 	var best *life
 	for _, i := range a.instances {
@@ -155,14 +161,13 @@ func (a *agent) leastBusyLocked() *life {
 	return best
 }
 
-// restsLocked reports whether the agent has a process but no call.
+// restsLocked reports whether the agent has a process that can get calls, but has no call.
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// downLocked returns the time of the next possible start, and the reason why no process is
-// running or starting. The reason is nil if a process is running, starting, or may be started
-// now.
+// downLocked returns why the agent has no process, and the earliest time at which one may start.
+// The error is nil if a process is running or starting, or may start now.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
 	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
 	for _, i := range a.instances {
@@ -175,7 +180,7 @@ func (a *agent) downLocked(now time.Time) (time.Time, error) {
 
 var errNoReason = errors.New("the agent's process has ended")
 
-// changedLocked wakes the goroutines that wait for a process.
+// changedLocked wakes the goroutines that wait for a process in the method acquire.
 func (a *agent) changedLocked() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -187,7 +192,7 @@ const (
 	stateReady
 )
 
-// instanceState says what an instance is doing.
+// instanceState says whether an instance has a process.
 type instanceState uint8
 
 // An instance is a place for one process of an agent. Over time it may have several
@@ -198,35 +203,35 @@ type instance struct {
 
 	// Protected by agent.mu.
 	state     instanceState
-	life      *life     // the process that gets calls; nil if there is none
+	life      *life     // the process that gets calls; nil = there is none
 	old       []*life   // drained processes that have not ended, oldest first
 	failures  int       // number of failed starts and short lives in a row
-	notBefore time.Time // time before which no process is started
-	why       error     // reason of the last failure
+	notBefore time.Time // time before which no process is started; zero = a process may start now
+	why       error     // why the instance has no process; nil = it was not started or was idle
 }
 
-// A life is one process of an instance, from its start to its end. It gets calls until it
-// is drained. Then it continues with the calls that it has, each until its complete-by, and
-// ends.
+// A life is one process of an instance, from the start to the end of the process. The process
+// gets calls until it is drained. A drained process finishes its calls, and then it ends. It
+// works on each call at most until the call's complete-by.
 type life struct {
 	instance *instance
 	birth    int64 // number of the process, from 1; each agent numbers its own processes
 	process  *plugin.Process
-	born     time.Time
+	born     time.Time // time at which the process became ready for calls
 
 	// Protected by agent.mu.
-	calls     int       // number of calls in progress, without those past their complete-by
-	listening int       // number of calls past their complete-by whose answer is still waited for
-	expired   int       // number of calls in a row that the process did not answer in time
-	since     time.Time // when the first of the calls that expired counts passed its complete-by
-	answered  time.Time // time of the last answer
-	missed    int       // number of signs of life in a row that were missing
-	draining  string    // why the process gets no more calls; "" = it gets calls
-	empty     chan struct{}
+	calls     int           // number of calls in progress, without those past their complete-by
+	listening int           // number of calls past their complete-by for which the pool waits for a late reply
+	expired   int           // number of calls in a row that the process did not answer in time
+	since     time.Time     // when the first of the calls counted in expired passed its complete-by
+	answered  time.Time     // time of the last answer; zero = there was none
+	missed    int           // number of signs of life in a row that were missing
+	draining  string        // why the process gets no more calls; "" = it gets calls
+	empty     chan struct{} // closed when the process is drained and has no call left
 }
 
-// number returns the number of the process among those of its agent; 0 = there is no
-// process.
+// number returns the number of the process, from 1; each agent numbers its own processes. It
+// returns 0 if l is nil.
 func (l *life) number() int64 {
 	if l == nil {
 		return 0
@@ -234,10 +239,10 @@ func (l *life) number() int64 {
 	return l.birth
 }
 
-// takesLocked reports whether the process can get calls.
+// takesLocked reports whether the process can get calls: it exists, runs and is not drained.
 func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
 
-// retireLocked ends a process that has no call.
+// retireLocked ends a process that has no call. The instance may start another process at once.
 func (l *life) retireLocked() {
 	i := l.instance
 	l.draining = "idle"
@@ -247,7 +252,8 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked notifies life.watch if the process is drained and has no call left.
+// emptyLocked closes l.empty if the process is drained and has no call left. Then the method
+// watch ends the process.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -259,48 +265,49 @@ func (l *life) emptyLocked() {
 	}
 }
 
-// leaveLocked removes a call that has ended from the number of calls of the process.
+// leaveLocked subtracts a call that has ended from the number of calls of the process.
 func (l *life) leaveLocked(now time.Time) {
 	l.calls--
 	l.instance.agent.lastCall = now
 	l.emptyLocked()
 }
 
-// An activeCall is one call that passes through the concurrency limit, the circuit breaker
-// and the process. It begins when the engine starts the call. It ends when the pool does not
-// wait for the agent's answer any more. Until then it counts in Pool.work. It needs a
-// goroutine of its own only while no process is ready.
+// An activeCall is one call on its way through the concurrency limit, the breaker and a process.
+// It begins when the engine starts the call. It ends when the pool does not wait for the
+// agent's answer any more; until then Pool.Close waits for it. A separate goroutine runs for
+// the call only while the call waits for a process.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call
-	done    func(sdk.Reply, error)
-	verdict func(error) // reports the outcome of the call to the breaker; nil = the breaker was not asked
-	booked  bookedCall  // the entry for this call in agent.book
+	done    func(sdk.Reply, error) // receives the outcome of the call, once
+	verdict func(error)            // passes the verdict to the breaker; nil = the breaker has admitted nothing
+	booked  bookedCall             // the entry for this call in agent.book
 
 	// Protected by agent.mu.
-	life      *life // the process that has the call
-	counted   bool  // the call counts in life.calls
-	listening bool  // the call counts in life.listening
+	life      *life // the process that has the call; nil = none yet
+	counted   bool  // life.calls includes the call
+	listening bool  // life.listening includes the call
 
-	// Only for a call whose ctx is watched; protected by agent.mu.
+	// ctx is the context whose end cuts off the call; nil = the call is not in agent.watched.
+	// ctx, prev and next are protected by agent.mu.
 	ctx        context.Context
 	prev, next *activeCall // neighbours in the list agent.watched
 
-	mu      sync.Mutex // protects following fields
-	over    bool       // done was called, or will be called
-	stopped bool       // Stop was called: the answer is not needed any more
-	sent    bool       // the call was given to a process, which may have sent it
-	search  context.CancelFunc
-	ongoing *plugin.Ongoing
-	// sendings is how many times the call was given to a process. It is given to another
-	// process if it is certain that the former one never received it.
+	mu      sync.Mutex         // protects following fields
+	over    bool               // the call has ended for its caller: done was called, or will be called
+	stopped bool               // Stop was called: the answer is not needed any more
+	sent    bool               // the call was given to a process, so the agent may have received it
+	search  context.CancelFunc // ends the wait for a process; nil = the call does not wait
+	ongoing *plugin.Ongoing    // the call in the process; nil = the call is in no process
+	// sendings is how many times the call was given to a process. If a process certainly never
+	// received the call, the call is given to another process.
 	sendings int
 
 	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // OnProgress is not called any more; protected by telling
+	quiet   bool       // OnProgress must not be called any more; protected by telling
 }
 
-// Stop notifies the agent that the answer is not needed any more.
+// Stop notifies the agent that the engine does not need the answer any more.
 func (f *activeCall) Stop() {
 	f.mu.Lock()
 	f.stopped = true

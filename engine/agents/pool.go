@@ -14,14 +14,14 @@ var (
 	_ invoke.Checker      = (*Pool)(nil)
 )
 
-// NewPool returns a Pool. It starts no process: processes start at their first call, or in
-// Check.
+// NewPool returns a Pool without processes. The first call of an agent, or Check, starts the
+// agent's processes.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
-// Invoke sends a call to a process of its agent. See invoke.Invoker.
+// Invoke sends a call to a process of its agent and waits for the reply. See invoke.Invoker.
 func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, notSent(err)
@@ -48,7 +48,8 @@ func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	}
 }
 
-// Start sends a call to a process of its agent. See invoke.AsyncInvoker.
+// Start sends a call to a process of its agent and does not wait for the reply. See
+// invoke.AsyncInvoker.
 func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {
@@ -61,7 +62,7 @@ func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply,
 	}
 	p.launch(f)
 	if err := ctx.Err(); err != nil {
-		f.cut(err) // ctx may have ended before the call was watched
+		f.cut(err) // ctx may have ended before the call was in agent.watched
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,9 +86,9 @@ func (p *Pool) launch(f *activeCall) {
 	f.start()
 }
 
-// Check starts the agent, so that every reason that prevents a call is found before the run
-// starts. It returns a *NotFoundError, *VersionError, *ChecksumError, *SecretError,
-// *ConfigError or *plugin.StartError, or ctx's error.
+// Check starts a process of the agent if none is ready. So every reason that prevents calls is
+// found before the run starts. The error is a *NotFoundError, *VersionError, *ChecksumError,
+// *SecretError, *ConfigError or *plugin.StartError, or the error of ctx.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -105,7 +106,8 @@ func (p *Pool) Slot(spec invoke.AgentSpec) machine.Slot {
 	return a.slot()
 }
 
-// Reserve takes n slots of an agent, or none if fewer are free. See invoke.Capacity.
+// Reserve takes n slots of an agent. If fewer are free, it takes none and returns false. See
+// invoke.Capacity.
 func (p *Pool) Reserve(spec invoke.AgentSpec, n int) bool {
 	a, err := p.agent(spec)
 	return err == nil && a.reserve(n)
@@ -121,8 +123,8 @@ func (p *Pool) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// OnFree registers fn to be called whenever a slot of an agent may have become
-// free. See invoke.Capacity.
+// OnFree registers fn. The Pool calls fn with the agent's key whenever a slot of the agent may
+// have become free. See invoke.Capacity.
 func (p *Pool) OnFree(fn func(key string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,8 +149,8 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 	return a, nil
 }
 
-// watch registers a function that runs when ctx ends and cuts off all calls with this ctx.
-// watch does so once for each ctx, not for each call.
+// watch registers a function that cuts off all calls with this ctx when ctx ends. If several
+// calls have the same ctx, only the first call of watch registers a function.
 func (p *Pool) watch(ctx context.Context) {
 	done := ctx.Done()
 	p.mu.Lock()

@@ -5,15 +5,16 @@ import (
 	"log/slog"
 )
 
-// redactAttr returns a copy of a log attribute in which the function replace has changed all
-// texts. It is a second protection: agents should not log secrets.
+// redactAttr returns a copy of a log attribute. The function replace, which removes secrets, has
+// changed all texts in the copy. This is a second protection, because agents should not log
+// secrets.
 func redactAttr(a slog.Attr, replace func(string) string) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
 		return slog.String(a.Key, replace(v.String()))
 	case slog.KindAny:
-		// A value of any other type becomes a text, so that its secrets can be replaced.
+		// The value may be of any type. As a text, its secrets can be replaced.
 		return slog.String(a.Key, replace(fmt.Sprint(v.Any())))
 	case slog.KindGroup:
 		var in []any

@@ -7,26 +7,28 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A crowdedError says that an agent has no process because the engine runs the largest
-// allowed number. The agent itself may work.
+// A crowdedError says that an agent has no process because the engine already runs the largest
+// allowed number of processes. The error says nothing about the agent itself.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
 }
 
-// crowdedPause is how long an instance that found no place waits before it tries again.
+// crowdedPause is how long an instance waits after it found no place for a process. Then it may
+// try again.
 const crowdedPause = time.Second
 
-// wantRoom starts makeRoom in the background if an agent waits for a place. It may be called
-// while an agent's lock is held.
+// wantRoom starts the method makeRoom in the background if an agent waits for a place. It may be
+// called while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of the agent that has been idle for the longest time.
+// makeRoom ends the processes of one agent, to free places for other agents. It chooses the
+// agent that has had no call for the longest time. It does nothing if all agents have calls.
 func (p *Pool) makeRoom() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -45,7 +47,7 @@ func (p *Pool) makeRoom() {
 	idlest.mu.Lock()
 	defer idlest.mu.Unlock()
 	if !idlest.restsLocked() {
-		return // it got a call meanwhile
+		return // the agent got a call meanwhile
 	}
 	for _, i := range idlest.instances {
 		if i.life.takesLocked() && i.life.calls == 0 {
@@ -54,7 +56,8 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// left gives the place of a process back. The instances that wait for a place try again.
+// left gives the place of a process that has ended back. Instances that wait for a place may
+// then try again.
 func (p *Pool) left() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
@@ -69,7 +72,7 @@ func (p *Pool) left() {
 	}
 }
 
-// unlimited is the number of slots of an agent without max_concurrency.
+// unlimited is the number of free slots that an agent without max_concurrency reports.
 const unlimited = 1 << 30
 
 // slot returns how many calls the agent can take now.
@@ -99,7 +102,7 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 	}
 	why := "full"
 	if limited {
-		// These calls have reserved a slot, but the breaker does not know them yet.
+		// Number of calls that have reserved a slot, but have not asked the breaker yet.
 		waiting := max(0, a.reserved-a.calls)
 		if probes := max(0, room-waiting); probes < free {
 			free, why = probes, "circuit half-open, probe under way"
@@ -129,8 +132,9 @@ func (a *agent) release(n int) {
 	a.freed()
 }
 
-// freed is called after a call or a reservation has ended. If neither the agent block nor
-// the breaker limits calls, no run waits for a slot, so freed does nothing.
+// freed is called after a call or a reservation has ended. It notifies the runs that wait for a
+// slot. If neither max_concurrency nor the breaker limits calls, no run waits, so it notifies
+// none. freed also makes room if an agent waits for a place.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()
@@ -138,14 +142,15 @@ func (a *agent) freed() {
 	a.pool.wantRoom()
 }
 
-// free notifies the runs that wait for a slot, if a slot is free.
+// free notifies the runs that wait for a slot of this agent, if a slot is free.
 func (a *agent) free() {
 	if a.slot().Free > 0 {
 		a.pool.free(a.spec.Key)
 	}
 }
 
-// free notifies the runs that wait for slots of the agent with this key.
+// free calls the functions that OnFree has registered. They notify the runs that wait for a slot
+// of the agent with this key. After Close, free does nothing.
 func (p *Pool) free(key string) {
 	p.mu.Lock()
 	fns := p.onFree

@@ -10,17 +10,17 @@ import (
 type AgentStatus struct {
 	Agent    string // name of the agent block
 	Key      string // key of the agent, as in invoke.AgentSpec
-	Plugin   string
-	Version  string
-	InFlight int // number of calls in progress
-	Capacity int // largest number of calls at the same time (max_concurrency); 0 = no limit
-	// Circuit is the breaker's state. If the breaker is open, Failures is the number of
-	// failures that opened it, and Until is the time of the next probe. Otherwise, Failures
-	// is the number of failures in a row, and Until is zero.
+	Plugin   string // name of the agent's binary, without its prefix
+	Version  string // version of the agent; "" = any
+	InFlight int    // number of calls in progress
+	Capacity int    // largest number of calls at the same time (max_concurrency); 0 = no limit
+	// Circuit is the state of the agent's circuit. If the circuit is open, Failures is the
+	// number of failures that opened it, and Until is the time of the next probe. Otherwise,
+	// Failures is the number of failures in a row, and Until is zero.
 	Circuit   Circuit
 	Failures  int
 	Until     time.Time
-	Instances []InstanceStatus // sorted by number; the drained processes of an instance come last
+	Instances []InstanceStatus // sorted by the instance's number; drained processes follow their instance
 }
 
 // An InstanceStatus describes one process of an agent, or an instance without a process.
@@ -28,30 +28,31 @@ type InstanceStatus struct {
 	Instance int // number of the instance, from 1
 	Pid      int // process id; 0 = there is no process
 	State    InstanceState
-	Healthy  bool      // the process gets calls
+	Healthy  bool      // the process can get calls
 	InFlight int       // number of calls in progress
 	Expired  int       // number of calls in a row that the process did not answer in time
 	Missed   int       // number of signs of life in a row that were missing
 	Since    time.Time // start of the process; zero = there is no process
-	Why      string    // why the process is drained or the instance is down; "" = nothing went wrong
-	Next     time.Time // time before which no process is started; zero = at the next call
+	Why      string    // why the process is drained, or why there is no process; "" = no reason is known
+	Next     time.Time // earliest time of the next start; zero = the next call starts a process
 }
 
-// InstanceState says what a process is doing.
+// InstanceState says whether an instance has a process, and what the process is doing.
 type InstanceState string
 
 // The states of an instance.
 const (
-	// There is no process. It was not started yet, it ended because it had no calls, or it
-	// was lost.
+	// InstanceDown means that there is no process: none was started yet, or the last one has
+	// ended.
 	InstanceDown     InstanceState = "down"
 	InstanceStarting InstanceState = "starting"
 	InstanceReady    InstanceState = "ready"
-	InstanceDraining InstanceState = "draining" // the process is replaced; it ends when its calls have ended
+	// InstanceDraining means that the process gets no more calls, and ends after its calls.
+	InstanceDraining InstanceState = "draining"
 )
 
-// Status describes the pool's agents, sorted by name and key. It contains the agents that
-// were called or checked.
+// Status returns a description of each agent that was called or checked, sorted by name and
+// key.
 func (p *Pool) Status() []AgentStatus {
 	p.mu.Lock()
 	agents := make([]*agent, 0, len(p.agents))

@@ -20,7 +20,8 @@ import (
 // where names the place to which the bytes belong. Bytes that were moved to another place
 // cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
-	// Seal returns the encrypted form of plain. It does not keep plain.
+	// Seal returns the encrypted form of plain. After the call, the Sealer does not use plain
+	// any more.
 	Seal(where, plain []byte) ([]byte, error)
 	// Open decrypts bytes that were sealed for the same place. It returns a *KeyError if
 	// they were sealed with an unknown key.
@@ -28,22 +29,24 @@ type Sealer interface {
 	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal
 	// the key.
 	KeyID() string
-	// Tag returns a proof that an engine with the sealing key wrote data in this place. It
-	// keeps neither argument.
+	// Tag returns a short code for data in this place. Only an engine that has the key can
+	// compute the code. So a correct code proves that such an engine wrote the data. After the
+	// call, the Sealer uses neither argument any more.
 	Tag(where, data []byte) [TagSize]byte
-	// Tagged reports whether Tag, with one of the known keys, returns tag for the same
-	// place and data.
+	// Tagged reports whether tag is the result of Tag for the same place and data, with any of
+	// the known keys.
 	Tagged(where, data, tag []byte) bool
 }
 
-// TagSize is the length of a tag in bytes. To guess a tag takes 2^64 tries, and each try
+// TagSize is the length of a tag in bytes. Guessing a tag takes up to 2^64 tries, and each try
 // needs an engine that reads the row.
 const TagSize = 8
 
 // KeySize is the length of an encryption key in bytes.
 const KeySize = 32
 
-// keyIDSize is how many bytes of a key's hash identify the key in sealed data.
+// keyIDSize is the length in bytes of a key's id. The id is the beginning of a hash of the key,
+// and sealed data contains it.
 const keyIDSize = 4
 
 // A Key is a secret AES-256 key.
@@ -101,7 +104,7 @@ func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 // A KeyError says that a value cannot be sealed or opened because a key is missing.
 type KeyError struct {
 	ID    string // id of the key that is missing; "" = there is no key at all
-	Given string // id of the key that was given instead; "" = none, or its id is not known
+	Given string // id of the key that was given instead; "" = no key was given, or its id is not known
 	Hint  string
 }
 
@@ -205,13 +208,13 @@ func (r *keyring) Tagged(where, data, tag []byte) bool {
 
 var _ Sealer = (*keyring)(nil)
 
-// A tagger makes tags with one key. A tag is the first bytes of an HMAC-SHA256. Its key is
-// derived from the encryption key, so that no key has two uses.
+// A tagger makes tags with one key. A tag is the first bytes of an HMAC-SHA256. The key of the
+// HMAC is derived from the encryption key, so that no key has two uses.
 type tagger struct {
 	states sync.Pool // *tagState values for reuse; making one takes three times as long as making a tag
 }
 
-// A tagState makes one tag at a time.
+// A tagState holds the memory that is needed to make one tag.
 type tagState struct {
 	mac hash.Hash
 	sum [sha256.Size]byte

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// LoadOrCreateKeyFile reads the key in the file at path. If there is no file, it makes a
-// key and writes it there with mode 0600. If two processes do this at the same time, both
-// use the same key, because the file appears complete or not at all. LoadOrCreateKeyFile
-// refuses a file that other users can read.
+// LoadOrCreateKeyFile reads the key in the file at path. If there is no file, it makes a key
+// and writes it there with mode 0600. If two processes do this at the same time, both use the
+// same key: the file appears under its name only when it is complete, and only once.
+// LoadOrCreateKeyFile refuses a file that other users can read.
 func LoadOrCreateKeyFile(path string) (Key, error) {
 	key, err := loadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -48,8 +48,8 @@ func loadKeyFile(path string) (Key, error) {
 	return key, nil
 }
 
-// createKeyFile writes the key to a temporary file, flushes it, and links it to its name.
-// Linking fails if the name exists.
+// createKeyFile writes the key to a temporary file, flushes the file to the disk, and links it
+// to path. Linking fails if path exists already.
 func createKeyFile(path string, key Key) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".key-*") // mode 0600

@@ -12,8 +12,8 @@ const (
 	MarkSealed = 1
 )
 
-// Wrap returns plain with the mark in front. If sensitive is true, it seals plain. Without
-// a sealer it then returns a *KeyError.
+// Wrap returns the data to store: the mark, followed by plain. If sensitive is true, Wrap seals
+// plain. It returns a *KeyError if sensitive is true and sealer is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil
@@ -28,7 +28,8 @@ func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	return append([]byte{MarkSealed}, sealed...), nil
 }
 
-// Unwrap reverses Wrap.
+// Unwrap returns the plain bytes from data that Wrap returned. It returns a *KeyError if the
+// data is sealed and the key is not known.
 func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")
@@ -36,7 +37,8 @@ func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	return UnwrapMarked(sealer, where, data[0], data[1:])
 }
 
-// UnwrapMarked reverses Wrap for data whose first byte, the mark, was removed.
+// UnwrapMarked does the same as Unwrap, but mark is the first byte of the data and rest is the
+// remaining data.
 func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
 	switch mark {
 	case MarkPlain:

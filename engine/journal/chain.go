@@ -12,15 +12,15 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A run's history is a chain. Each row of its journal ends with a check of three things:
-// the row, its place, and the check of the previous row (decision 0020). With a key the
-// check is a tag, which cannot be made without the key. Without a key it is a checksum,
-// which finds accidental changes. Rows of earlier versions have no check, but the check of
-// the next row covers them.
+// A run's history is a chain. Each row of the journal ends with a check: a value computed from
+// the row's data, the row's place, and the check of the previous row (decision 0020). With a
+// key the check is a tag, which cannot be made without the key. Without a key it is a checksum,
+// which finds accidental changes. Rows of earlier versions have no check, but the check of the
+// next row covers them.
 const (
 	sumSize = 4
 
-	// Flags in the first byte of a row, its mark. The numbers are persisted.
+	// Flags in the first byte of a row, which is called its mark. The numbers are persisted.
 	markTagged = 0x80
 	markSummed = 0x40
 	markFlags  = markTagged | markSummed
@@ -32,8 +32,8 @@ type protection uint8
 
 const (
 	unprotected protection = iota // an earlier version wrote the row, without a check
-	summed                        // each row has a checksum, made without a key
-	tagged                        // each row has a tag, made with a key (HMAC)
+	summed                        // the row has a checksum, made without a key
+	tagged                        // the row has a tag, made with a key (HMAC)
 )
 
 // protectionOf returns the protection of stored data that begins with mark.
@@ -66,12 +66,12 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A Link connects the next row of a run to the rows before it. The zero Link is for the
-// first row.
+// A Link holds what is needed to compute the check of the next row of a run. The zero Link is
+// for the first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
 	sum  uint32              // checksum of the last row without a tag
-	best protection          // strongest protection of the rows so far
+	best protection          // strongest protection of the rows before the next one
 }
 
 // placeSize is the number of bytes that appendPlace appends.
@@ -93,9 +93,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind appends the check to the data of a row, and returns the link for the next row. It may
-// change data. To save an allocation, it writes the place behind the data and then removes
-// it.
+// bind appends the check to the data of a row. It returns the result and the link for the next
+// row. It may change data: to save an allocation, it writes the place behind the data and then
+// removes the place.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -110,8 +110,8 @@ func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Tim
 	return append(data[:n], l.tag[:]...), l
 }
 
-// A chain checks the rows of a run one by one, and finds the first row that does not
-// continue the previous ones.
+// A chain checks the rows of a run one by one, and finds the first row that does not belong
+// after the rows before it.
 type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
@@ -119,8 +119,8 @@ type chain struct {
 	buf    [placeSize]byte
 }
 
-// follow checks the next row. Without a key it cannot check tags and accepts them. The
-// error says what is wrong with the row.
+// follow checks the next row. If sealer is nil, it accepts every tag, because tags cannot be
+// checked without a key. The error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
@@ -189,7 +189,7 @@ func (e *HistoryError) Error() string {
 	return fmt.Sprintf("the history of the run does not verify: row %d %s", e.Seq, e.Reason)
 }
 
-// hint names the command that checks the whole history.
+// hint returns what a person can do, with the command that checks the history again.
 func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }

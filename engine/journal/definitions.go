@@ -11,11 +11,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxDefinitions is the largest number of compiled workflows in Definitions. With one more,
-// Definitions forgets the others.
+// maxDefinitions is the largest number of compiled workflows in Definitions. Before it adds one
+// more, Definitions forgets all others.
 const maxDefinitions = 256
 
-// Definitions keeps compiled definitions. It is safe for concurrent use.
+// Definitions is a cache of compiled workflows, and stores definitions. It is safe for
+// concurrent use.
 type Definitions struct {
 	store  store.Catalogue
 	sealer crypt.Sealer // nil = definitions with sensitive values cannot be read
@@ -38,8 +39,8 @@ func (d *Definitions) resetLocked() {
 	d.byDigest = map[string]map[string]store.WorkflowID{}
 }
 
-// Workflow returns a workflow of a stored definition. It returns ErrNotFound if there is
-// none, and a *KeyError if it is sealed with an unknown key.
+// Workflow returns a workflow of a stored definition. It returns ErrNotFound if there is no
+// such workflow, and a *KeyError if the definition is sealed with an unknown key.
 func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.Workflow, error) {
 	d.mu.Lock()
 	wf := d.byID[id]
@@ -71,8 +72,8 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// An unreadable is an error about stored data that cannot be read. Reading the same data
-// again would give the same error.
+// An unreadable is an error about stored data that this engine cannot read. A later try would
+// return the same error.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.
@@ -89,8 +90,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		return ids, nil
 	}
 	stored := store.Definition{Digest: digest}
-	// With a key every definition is sealed. Not only values that are marked sensitive may
-	// be secret: literals and results of env() and file() may be secret as well.
+	// If there is a key, every definition is sealed. The reason is that literals, and results
+	// of env() and file(), may be secret without being marked as sensitive.
 	sensitive := d.sealer != nil
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
@@ -121,8 +122,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	return ids, nil
 }
 
-// hasSensitiveDefault reports whether a workflow has a sensitive variable with a default.
-// Then its source text contains a sensitive value.
+// hasSensitiveDefault reports whether a workflow has a sensitive variable with a default. In
+// that case the source text of the workflow contains a sensitive value.
 func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	for _, v := range wf.Variables {
 		if v.Sensitive && v.HasDefault {

@@ -2,14 +2,14 @@
 //
 //	records ──▶ EncodeRow ──▶ row of a store ──▶ Load, Follow ──▶ Run
 //
-// EncodeRow makes the data of a row: it seals sensitive parts, and adds a check that binds the
-// row to the rows before it. Load reads the rows of a run, verifies the checks, and folds the
-// records into a state. Follow does the same while the run continues. Definitions keeps the
+// EncodeRow makes the data of a row: it seals sensitive parts, and adds a check that depends on
+// the rows before it. Load reads the rows of a run, verifies the checks, and computes the run's
+// state from the records. Follow does the same while the run continues. Definitions keeps the
 // definitions of runs.
 //
-// Invariants. A row can be opened only in its own place: its run and its number (I13). A row
-// that was changed, removed or moved is found (decision 0020). The same rows always fold to
-// the same state (S87).
+// Invariants. A sealed row can be opened only in its own place: its run and its number (I13).
+// The package finds a row that was changed, removed or moved (decision 0020). The same rows
+// always give the same state (S87).
 //
 // The package makes no decisions and executes nothing.
 package journal

@@ -20,8 +20,8 @@ const followRows = 256
 
 // FollowOptions set how often a journal is read.
 type FollowOptions struct {
-	// Receives a value when there may be new rows: then Follow reads at once. nil = there are
-	// no hints.
+	// Hint receives a value when there may be new rows; then Follow reads them at once. nil =
+	// there are no hints.
 	Hint       <-chan struct{}
 	Poll       time.Duration // longest pause between two reads; 0 = 1 s
 	RetryStore time.Duration // longest pause before a store that does not answer is read again; 0 = 5 s
@@ -30,7 +30,7 @@ type FollowOptions struct {
 	Unanswered func(err error)
 }
 
-// Follow works like Node.Follow but needs no node. Commands that only read use it.
+// Follow does the same as Node.Follow, but it needs no node. Commands that only read use it.
 func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
@@ -96,7 +96,8 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 	return fmt.Errorf("follow run %s: %w", naming.RunName(run), err)
 }
 
-// tell verifies and folds one row, and passes its facts to fn.
+// tell verifies one row and applies its records to the state. It passes the facts of the row to
+// fn, except facts with a number below from.
 func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err

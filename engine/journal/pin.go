@@ -17,10 +17,10 @@ import (
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
 	"restore that file and leave ENGINE_ENCRYPTION_KEY unset; another key needs another state"
 
-// PinKey records in a store the key of the first engine that works on it, before that
-// engine writes any other data. It refuses every engine with another key, because with two
-// keys there would be runs that some engines cannot read. It refuses an engine without a
-// key as well, because that engine would write in plain text what the others seal. If only
+// PinKey records in a store the id of the key of the first engine that works on the store,
+// before that engine writes any other data. It refuses every engine with another key, because
+// with two keys there would be runs that some engines cannot read. It refuses an engine without
+// a key as well, because that engine would write in plain text what the others seal. If only
 // engines without keys have worked on a store, no key is recorded.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	id := ""
@@ -37,21 +37,21 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 	return pinHistory(ctx, st, sealer, now)
 }
 
-// historyGrace is for how long rows without a tag are accepted after the first engine that
-// tags rows has started. In that time engines of an earlier version, or without a key, may
-// still run: they are refused only when they start.
+// historyGrace begins when the first engine that tags rows starts. Runs that are created before
+// its end may have rows without a tag. In that time engines of an earlier version, or without a
+// key, may still run: they are refused only when they start.
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
 // untagged rows of that run and of later runs. Otherwise a person who can write to the state
-// could replace a run by one in the format of an earlier version. If the state has no runs
-// yet, the rows of all its runs must be tagged.
+// could replace the rows of a run by untagged rows, which earlier versions wrote. If the state
+// has no runs yet, the rows of all its runs must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask from which run on rows are tagged: %w", err)
-	case sealer == nil && mark != "": // the mark exists, so rows are tagged: the key is missing
+	case sealer == nil && mark != "": // the setting exists, so the rows are tagged, but this engine has no key
 		return &crypt.KeyError{ID: "for this state's history", Hint: hintPinned}
 	case sealer == nil:
 		return nil
@@ -76,7 +76,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is the place for which the mark of a state's history is sealed.
+// markPlace is the place for which the setting SettingHistory is sealed.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
@@ -87,7 +87,8 @@ func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
 	return hex.EncodeToString(sealed), nil
 }
 
-// openMark returns the first run whose rows must all be tagged.
+// openMark decrypts the setting SettingHistory. It returns the first run whose rows must all be
+// tagged.
 func openMark(sealer crypt.Sealer, mark string) (status.RunID, error) {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {

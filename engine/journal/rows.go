@@ -13,13 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// The first byte of a row with one unsealed record is markLone plus the number of the
-// format. Such a row omits the record's time, because the store keeps it as the row's time.
-// markLone is persisted and must never change.
+// If a row has exactly one record, and the record is not sealed, the first byte of the row is
+// markLone plus the number of the format. Such a row omits the record's time, because the store
+// keeps this time as the row's time. markLone is persisted and must never change.
 const markLone = 16
 
-// rowPlace returns the place for which the data of a journal row is sealed: its run and
-// number.
+// rowPlace returns the place for which the data of a journal row is sealed: the run and the
+// number of the row. The sealed data can be opened only for this place.
 func rowPlace(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
@@ -27,7 +27,8 @@ func rowPlace(run status.RunID, seq int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace returns the place for which a definition is sealed: its digest.
+// definitionPlace returns the place for which a definition is sealed: the digest of the
+// definition.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
 // A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is
@@ -81,8 +82,8 @@ func opaque(rec machine.Record) bool {
 	return ok && len(p.Blob) > 0
 }
 
-// A RowEncoder encodes the journal rows of one run, one after the other. It is for tools
-// that write rows without an engine.
+// A RowEncoder encodes the journal rows of one run, one after the other. Tools that write rows
+// without an engine use it.
 type RowEncoder struct {
 	Sealer crypt.Sealer // nil = a record with a sensitive value is refused
 	Run    status.RunID
@@ -91,8 +92,8 @@ type RowEncoder struct {
 	last Link
 }
 
-// Follow reads the next stored rows of the run, so that Encode encodes the row after them.
-// It returns an error if their history does not verify.
+// Follow reads the next stored rows of the run, so that Encode then encodes the row after them.
+// It returns an error if one of them is missing, was changed or was moved.
 func (e *RowEncoder) Follow(rows []store.Row) error {
 	c := chain{Link: e.last, rows: e.next}
 	for _, row := range rows {
@@ -114,9 +115,9 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 	return data, err
 }
 
-// DecodeRow returns the records of a journal row. It does not check whether the row was
-// changed or moved: Verify does that. A nil sealer opens only rows without sensitive
-// values; for other rows DecodeRow returns a *KeyError.
+// DecodeRow returns the records of a journal row. It does not check whether the row was changed
+// or moved: Verify does that. If sealer is nil, DecodeRow can read only rows that are not
+// sealed; for other rows it returns a *KeyError.
 func DecodeRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {
@@ -153,7 +154,7 @@ func openRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]byte, erro
 	return plain, nil
 }
 
-// messagePlace returns the place for which a message is sealed: its run.
+// messagePlace returns the place for which a message is sealed: the run of the message.
 func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
@@ -168,7 +169,7 @@ func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]by
 	return crypt.Wrap(sealer, messagePlace(run), plain, sealer != nil)
 }
 
-// DecodeMessage reverses EncodeMessage.
+// DecodeMessage returns the event from the data that EncodeMessage made.
 func DecodeMessage(sealer crypt.Sealer, run status.RunID, data []byte) (machine.Event, error) {
 	plain, err := crypt.Unwrap(sealer, messagePlace(run), data)
 	if err != nil {

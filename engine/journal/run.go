@@ -22,7 +22,7 @@ type Run struct {
 	Flow    *dsl.Workflow
 	State   *machine.State
 	Records []machine.Record // nil if the caller asked only for the state
-	Facts   int              // number of facts in the records
+	Facts   int              // number of facts of the run so far (package story)
 
 	Stored int64 // size of the journal in bytes
 
@@ -32,10 +32,10 @@ type Run struct {
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// Load reads a run's journal and folds it. It returns the run's workflow, its state, and its
-// records in order (S22, S87). It works with and without running engines. It returns
-// ErrNotFound, or a *RunError if this version cannot read the stored data. The error contains
-// a *KeyError if the run has sensitive values and the key is unknown.
+// Load reads a run's journal and computes the run's state from it. It returns the run's
+// workflow, its state, and its records in order (S22, S87). It works with and without running
+// engines. It returns ErrNotFound, or a *RunError if this version cannot read the stored data.
+// The error contains a *KeyError if the run has sensitive values and the key is unknown.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {
@@ -44,9 +44,9 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
-// Fold folds the loaded rows of a run. If scratch is not nil, Fold makes no records, which is
-// much cheaper. Fold calls the function each with every event of the run, in order. The
-// function each may be nil.
+// Fold computes the state of a run from its loaded rows. If scratch is not nil, Fold makes no
+// records, which is much cheaper. Fold calls the function each with every event of the run, in
+// order. The function each may be nil.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -74,10 +74,11 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	return story, nil
 }
 
-// whole checks that no row is missing at the end of the journal. It compares the folded rows
-// with Head, the run's own row. Head has the number of the row that made an engine the owner,
-// and the status after the last row. Head and rows must come from one read of the store. If a
-// row is missing, whole returns a *RunError that contains a *HistoryError.
+// whole checks that no row is missing at the end of the journal. It compares the journal rows
+// with Head, the run's own row. Head has the number of the journal row that made an engine the
+// owner, and the status of the run after the last journal row. The store must have read Head
+// and the journal rows at the same moment. If a row is missing, whole returns a *RunError that
+// contains a *HistoryError.
 func (st *Run) whole() error {
 	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
 		return broken(st.Head, st.chain.rows, faultTail)
@@ -99,7 +100,7 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 	return nil
 }
 
-// fold applies the records of one row to the state.
+// fold applies the records of one row to the state, and counts their facts.
 func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	if scratch == nil {
 		return st.foldRecords(sealer, row, each)
@@ -142,10 +143,10 @@ func (st *Run) blame(row store.Row, err error) error {
 	return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: fmt.Errorf("fold row %d: %w", row.Seq, err), Hint: HintFor(err)}
 }
 
-// HintFor returns what a person can do about an error; "" = no hint is known.
+// HintFor returns a text that says what a person can do about an error; "" = no hint is known.
 func HintFor(err error) string {
 	var key *crypt.KeyError
-	var agent interface{ Hint() string } // an error about the run's agent, such as a missing binary
+	var agent interface{ Hint() string } // set if the error is about an agent of the run, such as a missing binary
 	switch {
 	case errors.As(err, &key):
 		return key.Hint

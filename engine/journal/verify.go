@@ -14,18 +14,18 @@ import (
 type Verified struct {
 	Head   store.Head
 	Rows   int // number of rows that were checked
-	Tagged int // number of rows with a tag; tags were checked if the key is known
+	Tagged int // number of rows with a tag; without the key the tags were not checked
 	Summed int // number of rows with a checksum and without a tag
-	// Err is nil if no row was changed, moved or missing. Otherwise it is a *RunError. It
-	// contains a *HistoryError if the history is wrong, or a *KeyError if the run was
+	// Err is nil if no row was changed, moved or missing. Otherwise it is a *RunError. The
+	// *RunError contains a *HistoryError if the history is wrong, or a *KeyError if the run was
 	// sealed with an unknown key.
 	Err error
 }
 
 // Verify checks the histories of runs. It returns one result for each run that exists, by
-// ascending id. A nil sealer checks no tags. Verify cannot find a run that was removed
-// completely. Nor can it find missing last rows if the run's own row was changed to match
-// (decision 0020).
+// ascending id. If sealer is nil, Verify does not check tags. Verify cannot find a run that was
+// removed completely. It cannot find either that the last rows are missing, if the run's own
+// row was changed to fit (decision 0020).
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
@@ -42,8 +42,8 @@ func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs 
 	return out, nil
 }
 
-// verifyRun checks one run. It returns an error only if the store cannot be read. What is
-// wrong with the run is in Verified.Err.
+// verifyRun checks one run. Verified.Err says what is wrong with the run. The second result is
+// an error only if the store cannot be read.
 func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {

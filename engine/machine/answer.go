@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// gotResult handles a valid reply (S16).
+// gotResult handles a valid result of a call (S16). a is the open attempt that the result
+// answers.
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
@@ -35,9 +36,9 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of a node has taken effect. known says whether output is
-// what the action returned. The first result of any attempt decides the outcome of the
-// step, even if a former owner of the run started that attempt.
+// result records that the action of node i has succeeded. known is true if output is the real
+// output of the action. The first result of any attempt decides the outcome of the step, even
+// if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
 	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
@@ -64,8 +65,9 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 	d.forward().endForward(i, status.StepSucceeded)
 }
 
-// postconditions checks the postconditions of a step after it got a result. A condition
-// that cannot be evaluated counts as failed.
+// postconditions checks the postconditions of a step after the step got a result. It returns
+// true if all hold. Otherwise it returns the failure and false. A condition that cannot be
+// evaluated counts as failed.
 func (d answers) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
 	for _, r := range d.step(n).FailWhen {
@@ -155,7 +157,7 @@ func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
-// gotUnknown handles the end of a call whose outcome is unknown.
+// gotUnknown handles the end of the attempt a if the outcome of its call is unknown.
 func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -170,8 +172,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles a lookup's answer that the key never had an effect. For any other call
-// this is a bad reply.
+// gotNotDone handles the answer of a lookup that no call with the idempotency key had an
+// effect. If the call was not a lookup, the answer is a bad reply, and the outcome is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -209,7 +211,8 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	}
 }
 
-// ended handles an attempt that was closed without a result.
+// ended decides what follows an attempt of node i that was closed without a result. call and
+// kind describe the attempt, and m is its failure.
 func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	switch kind {
@@ -256,8 +259,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 			return // the attempt that is still open decides
 		}
 		if n.Fwd.Miss != model.MissNone {
-			// The newest attempt failed earlier, and its failure was kept until this older
-			// one ended.
+			// The newest attempt failed earlier. Its failure waited until this older attempt
+			// ended, and counts now.
 			m = n.Fwd.Blamed()
 		}
 	}
@@ -265,8 +268,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	d.forward().missed(i, m)
 }
 
-// deferral handles a call that was not sent. This outcome is definite: the attempt does not
-// count, and the effect of the step stays as it was.
+// deferral handles a call that the engine did not send. This outcome is definite: the attempt
+// does not count, and the step has no new effect.
 func (d answers) deferral(ev AttemptDeferred) {
 	if !d.isOpen(ev.Attempt) {
 		d.late = true
@@ -287,7 +290,7 @@ func (d answers) deferral(ev AttemptDeferred) {
 		n.Und.Attempt, n.Und.Total = n.Und.Attempt-1, n.Und.Total-1
 	}
 	if n.Undo != model.UndoNone && (a.Kind == model.CallDo || n.Undo == model.UndoPending) {
-		if !n.Open() { // the run has turned back, and it waited for this attempt
+		if !n.Open() { // the run has turned back and waited for the end of this attempt
 			d.caller().rest(i)
 			if !n.Ended() {
 				d.forward().endForward(i, status.StepCancelled)
@@ -307,8 +310,8 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). A heartbeat has no data: it only
-// restarts heartbeat_timeout.
+// progress records a checkpoint of a running call (S82). A heartbeat has no data. So it only
+// makes the heartbeat_timeout start again.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -339,8 +342,8 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// answered calls the function f with the attempt if it is open. An answer to any other
-// attempt is late and changes nothing (S28, S35).
+// answered calls the function f with the attempt id, if that attempt is open. Otherwise the
+// answer is late and changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
 		f(d.edit(id.Node).Find(id.Call))

@@ -6,42 +6,41 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A Change is the change that a record makes to a state, computed before the state is
-// changed. It holds the run and the changed nodes, each before and after the record.
-// References in the record refer to the state before it, so the whole change is computed
-// before the state changes. Readers (package story) must not change the data that they get
-// from a Change.
+// A Change is the change that a record makes to a state. It holds the run and the changed
+// nodes, each before and after the record. References in a record refer to the state before
+// the record, so a Change is complete before the state changes. Package story reads Changes
+// and must not change their data.
 type Change struct {
 	s       *State
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // values that were cached during the decision; nil if the record was read
+	cache   *cache // values that the decision cached; nil = the record was read from a journal
 	empty   bool   // the record changes nothing
-	tells   bool
+	tells   bool   // result of the method Tells
 
 	run model.Run // the run after the record
-	// The changed nodes after the record, in the order of the field patches; nil = the
-	// patches hold complete nodes (NodePatch.To).
+	// The changed nodes after the record, in the order of the field patches. If nil,
+	// NodePatch.To holds the complete node instead.
 	nodes []*model.Node
 }
 
-// Apply folds the record into the state. The result is that of State.Apply, but the change
-// is not computed a second time. A record that is Empty changes nothing.
+// Apply applies the record to the state. The result is the same as that of State.Apply, but
+// Apply does not compute the change again. If the record is Empty, Apply does nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
 	}
 }
 
-// Tells reports whether readers have something to show for this record. They also show an
-// event that came after the end of the run, although it changes nothing.
+// Tells reports whether this record has something to show to people. It returns true also for
+// an event after the end of the run, although such an event changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
-// Event returns what happened.
+// Event returns the event of the record.
 func (c *Change) Event() Event { return c.event }
 
-// At returns when the event happened.
+// At returns the time of the record.
 func (c *Change) At() model.Instant { return c.at }
 
 // Before returns the run before the record.
@@ -56,8 +55,7 @@ func (c *Change) Nodes() []*model.Node { return c.s.nodes }
 // Len returns the number of nodes that change.
 func (c *Change) Len() int { return len(c.patches) }
 
-// Node returns the number of the k-th changed node, and the node before and after the
-// record.
+// Node returns the number of the k-th changed node, and this node before and after the record.
 func (c *Change) Node(k int) (i int, was, now *model.Node) {
 	i = c.patches[k].Node
 	return i, c.s.before(i), c.now(k)
@@ -71,7 +69,8 @@ func (c *Change) now(k int) *model.Node {
 	return c.nodes[k]
 }
 
-// afterRun returns the run as it is after the record.
+// afterRun returns the run as it is after a record with the patch p. It does not change the
+// state.
 func (s *State) afterRun(p *model.RunPatch) model.Run {
 	now := s.run
 	if p.Mask&model.HeadBits != 0 {
@@ -90,14 +89,14 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 	return now
 }
 
-// resolveOutputs fills in the values of those outputs that are references.
+// resolveOutputs sets the values of those outputs that are references.
 func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
 		s.resolve(&outputs[k].Value, "")
 	}
 }
 
-// apply changes the state as a record says.
+// apply changes the state as the Change c says.
 func (s *State) apply(c *Change) {
 	s.private = false // from now on the state may share nodes with the record
 	s.installRun(c.run, c.at, s.run.Vars != c.run.Vars)
@@ -110,7 +109,8 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed finishes the application of a record. State.apply and Loader.Apply call it.
+// landed updates the total of checkpoints, the indexes and the cache after a record was
+// applied. made is the cache of the record; nil = it has none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -121,7 +121,8 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run and makes room for its steps and queues.
+// installRun replaces the run of the state, and adds the steps and queues that the new run
+// needs. at is the time of the record. vars is true if the record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -142,8 +143,8 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 }
 
 // cached is called after a record was applied; landed is the cache of this record. If the
-// state's cache is pending and belongs to this record, its entries are valid now. If it
-// belongs to another record, cached drops it.
+// state's cache is pending and belongs to this record, its values are valid now. If the
+// pending cache belongs to another record, cached drops it.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
@@ -154,7 +155,8 @@ func (s *State) cached(landed *cache) {
 	}
 }
 
-// before returns a node as it was before the record.
+// before returns node i as it is before the next record. It returns a new step if the next
+// record is the first, or Blank if the record adds the node as an instance.
 func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):
@@ -165,8 +167,9 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after the record. A record that was not decided on this
-// state contains only the changed fields. For such a record, after computes the whole node.
+// after returns the node as it is after a record with the patch p. If the record was not
+// decided on this state, p contains only the changed fields. For such a record, after computes
+// the complete node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -179,8 +182,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 	return n
 }
 
-// resolveNode fills in the values of those fields in mask that are references. Other fields
-// have their values already.
+// resolveNode sets those values in a node that are references, but only in the fields whose
+// bits are in mask. Other fields have their values already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {
@@ -189,8 +192,8 @@ func (s *State) resolveNode(n *model.Node, mask uint64) {
 	}
 }
 
-// index updates all indexes before a node is replaced. It returns the present node. It
-// returns nil if the number of the node is not valid.
+// index updates all indexes before node i is replaced by n. It returns the node as it was; nil
+// if the number i is not valid.
 func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	old = &model.Blank
 	switch {
@@ -218,7 +221,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	return old
 }
 
-// set replaces a node, or adds it. index must be called first.
+// set replaces node i by n, or adds n. The caller must call the method index first.
 func (s *State) set(i int, n *model.Node) {
 	if i == len(s.nodes) {
 		s.nodes = append(s.nodes, n)
@@ -236,8 +239,8 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces node i by a copy of the given node. A copy is necessary, because the
-// Loader uses the memory of the given node again. mask names the fields that change.
+// overwrite replaces node i by a copy of the node now. A copy is necessary, because the Loader
+// uses the memory of now again. mask has the bits of the fields that change.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {
@@ -259,7 +262,7 @@ func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	}
 }
 
-// tally adds the size of a checkpoint to the total of the run.
+// tally adds the size of a checkpoint to the total of the run. It ignores all other events.
 func (s *State) tally(e Event) {
 	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
 		s.checkpoints += int64(len(ev.Blob)) + checkpointCost

@@ -10,17 +10,18 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// grace is how long an attempt without an answer may still be running after its
-// complete-by. No undo and no lookup of the step starts before that.
+// grace is how long after its complete-by an attempt without an answer may still be running.
+// No undo and no lookup of the step starts before the end of this time.
 const grace = 2 * time.Second
 
-// close ends an attempt with the given status. Code and message are those of its failure.
+// close ends the attempt a with the given status. code and message describe the failure; both
+// are "" if there is none.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
 	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
 
-// needless closes the open attempts of a node whose outcome is known now. The agent may
-// still work on such an attempt until its complete-by.
+// needless closes the open attempts of node i that have the given kind, because the outcome is
+// known now. The agent may still work on such an attempt until its complete-by.
 func (d caller) needless(i int, kind model.CallKind) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -31,8 +32,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// rest marks a node as idle, so that it neither pauses nor waits for its agent. It closes
-// no attempt, and it does not decide what happens next.
+// rest makes the active track of node i idle, so that the node neither pauses nor waits for
+// its agent. It closes no attempt, and it does not decide what happens next.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -42,8 +43,8 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear is called when an agent has given a sign of life for an attempt. The
-// heartbeat_timeout of the attempt starts again.
+// hear is called when an agent has given a sign of life for the attempt a, and when the
+// attempt starts. It makes the heartbeat_timeout of the attempt start again.
 func (d caller) hear(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return
@@ -58,7 +59,7 @@ func (d caller) hear(n *model.Node, a *model.Attempt) {
 	}
 }
 
-// closeAttempts ends all open attempts of a node with an unknown outcome.
+// closeAttempts closes all open attempts of node i. Their outcome is unknown.
 func (d caller) closeAttempts(i int, code string) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -68,8 +69,8 @@ func (d caller) closeAttempts(i int, code string) {
 	}
 }
 
-// closeUnknown ends an attempt with an unknown outcome. The agent may still work on it
-// until complete-by plus grace.
+// closeUnknown closes the attempt a of node i. Its outcome is unknown. The agent may still
+// work on the attempt until complete-by plus grace.
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
 	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
@@ -83,11 +84,11 @@ func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	}
 }
 
-// stop asks the agents of a node to end forward work that is not needed any more. It does
-// so only if the action is read-only or declares that it may be interrupted. Every other
-// call is awaited until its complete-by, because interrupting it would turn a result into
-// an unknown outcome. A lookup is awaited too, because the undo needs its answer. If the
-// agent completes work before it stops, that work still counts.
+// stop asks the agents of node i to end forward calls that are not needed any more. It does so
+// only if the action is read-only or declares that it may be interrupted. The run waits for
+// all other calls until their complete-by: an interruption would turn a result into an unknown
+// outcome. The run also waits for a lookup, because the undo needs the answer. If the agent
+// completes the work before it stops, the result still counts.
 func (d caller) stop(i int) {
 	n := d.get(i)
 	if do := d.step(n).Do; !do.ReadOnly && !do.Cancellable {
@@ -100,8 +101,8 @@ func (d caller) stop(i int) {
 	}
 }
 
-// retract removes an attempt that the present decision started. Nothing has been sent yet,
-// because calls are sent only after the commit.
+// retract removes the attempts of node i that the present decision started, with their
+// commands. No call was sent yet, because calls are sent only after the commit.
 func (d caller) retract(i int) {
 	n, calls := d.get(i), d.s.before(i).Calls
 	if n.Calls == calls {
@@ -153,7 +154,8 @@ func (d caller) pause(i int, until model.Instant) {
 	}
 }
 
-// lookUp plans the lookup for the time at which no earlier attempt can be running any more.
+// lookUp plans a lookup for node i. The lookup starts when no earlier attempt can be running
+// any more.
 func (d caller) lookUp(i int) {
 	n := d.edit(i)
 	n.Fwd.Kind = model.CallLookup

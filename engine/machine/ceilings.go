@@ -15,29 +15,30 @@ const (
 	defaultCheckpoints = 64 << 20
 )
 
-// Ceilings limit the size of one run. Only Decide reads them. A record contains the result
-// of a decision, so engines with other ceilings fold it to the same state. A zero field
-// means the default.
+// Ceilings limit the size of one run. 0 means the default. Only Decide reads the ceilings. A
+// record contains the result of the decision, so an engine with other ceilings computes the
+// same state from it.
 //
-// A ceiling stops only forward work. A step that would exceed one fails with CodeLimit
-// before its agent is called. The run handles that like any other failure. Calls in flight
-// are awaited and their results are kept. Undos and lookups also start above a ceiling, so
-// that the run can still be undone.
+// A ceiling stops only forward work. If a step would exceed a ceiling, it fails with CodeLimit
+// before its agent is called. The run handles this like any other failure. The results of
+// calls in flight still count. Undos and lookups also start above a ceiling, so that the run
+// can still be undone.
 type Ceilings struct {
 	Instances int   // maximum number of instances of all for_each steps of the run together
-	Records   int   // maximum number of records in the run's history
-	Journal   int64 // maximum size of the run's history in the store, in bytes
-	// Maximum size of the inputs, outputs and each.values of all steps together, in bytes.
+	Records   int   // maximum number of records in the run's journal
+	Journal   int64 // maximum size of the run's journal in the store, in bytes
+	// Maximum total size of the inputs, outputs and each.values of all steps, in bytes.
 	Values int64
-	// Maximum size of all recorded checkpoints, in bytes. For each checkpoint,
-	// checkpointCost is added to its size.
+	// Maximum total size of all recorded checkpoints, in bytes. Each checkpoint counts with
+	// its size plus checkpointCost.
 	Checkpoints int64
 }
 
-// checkpointCost is added to the size of each checkpoint, in bytes.
+// checkpointCost is the number of bytes that Ceilings.Checkpoints counts for each checkpoint
+// in addition to its size.
 const checkpointCost = 64
 
-// WithDefaults returns the ceilings with the default in every field that is 0.
+// WithDefaults returns a copy of c in which every 0 is replaced by the default.
 func (c Ceilings) WithDefaults() Ceilings {
 	if c.Instances == 0 {
 		c.Instances = DefaultInstances
@@ -57,7 +58,8 @@ func (c Ceilings) WithDefaults() Ceilings {
 	return c
 }
 
-// Validate returns an error that names the first ceiling that is out of its bounds.
+// Validate returns an error that names the first ceiling that is negative or too large; nil if
+// there is none.
 func (c Ceilings) Validate() error {
 	for _, n := range []struct {
 		name string
@@ -75,5 +77,6 @@ func (c Ceilings) Validate() error {
 	return nil
 }
 
-// nodeWeight is roughly how many bytes of memory a node takes without its values.
+// nodeWeight is approximately the number of bytes of memory that a node takes without its
+// values.
 const nodeWeight = 700

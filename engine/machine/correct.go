@@ -7,13 +7,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A person who settled a step may have been wrong. The statement can be corrected until
-// something relies on it. Something relies on it once the step or a dependent step is
-// called, or a dependent step has ended. A dependent step that is only ready, or that waits
-// for its agent, becomes pending again. Statements about an undo cannot be corrected, because
-// the run continues with them at once.
+// A person who settled a step may have been wrong. The person can correct the settlement until
+// the step or a dependent step is called, or until a dependent step has ended. If a dependent
+// step is only ready, or waits for its agent, a correction makes that step pending again. The
+// settlement of an undo cannot be corrected, because the run continues with it at once.
 
-// correct replaces what a person stated about a step.
+// correct replaces what a person stated about node i when settling it. If that is not possible
+// any more, correct refuses the verb.
 func (d verbs) correct(i int, ev SettleRequested) {
 	n := d.get(i)
 	switch {
@@ -64,8 +64,8 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
-// relying returns a dependent step that has begun; -1 if there is none. If there is one, the
-// end of the step cannot be corrected any more.
+// relying returns the index of a dependent step that has begun; -1 if there is none. If a
+// dependent step has begun, the end of this step cannot be corrected any more.
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -76,13 +76,13 @@ func (d verbs) relying(step int) int {
 	return -1
 }
 
-// forget drops cached values, because a result that they were computed from changes.
+// forget drops cached values, because they were computed from a result that changes now.
 func (d verbs) forget() {
 	d.s.cache = &cache{}
 	d.seen = seen{}
 }
 
-// correctOutput gives a settled step another output.
+// correctOutput replaces the output of a settled node by out.
 func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Known, n.Output = true, d.s.keep(out)
@@ -92,8 +92,8 @@ func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	}
 }
 
-// unready makes those dependents of a step pending again that are ready but were not called.
-// Their inputs may change.
+// unready makes dependents of a step pending again, if they are ready but were not called. The
+// reason is that their inputs may change.
 func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -110,8 +110,8 @@ func (d verbs) unready(step int) {
 	}
 }
 
-// takeBack restores the state of a node before it was settled: its outcome is unknown
-// again.
+// takeBack removes what a person stated about node i. Then the outcome of the node is unknown
+// again, as before the settlement.
 func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
@@ -137,8 +137,8 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem makes an instance failed again, as it was before it was settled. Then its
-// for_each step fails too, if max_failures does not tolerate one more failure.
+// takeBackItem makes instance i failed again, as before the settlement. If max_failures does
+// not tolerate one more failure, the for_each step fails, too.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -155,7 +155,8 @@ func (d verbs) takeBackItem(i int) {
 	}
 }
 
-// doubtful returns the failure of a node's latest attempt whose outcome is unknown.
+// doubtful returns the failure of the node's latest forward attempt whose outcome is unknown.
+// If there is no such attempt, it returns a failure with the code CodeOutcomeUnknown.
 func doubtful(n *model.Node) model.Miss {
 	if a := n.LastUnknown(); a != nil {
 		return model.Miss{Kind: model.MissUnknown, Code: a.Code(), Message: a.Message()}
@@ -163,8 +164,8 @@ func doubtful(n *model.Node) model.Miss {
 	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
-// correctUndone corrects the statement about the effect of a step while the run is being
-// undone. It is called only if the undo of the step was not called after the statement.
+// correctUndone corrects what a person stated about the effect of node i, while the run is
+// being undone. The caller has checked that no undo was called after the settlement.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

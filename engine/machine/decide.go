@@ -8,14 +8,15 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Decide returns what an event changes in a run: which steps end and start, and which calls
-// and alerts follow. First it expires all deadlines and attempts that are due by in.At. Then
-// it handles the event. It accepts every event and gives the same record for the same
-// input. It changes nothing: the caller commits the record and then applies it. A record
-// that is Empty need not be committed.
+// Decide returns the record of an event: which steps end and start, and which calls and alerts
+// follow. First it expires all deadlines and attempts that are due by in.At. Then it handles
+// the event. It accepts every event. For the same input it returns the same record. Decide
+// does not change the run: the caller commits the record and then applies it. The caller need
+// not commit a record that is Empty.
 //
-// A state without records accepts only Started. If an answer waited in an engine before the
-// decision, in.At may be the time of its arrival, but never earlier than State.Last.
+// A state without records accepts only Started. If an answer had to wait in an engine before
+// the decision, in.At may be the time at which the answer arrived. But it must never be
+// earlier than State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)
@@ -29,7 +30,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			// This comes before deadlines expire: expiring them may be what ended the engines.
+			// Handle EngineLost before deadlines expire, because expiring them may be what
+			// ended the engines.
 			return d.verbs().engineLost(ev)
 		}
 		d.live()
@@ -38,11 +40,11 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	return d.record()
 }
 
-// live handles an event of a run that has not ended.
+// live handles the event of the decision if the run has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		// This comes before complete-by is checked: a call that was not sent must not end
-		// as unknown.
+		// Handle this event before complete-by is checked. Otherwise the outcome of a call
+		// that was not sent could become unknown.
 		d.answers().deferral(ev)
 	}
 	d.clocks().pass()
@@ -78,7 +80,8 @@ func (d *decider) live() {
 	}
 }
 
-// afterEnd handles an event of a finished run. It changes nothing.
+// afterEnd handles an event of a run that has ended. It returns a record that changes nothing.
+// If the event is a verb, the record refuses the verb.
 func (d *decider) afterEnd() Record {
 	r := d.nothing()
 	switch ev := d.in.Event.(type) {
@@ -103,7 +106,7 @@ func (d *decider) afterEnd() Record {
 	return r
 }
 
-// open prepares the decider for a decision.
+// open prepares the decider for a decision on the state s.
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
 	d.run = s.run
@@ -117,7 +120,7 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	}
 }
 
-// advance starts and ends all nodes that can start or end now, until no more can.
+// advance starts and ends nodes until no node can start or end now.
 func (d *decider) advance() {
 	d.slots().drain()
 	d.forward().wakeUp()
@@ -140,7 +143,7 @@ func (d *decider) advance() {
 	}
 }
 
-// record makes the record from the draft.
+// record returns the record with all changes that are in the draft.
 func (d *decider) record() Record {
 	d.run.Live, d.run.Waits = d.liveNodes(), d.waits().count()
 	d.run.State = d.runState()
@@ -178,10 +181,10 @@ func (d *decider) record() Record {
 	return r
 }
 
-// lastAlerts returns the commands of the decision without needless alerts. It removes
-// alerts whose cause this same decision has removed, and repeated alerts. If the run
-// needed a person before and still needs one, there is no new alert. The person who acted
-// sees this in the answer to the verb (I9).
+// lastAlerts returns the commands of the decision without needless alerts. It removes all
+// alerts of one kind except the last. It also removes an alert if the decision itself has
+// removed the reason for it. If the run needed a person before the decision and still needs
+// one, there is no new alert. The person who acted sees this in the answer to the verb (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands
@@ -206,7 +209,8 @@ func (d *decider) lastAlerts() []Command {
 	return kept
 }
 
-// normal rounds the times in an event to the precision of the times in the journal.
+// normal returns the event with its times rounded to microseconds, as the journal stores them.
+// For nil it returns TimePassed.
 func normal(e Event) Event {
 	switch ev := e.(type) {
 	case AttemptDeferred:

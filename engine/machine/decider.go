@@ -8,26 +8,27 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Input is everything that Decide reads besides the state: an event, its time on the
-// store's clock, and which calls the deciding engine can start right now.
+// An Input holds all data that Decide reads besides the state and the workflow.
 type Input struct {
-	At    time.Time // time on the store's clock; never before the run's last record
+	At    time.Time // time of the event on the store's clock; never before the run's last record
 	Event Event
-	// Slots holds, by agent name, how many calls may start now. An agent that is absent has
-	// no limit. A step that finds no slot becomes held.
+	// Slots holds, for each agent name, how many calls may start now. An agent that is not in
+	// the map has no limit. If a step finds no free slot, it is held.
 	Slots map[string]Slot
-	// Engine is the membership of the deciding engine. The decision does not depend on it.
+	// Engine is the membership of the engine that decides. The decision does not depend on it.
 	Engine int32
-	// Ceilings limit the size of the run. Journal is the present size of the run's history
-	// in the store, in bytes.
+	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
+	// the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
-	// Allowance limits the total cost of the expressions of the decision. nil means that
-	// only the limit of each single expression applies. If the allowance is used up (Over),
-	// the next expression fails with expression_error, and so does its step. A caller that
-	// gave less than MaxDecisionCost must then drop the record and decide again with more.
+	// Allowance limits the total cost of all expressions of the decision. If it is nil, only
+	// the limit of each single expression applies. If the allowance is used up (Over), the
+	// next expression fails with expression_error, and so does its step. Then a caller that
+	// gave less than MaxDecisionCost must drop the record and decide again with a larger
+	// allowance.
 	Allowance *dsl.Allowance
-	// Scratch is memory that the decision may reuse; nil = it allocates its own.
+	// Scratch is memory that the decision may use again. If it is nil, the decision allocates
+	// new memory.
 	Scratch *Scratch
 }
 
@@ -36,23 +37,24 @@ type Input struct {
 // uses this value, so that all engines make the same record.
 const MaxDecisionCost = 10_000_000_000
 
-// A Slot is an agent's capacity at the moment of a decision.
+// A Slot says how many calls of one agent can start at the moment of a decision.
 type Slot struct {
-	Free int // calls that may start now
-	// Time before which no call can start, such as the next probe of an open circuit;
-	// zero = calls wait only until a slot becomes free.
+	Free int // number of calls that may start now
+	// Time before which no call can start, such as the next probe of an open circuit. If it is
+	// zero, calls wait only until a slot becomes free.
 	Until time.Time
-	Why   string // reason: "circuit open", "full", "secret env:X is not set"
+	Why   string // why no call can start: "circuit open", "full", "secret env:X is not set"
 }
 
-// A Scratch is memory that decisions and folds reuse one after the other, to save
-// allocations. The zero Scratch is ready to use. Only one goroutine at a time may use it. A
-// result of Decide never refers to it.
+// A Scratch holds memory that several decisions use, one after the other, to save allocations.
+// The zero Scratch is ready to use. Only one goroutine at a time may use a Scratch. The
+// records that Decide returns never point into it.
 type Scratch struct {
 	d decider
 }
 
-// decider returns a decider for a new decision.
+// decider returns a decider for a new decision. It uses the memory of s, or new memory if s is
+// nil.
 func (s *Scratch) decider() *decider {
 	if s == nil {
 		return &decider{}
@@ -94,7 +96,7 @@ type decider struct {
 	commands []Command
 	names    []NodeName
 	late     bool // the event answers an attempt that is not open
-	stray    bool // the event is progress of an attempt that is not open
+	stray    bool // the event is a checkpoint or a heartbeat of an attempt that is not open
 	secret   bool // the event contains bytes that may be sensitive
 
 	grown int64 // total size of the values that this decision adds, in bytes
@@ -105,7 +107,8 @@ type decider struct {
 	used     []use    // slots that this decision has taken, by agent
 	deferred []string // agents for which the engine has just not sent a call
 
-	// The for_each step whose instances passAll is ending now, as node number + 1; 0 = none.
+	// Node number + 1 of the for_each step whose instances the method passAll is ending now.
+	// 0 means that there is none.
 	frozen int
 
 	ready  queue // steps whose dependencies have ended
@@ -117,11 +120,11 @@ type decider struct {
 	seen seen // scope and settings that the expressions of this decision use
 }
 
-// Each type below is the decider with the methods for one concern. The methods are in other
-// files.
+// Each type below embeds the decider and has the methods for one concern. The methods are in
+// other files.
 
-// slots decides which agents can be called now and which nodes must wait for an agent. It
-// uses the free slots in Input.Slots, less the slots that this decision has taken.
+// slots decides which agents can be called now, and which nodes must wait for an agent. It
+// subtracts the slots that this decision has taken from those in Input.Slots.
 type slots struct{ *decider }
 
 // caller begins and ends attempts of nodes. It does not decide what happens after an
@@ -131,7 +134,7 @@ type caller struct{ *decider }
 // answers handles the answers of agents to attempts.
 type answers struct{ *decider }
 
-// clocks expires the deadlines and attempts whose time has passed.
+// clocks handles the deadlines and the attempts whose time has passed.
 type clocks struct{ *decider }
 
 // forward runs the forward part of a run: steps begin, are repeated, and end.
@@ -148,7 +151,7 @@ type waits struct{ *decider }
 // ending parks a run, unparks it, and ends it.
 type ending struct{ *decider }
 
-// verbs handles the verbs: requests of people to a run, such as cancel.
+// verbs handles the verbs, such as cancel.
 type verbs struct{ *decider }
 
 func (d *decider) slots() slots     { return slots{d} }
@@ -167,21 +170,23 @@ type use struct {
 	calls int
 }
 
-// A seen caches values that the expressions of one decision need: the scope that they read,
-// and the settings that were evaluated last. So they are not made again for each expression.
+// A seen caches data that several expressions of one decision need: the scope, and the
+// settings that were evaluated last.
 type seen struct {
-	scope    dsl.Scope
-	ready    bool                     // scope has been filled in
-	results  func(int) dsl.StepResult // function that reads results from this decision
-	each     dsl.EachItem
+	scope dsl.Scope
+	ready bool // the field scope has been filled in
+	// Function that returns the result of the step with this index, as the decision sees it.
+	results  func(int) dsl.StepResult
+	each     dsl.EachItem  // each.key and each.value in the present scope
 	step     int32         // index of the step whose settings are in the field settings
 	settings *dsl.Settings // settings of that step; nil = not evaluated yet
 
-	undo         undoTold
-	undoSettings *dsl.Settings // settings for the undo of the node undo.n; nil if not evaluated yet
+	undo         undoTold      // values for which the field undoSettings was evaluated
+	undoSettings *dsl.Settings // settings of the undo of the node undo.n; nil = not evaluated yet
 }
 
-// An undoTold holds the values on which the limits of a node's undo may depend.
+// An undoTold holds the values on which the settings of a node's undo may depend. While they
+// stay the same, the settings stay the same, too.
 type undoTold struct {
 	n               *model.Node
 	output          model.Held
@@ -190,13 +195,13 @@ type undoTold struct {
 	failure         dsl.Failure
 }
 
-// nothing returns the record of an event that changes nothing.
+// nothing returns a record that contains the event and changes nothing.
 func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
 
-// count returns the number of nodes, including nodes that this decision adds.
+// count returns the number of nodes, including those that this decision adds.
 func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.Steps)) + d.added }
 
-// get returns a node. The caller must not change it.
+// get returns node i as this decision has left it. The caller must not change it.
 func (d *decider) get(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -207,8 +212,8 @@ func (d *decider) get(i int) *model.Node {
 	return d.edit(i)
 }
 
-// edit returns the draft's copy of a node, which the caller may change. A pointer that get
-// returned before may still point to the old node.
+// edit returns the draft's copy of node i, which the caller may change. If the copy is new,
+// pointers from earlier calls of get still point to the node in the state.
 func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -218,7 +223,7 @@ func (d *decider) edit(i int) *model.Node {
 
 func (d *decider) step(n *model.Node) *dsl.Step { return d.wf.Steps[n.Step] }
 
-// name returns a node's name as people write it.
+// name returns the name of node i as people write it.
 func (d *decider) name(i int) string { return model.NodeName(d.wf, i, d.get(i)) }
 
 // alert adds a command that reports something to operators (S59).
@@ -226,7 +231,8 @@ func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// runState computes the run's state from its flags.
+// runState returns the state of the run. It computes the state from fields of the run such as
+// Parked and Paused.
 func (d *decider) runState() status.RunState {
 	r := &d.run
 	switch {
@@ -265,7 +271,8 @@ func (d *decider) liveNodes() int32 {
 	return live
 }
 
-// pivotOpen reports whether the outcome of the pivot, the point of no return, is unknown.
+// pivotOpen reports whether the outcome of the pivot is unknown. It returns false if the
+// workflow has no pivot.
 func (d *decider) pivotOpen() bool {
 	if d.wf.Pivot < 0 || d.wf.Pivot >= int(d.run.Steps) || d.run.Passed {
 		return false
@@ -274,15 +281,15 @@ func (d *decider) pivotOpen() bool {
 	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
-// forwardOpen reports whether steps may begin.
+// forwardOpen reports whether steps of the run may begin.
 func (d *decider) forwardOpen() bool {
 	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
 }
 
-// hopeless reports whether only a person can deal with the effect that a node may have.
+// hopeless reports whether only a person can deal with the effect that node i may have.
 func (d *decider) hopeless(i int) bool { return hopeless(d.wf, d.get(i)) }
 
-// failure returns the failure of a step in the form that expressions and people see.
+// failure returns the failure m of node i in the form that expressions and people see.
 func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 	return dsl.Failure{Step: d.step(d.get(i)).Name, Code: m.Code, Message: m.Message}
 }
@@ -290,8 +297,8 @@ func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 // ceilings returns the ceilings that apply to this decision.
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
-// exceeded reports whether the run has reached a ceiling. Then no step of the run may begin
-// or make another attempt.
+// exceeded reports whether the run has reached a ceiling, and returns the failure for this.
+// Then no step of the run may begin or make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {
@@ -306,8 +313,9 @@ func (d *decider) exceeded() (model.Miss, bool) {
 	return model.Miss{}, false
 }
 
-// grow counts the size of a value that the decision adds to the run. It returns a failure
-// and false if the run would exceed its ceiling for values.
+// grow counts the size of a value that the decision adds to the run, and returns true. If the
+// run would exceed its ceiling for values, grow returns the failure and false. what names the
+// value in the message of the failure.
 func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
@@ -318,8 +326,8 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor reports whether the instances of a for_each step fit below the ceilings for
-// instances and for values. If not, it returns the failure.
+// roomFor counts the each.values of new instances, and returns true. If the run would exceed
+// its ceiling for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if n := len(each.Keys); n > most-there {

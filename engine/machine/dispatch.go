@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call starts the planned call of a node. If the agent has no free slot, the node waits for
-// it. A pause, a ceiling, or an undo that must come first can also prevent the call.
+// call starts the planned call of node i, if that is possible now. If the agent has no free
+// slot, the node waits for a slot. A pause, a ceiling, or an undo that must come first can
+// also prevent the call.
 func (d caller) call(i int) {
 	n := d.get(i)
 	if n.Undo == model.UndoNone && (d.run.Phase == model.PhaseUndo || n.Ended()) || n.Undo != model.UndoNone && n.Undo != model.UndoActive {
@@ -52,7 +53,7 @@ func (d caller) call(i int) {
 	d.start(i, kind)
 }
 
-// start opens an attempt and adds the command for the call.
+// start opens an attempt of node i, and adds the command that calls the agent.
 func (d caller) start(i int, kind model.CallKind) {
 	n := d.edit(i)
 	act := d.action(n, kind)
@@ -65,7 +66,7 @@ func (d caller) start(i int, kind model.CallKind) {
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // the call relies on what a person stated: that cannot be corrected any more
+	n.Stated = model.StatedNothing // from now on no person can correct an earlier settlement
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -79,7 +80,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // CallLearn only asks for the output; it undoes nothing
+		if kind != model.CallLearn { // such a call only gets the output, and undoes nothing
 			t.Total++
 		}
 	}
@@ -94,9 +95,9 @@ func (d caller) start(i int, kind model.CallKind) {
 	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
 }
 
-// completeBy returns the time by which a new call must be answered. It is the end of the
-// timeout, or an earlier deadline (S10, S11). Deadlines of the forward part do not apply to
-// a lookup that finds out the outcome of a forward attempt.
+// completeBy returns the complete-by of a new call. It is the end of the timeout, or a
+// deadline that comes earlier (S10, S11). For a lookup of the outcome of a forward attempt,
+// the deadlines of the forward part do not count.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -149,9 +150,10 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	return inv
 }
 
-// prepare evaluates the preconditions, the input and the key before the first attempt. The
-// input is stored once and is used by all later attempts and by the undo. If an expression
-// cannot be evaluated, the step fails.
+// prepare evaluates the preconditions, the input and the key of node i before its first
+// attempt, and returns true. All later attempts and the undo use the same input. If a
+// precondition is false, or an expression cannot be evaluated, prepare handles the failure and
+// returns false.
 func (d caller) prepare(i int) bool {
 	n := d.get(i)
 	if n.Prepared {

@@ -21,12 +21,13 @@
 // same memory. To compute only the state from the rows of a journal, a reader uses a Loader,
 // as package wire does.
 //
-// In: a definition, a state and an event. Out: a record, and the state after it. Package
-// model defines the data of a run. Package wire converts them to bytes, and package story to
-// texts for people. This package changes nothing but the state that it is given.
+// Decide reads a definition, a state and an event, and returns a record. State.Apply computes
+// the state after the record. Package model defines the data of a run. Package wire converts
+// these data to bytes, and package story converts them to texts for people. This package
+// changes only the state that the caller passes to Apply.
 //
-// A decider makes one decision. It has a part for each concern: slots, caller, answers,
-// clocks, forward, undoing, ending and verbs.
+// A decider makes one decision. It has one type with methods for each concern: slots, caller,
+// answers, clocks, forward, undoing, ending and verbs.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -35,16 +36,16 @@
 //	draft, loader                     reused memory, for decisions and for folding records
 //	decider, scope                    a decision, its parts, and its expressions
 //	slots, attempt, ending, rerun     what a decision does to one node or to the run
-//	nodeend, turn                     a node ends; the run turns back
-//	retry, undo                       what follows a failed attempt; undo
-//	dispatch, forward                 calls start; steps start
-//	answer, expire                    answers and deadlines
-//	verbs, settle, correct            what people ask for
-//	decide                            one event, from beginning to end
+//	nodeend, turn                     the end of a node; the run turns back
+//	retry, undo                       what follows a failed attempt; the undo of a node
+//	dispatch, forward                 the start of calls; the start of steps
+//	answer, expire                    the answers of agents; deadlines that have passed
+//	verbs, settle, correct            the verbs of people
+//	decide                            the function Decide, for one event
 //
-// A state is made by folding the records of a run, one after the other. A record holds the
-// decision as well as the event, so that a newer engine computes the same state from an old
-// journal.
+// A state is computed by folding the records of a run: they are applied one after the other.
+// A record contains the event and also the decision. So a newer engine computes the same
+// state from an old journal.
 //
 // # States of a run
 //

@@ -7,16 +7,17 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// keptScratch is the largest capacity, in items, of a list whose memory a Scratch keeps for
-// the next decision.
+// keptScratch is the largest capacity of a list, in items, that a Scratch keeps for the next
+// decision. It drops larger lists.
 const keptScratch = 256
 
 // A draft holds the nodes that a decision has changed or added.
 type draft struct {
-	list  []edited
-	index map[int]int   // position of each node in the field list; nil while there are few nodes
+	list []edited
+	// position of each node in the field list, by node number; nil = only few nodes
+	index map[int]int
 	mores []*model.More // memory for the More of each node of the draft; reused by later decisions
-	given int           // number of entries of the field mores that are in use
+	given int           // number of entries of the field mores that this decision uses
 }
 
 type edited struct {
@@ -39,7 +40,7 @@ func (t *draft) reset() {
 	t.list, t.index, t.given = t.list[:0], nil, 0
 }
 
-// find returns a node of the draft, or nil.
+// find returns the draft's copy of node i; nil if the draft does not have the node.
 func (t *draft) find(i int) *model.Node {
 	if t.index != nil {
 		if k, ok := t.index[i]; ok {
@@ -55,7 +56,8 @@ func (t *draft) find(i int) *model.Node {
 	return nil
 }
 
-// add copies a node into the draft and returns the copy, which the caller may change.
+// add copies the node old into the draft, as node i. It returns the copy, which the caller may
+// change.
 func (t *draft) add(i int, old *model.Node) *model.Node {
 	now := old.Box()
 	if t.given == len(t.mores) {
@@ -83,7 +85,7 @@ func (t *draft) add(i int, old *model.Node) *model.Node {
 	return now
 }
 
-// A sheet holds the parts of a typical record in one allocation.
+// A sheet is memory for the parts of a typical record. It needs only one allocation.
 type sheet struct {
 	run      model.RunPatch
 	commands [1]Command
@@ -91,8 +93,9 @@ type sheet struct {
 	nodes    [2]model.NodePatch
 }
 
-// patches returns the changes of the draft. It uses the memory in paper if that is enough.
-// Parts that the decision did not change are shared with the state.
+// patches returns a patch for each node that the decision has changed, sorted by node number.
+// It uses the memory in paper if that is large enough. Data that the decision did not change
+// are shared with the state.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil
@@ -119,7 +122,8 @@ func (t *draft) patches(paper *sheet) []model.NodePatch {
 	return nodes
 }
 
-// A queue holds numbers of nodes. The first number in is the first out.
+// A queue holds numbers of nodes. The method next returns them in the order in which they were
+// added.
 type queue struct {
 	items []int
 	first int

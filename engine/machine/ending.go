@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// park makes the run wait for an operator (S59, S79). Nothing is undone.
+// park makes the run wait for an operator because of the failure f (S59, S79). It undoes
+// nothing.
 func (d ending) park(f dsl.Failure) {
 	r := &d.run
 	if r.Parked {
@@ -23,8 +24,8 @@ func (d ending) park(f dsl.Failure) {
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
 
-// unpark continues the forward part. The deadlines of steps move by the time for which the
-// run was parked.
+// unpark continues the forward part of a parked run. It moves the deadlines of steps by the
+// time for which the run was parked.
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
@@ -60,8 +61,9 @@ func (d ending) reopen(i int) {
 	}
 }
 
-// settle ends the run if no work is left. If no node can continue without a person, it
-// parks the run, or raises an alert if the compensation has failed.
+// settle ends the run if no work is left. If work is left, but no node can continue without a
+// person, settle parks the run. If the run is being undone, it instead raises the alert that
+// the compensation has failed.
 func (d ending) settle() {
 	r := &d.run
 	switch {
@@ -83,8 +85,8 @@ func (d ending) settle() {
 	}
 }
 
-// alertStuck raises the alert that a compensation has failed. The alert names the first undo
-// that failed, because the person who repairs the run has to look at it.
+// alertStuck raises the alert that the compensation has failed. The alert names the first undo
+// that failed, because the operator must look at that undo.
 func (d ending) alertStuck() {
 	// If the deadline passed before an undo could begin, no undo has failed. Then the alert
 	// names the failure of the run.
@@ -105,7 +107,7 @@ func (d ending) alertStuck() {
 	d.alert("compensation_failed", f.Step, f.Code, f.Message)
 }
 
-// undoneState returns the final state of a run that turned back.
+// undoneState returns the final state of a run whose compensation has ended.
 func (d ending) undoneState() status.RunState {
 	switch {
 	case d.run.Cancel:
@@ -116,8 +118,8 @@ func (d ending) undoneState() status.RunState {
 	return status.RunFailed
 }
 
-// unresolved returns the failure of the first failed step that no catch, no max_failures
-// and no person has handled.
+// unresolved returns the failure of the first failed step that was not handled by catch, by
+// max_failures or by a person. If there is no such step, it returns the failure of the run.
 func (d ending) unresolved() dsl.Failure {
 	for i := range d.count() {
 		n := d.get(i)
@@ -136,8 +138,8 @@ func (d ending) finish(state status.RunState) {
 	r.LostAt, r.LostWhy = 0, ""
 }
 
-// evaluateOutputs computes the workflow's outputs. If an output cannot be evaluated it is
-// null with a note, and the run keeps its status.
+// evaluateOutputs computes the outputs of the workflow. If an output cannot be evaluated, its
+// value is null, the field Problem holds the reason, and the run succeeds anyway.
 func (d ending) evaluateOutputs() {
 	sum := int64(0)
 	for _, o := range d.wf.Outputs {
@@ -157,15 +159,16 @@ func (d ending) evaluateOutputs() {
 	}
 }
 
-// Lost returns the record that parks a run because engines died while they read or decided
-// it. Decide makes the same record for an EngineLost on an open run. Lost needs only the
-// state that is in the run's row, because reading the journal may be what ended the engines.
-// at must not be before the run's last record. A run that needs a person already keeps its
-// state and raises no alert.
+// Lost returns the record that parks a run because engines died while they read or decided it.
+// For a run that has not ended, Decide makes the same record for the event EngineLost. Lost
+// does not need the whole state, but only was, the run's state in the store. So its caller
+// need not read the journal, because reading it may have ended the engines. at must not be
+// before the run's last record. If the run already needs a person, its state stays the same
+// and the record raises no alert.
 //
-// Only the store keeps engines away from such a run (store.Hands.Suspects). In this package the
-// run behaves like a paused run: answers count and deadlines pass. A person's retry, cancel
-// or compensate continues it.
+// Only the store keeps other engines away from such a run (store.Hands.Suspects). In this
+// package, the run behaves like a paused run: answers count and deadlines pass. It continues
+// when a person sends retry, cancel or compensate.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
 		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},

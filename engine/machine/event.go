@@ -7,18 +7,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Event is something that happened to a run. The set of events is closed. Each event is
-// persisted under a kind number that is never reused.
+// An Event is something that happened to a run. Only this package defines events. The journal
+// stores a number for each kind of event and never uses a number again.
 type Event interface{ event() }
 
-// An AttemptID identifies one call of a run: the node that makes it, and the number of the
-// call within the node. Calls of all purposes are counted together, from 1.
+// An AttemptID identifies one call of a run. Node is the number of the node that makes the
+// call. Call is the number of the call within the node: calls of all purposes are counted
+// together, from 1.
 type AttemptID struct {
 	Node int
 	Call int
 }
 
-// Started accepts a run. It is the event of the first record (S14).
+// Started says that an engine accepted a run. It is the event of the first record (S14).
 type Started struct {
 	RunID     status.RunID // internal id of the run
 	Name      string       // public id of the run
@@ -28,50 +29,51 @@ type Started struct {
 	StartedBy string // the person who started the run; only for display
 }
 
-// AttemptOK is a valid result of a call (S16, S35). The Output of a lookup or an undo may
-// be null.
+// AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
+// Output may be null.
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
 }
 
-// AttemptFailed is a definite failure: the agent guarantees that nothing was done (S31).
+// AttemptFailed says that a call failed definitely: the agent guarantees that nothing was done
+// (S31).
 type AttemptFailed struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	Permanent  bool
+	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
 	Data       dsl.Value // what the agent sent with it: step.N.error.data; null = nothing
 }
 
-// AttemptUnknown says that the outcome of the call is unknown: the agent was lost, gave a
-// bad reply, or panicked. It is not used for a timeout: only TimePassed says that time has
-// passed.
+// AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad
+// reply, or panicked. This event does not report a timeout: Decide itself finds calls whose
+// time has passed.
 type AttemptUnknown struct {
 	Attempt    AttemptID
 	Code       string
 	Message    string
-	RetryAfter time.Duration // minimum pause that the agent asks for before the next attempt; 0 = none
+	RetryAfter time.Duration // pause that the agent asks for before the next attempt; 0 = none
 }
 
-// AttemptNotDone is the answer to a lookup. It says that no call with the idempotency key
-// ever had an effect.
+// AttemptNotDone says that the agent answered a lookup: no call with the idempotency key ever
+// had an effect.
 type AttemptNotDone struct {
 	Attempt AttemptID
 }
 
-// AttemptDeferred says that a call was not sent. This outcome is definite, and the attempt
-// does not count. The step is held until the time Until; if Until is zero, until a slot
-// becomes free.
+// AttemptDeferred says that the engine did not send a call. This outcome is definite, and the
+// attempt does not count. The step is held until the time Until. If Until is zero, the step is
+// held until a slot becomes free.
 type AttemptDeferred struct {
 	Attempt AttemptID
 	Until   time.Time
 	Why     string
 }
 
-// AttemptProgress is a checkpoint or a heartbeat of a running call. It is a checkpoint if
-// Blob is not nil, even if Blob is empty.
+// AttemptProgress is a checkpoint or a heartbeat of a running call. If Blob is nil, it is a
+// heartbeat. Otherwise it is a checkpoint, even if Blob is empty.
 type AttemptProgress struct {
 	Attempt AttemptID
 	Number  int // number of the checkpoint, set by the agent; later checkpoints have higher numbers
@@ -79,8 +81,8 @@ type AttemptProgress struct {
 	Blob    []byte // data that the next attempt needs to continue after the checkpoint
 }
 
-// TimePassed lets everything happen that is due at Input.At: deadlines and attempts expire,
-// and pauses end. Only the Supervisor delivers it (S37, S44).
+// TimePassed makes Decide handle everything that is due at Input.At: deadlines and attempts
+// expire, and pauses end. Only the Supervisor delivers this event (S37, S44).
 type TimePassed struct{}
 
 // SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
@@ -88,23 +90,24 @@ type TimePassed struct{}
 type SlotsFreed struct{}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
-// former owner stay open, and their answers still count. Other attempts may start as well.
+// former owner stay open, and their answers still count. The new owner may start other
+// attempts at the same time.
 type TakenOver struct {
 	By   int32 // membership of the new owner
 	From int32 // membership of the former owner; 0 = there was none
 }
 
-// EngineLost parks a run because engines died with it. This means that several engines, one
-// after the other, ended while they read or decided the run. The engine that notices this
-// delivers the event and does not decide the run itself. EngineLost changes nothing if the
-// run is already parked for this reason, or has ended.
+// EngineLost parks a run because several engines, one after the other, ended while they read
+// or decided the run. The event changes nothing if the run is already parked for this reason,
+// or has ended. An engine that takes over such a run does not read its journal. It makes the
+// record with the function Lost.
 type EngineLost struct {
-	Deaths int    // number of engines that died; 0 = none did, and Why says what happened instead
+	Deaths int    // number of engines that died; 0 = none, and Why gives another reason
 	Why    string // the reason, for people
 }
 
-// CancelRequested asks the run to turn back or, with NoCompensate, to end at once without
-// undoing anything.
+// CancelRequested asks the run to turn back. If NoCompensate is true, it instead asks the run
+// to end at once, without an undo.
 type CancelRequested struct {
 	NoCompensate bool
 	By, Reason   string
@@ -113,13 +116,13 @@ type CancelRequested struct {
 	Ask int64
 }
 
-// PauseRequested asks that no new call starts.
+// PauseRequested asks the run to start no new calls.
 type PauseRequested struct {
 	By, Reason string
 	Ask        int64
 }
 
-// ResumeRequested ends a pause, or gives a parked run a later deadline.
+// ResumeRequested ends a pause. It can also give a parked run a later deadline (Extend).
 type ResumeRequested struct {
 	Extend     time.Duration // time from now to the new deadline of the run; 0 = the deadline stays
 	By, Reason string
@@ -129,14 +132,14 @@ type ResumeRequested struct {
 // RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
 	Step       string // name of the step or instance to repeat; "" = every failed step
-	NewKey     bool
+	NewKey     bool   // give the steps a new idempotency key
 	Extend     time.Duration
 	By, Reason string
 	Ask        int64
 }
 
-// CompensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
-// skips the failed undos of Step; "" = of all steps.
+// CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead
+// repeats or skips failed undos: those of Step, or all of them if Step is "".
 type CompensateRequested struct {
 	Step       string
 	Retry      bool
@@ -145,7 +148,7 @@ type CompensateRequested struct {
 	Ask        int64
 }
 
-// Settlement is what an operator states about an unknown outcome.
+// Settlement is the outcome that an operator states for a step or an undo.
 type Settlement uint8
 
 // The settlements. The zero Settlement is invalid.
@@ -156,7 +159,8 @@ const (
 	SettleUndone
 )
 
-// SettleRequested states the real outcome of a step or an undo whose outcome is unknown.
+// SettleRequested states the real outcome of a step or an undo whose outcome is unknown. It
+// can also correct an earlier settlement.
 type SettleRequested struct {
 	Step       string
 	As         Settlement
@@ -205,9 +209,9 @@ func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
 func (Refused) event()             {}
 
-// Asked returns the number of the message that holds the verb e. If e is a Refused, Asked
-// returns the number for the refused verb, and e itself as refused. ok is false for every
-// other event.
+// Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
+// returns the number of the message with the refused verb, and e itself as refused. ok is
+// false for every other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:
@@ -230,8 +234,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	return 0, Refused{}, false
 }
 
-// WithAsk returns the verb e with Ask set to ask, the number of the message that holds the
-// verb. It returns every other event unchanged.
+// WithAsk returns a copy of the verb e in which Ask is the given number of a message. It
+// returns every other event unchanged.
 func WithAsk(e Event, ask int64) Event {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// pass expires all deadlines and attempts that are due at the time of the event. Deadlines
-// of the run expire first, then those of steps, then attempts. So if the deadline of the run
-// and that of a step have passed, the failure names the run's.
+// pass expires all deadlines and attempts that are due at the time of the decision. Deadlines
+// of the run expire first, then deadlines of steps and undos, then attempts. So if the
+// deadlines of both the run and a step have passed, the failure names the deadline of the run.
 func (d clocks) pass() {
 	d.passRun()
 	var due []int
@@ -26,8 +26,8 @@ func (d clocks) pass() {
 	}
 }
 
-// passDeadline expires the deadline of a step or of an undo. While the run is parked, no
-// deadline of the forward part expires.
+// passDeadline expires the deadline of node i: of its forward part or of its undo. While the
+// run is parked, no deadline of a forward part expires.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -54,9 +54,10 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of a for_each step. Every instance that has not ended ends
-// with deadline_exceeded. The step fails if the catch of one of these instances does not
-// accept that code, or if only a person can deal with an instance that failed earlier.
+// passAll expires the deadline of the for_each step i. Every instance that has not ended ends
+// with deadline_exceeded. If the catch of each of these instances accepts that code, the step
+// can still succeed. Otherwise it fails. It also fails if only a person can deal with an
+// instance that failed earlier.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -93,8 +94,8 @@ func (d clocks) passAll(i int, m model.Miss) {
 	d.forward().giveUp(i, m, true)
 }
 
-// passAttempts ends the attempts of a node whose complete-by has passed, or that were
-// silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18).
+// passAttempts closes those attempts of node i whose complete-by has passed, or whose agent
+// was silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18).
 func (d clocks) passAttempts(i int) {
 	n := d.edit(i)
 	var over []model.Attempt

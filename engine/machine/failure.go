@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Codes of failures that this package itself reports.
+// These are the codes of failures that this package itself reports.
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
@@ -17,24 +17,27 @@ const (
 	CodeExpression = "expression_error" // an expression could not be evaluated
 	// An undo is impossible, because its input depends on an outcome that is unknown.
 	CodeOutcomeUnknown = "outcome_unknown"
-	CodeLimit          = "limit_exceeded" // a step was not started because its run would then exceed a ceiling
+	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
 )
 
-// expressionMiss returns the failure of a step whose expression cannot be evaluated.
+// expressionMiss returns the failure of a step if an expression cannot be evaluated. what
+// names the expression in the message.
 func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
 
-// limitMiss returns the failure of a step that was not started because of the named
-// ceiling. The step is never repeated. A ceiling that is raised later does not restart the
-// step, so the advice in the message is for the next run.
+// limitMiss returns the failure of a step that was not started, because the run would exceed a
+// ceiling. name is the ceiling's name for --limit. The step is never repeated. If an operator
+// raises the ceiling later, the step does not start again. So the advice in the message is
+// only for the next run.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
-// noTime returns the failure of a step whose deadline leaves no time for another attempt.
-// Its code is the code of a passed deadline, so that users find both cases under one code.
-// The message contains the code and message of the last attempt.
+// noTime returns the failure of a step whose deadline leaves no time for another attempt. The
+// failure has the same code as a passed deadline, so that users find both cases under one
+// code. Its message contains the code and the message of last, the failure of the last
+// attempt.
 func noTime(last model.Miss) model.Miss {
 	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
 	if last.Message != "" {
@@ -49,12 +52,12 @@ func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }
 
-// maxLookups is how often a lookup is tried. After that the run continues without knowing
-// the outcome.
+// maxLookups is the number of lookups that are tried. If none of them finds the outcome, the
+// run continues without knowing it.
 const maxLookups = 3
 
-// hopeless reports whether neither a lookup nor an undo can deal with the effect that a
-// node may have. Then only a person can.
+// hopeless reports whether only a person can deal with the effect that a node may have. That
+// is the case if neither a lookup nor an undo can help.
 func hopeless(wf *dsl.Workflow, n *model.Node) bool {
 	step := wf.Steps[n.Step]
 	if n.Effect() != status.EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {

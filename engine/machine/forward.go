@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// accept handles the first event. It sets the initial state of the run and of all its steps
-// (S14).
+// accept handles Started, the first event of a run. It sets the initial state of the run and
+// makes the steps without dependencies ready (S14).
 func (d forward) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
@@ -37,7 +37,8 @@ func (d forward) accept(ev Started) {
 	}
 }
 
-// begin makes a step ready. It is called when the dependencies of the step have ended (S8).
+// begin makes step i ready and plans its call. It is called when all dependencies of the step
+// have ended (S8).
 func (d forward) begin(i int) {
 	n := d.get(i)
 	if !d.forwardOpen() || n.State != status.StepPending || n.Fwd.Ready != 0 {
@@ -68,8 +69,9 @@ func (d forward) begin(i int) {
 	d.launch.push(i)
 }
 
-// wanted evaluates a node's `when` condition, if there is one. If the condition is false,
-// the node ends as skipped.
+// wanted evaluates the `when` condition of node i, and returns true if the node must run. A
+// node without a condition must run. If the condition is false, the node ends as skipped. If
+// the condition cannot be evaluated, the node fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true
@@ -84,7 +86,7 @@ func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	return err == nil && yes
 }
 
-// expand creates the instances of a for_each step.
+// expand evaluates for_each of step i and creates the instances.
 func (d forward) expand(i int) {
 	n := d.edit(i)
 	each, err := d.step(n).ForEach(d.scope(n))
@@ -116,7 +118,8 @@ func (d forward) expand(i int) {
 	d.fan.push(i)
 }
 
-// fanOut begins as many instances as max_parallel and the agent allow.
+// fanOut begins instances of the for_each step i, as many as max_parallel and the agent's
+// slots allow.
 func (d forward) fanOut(i int) {
 	a := d.get(i)
 	if !d.forwardOpen() || !a.Expanded || a.Ended() || a.Next >= a.Count {
@@ -153,7 +156,7 @@ func (d forward) fanOut(i int) {
 	}
 }
 
-// wakeUp continues nodes whose pause has ended.
+// wakeUp continues the nodes whose pause has ended.
 func (d forward) wakeUp() {
 	if d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward {
 		return
@@ -177,8 +180,9 @@ func (d forward) wakeUp() {
 	}
 }
 
-// drain starts nodes that wait for agents, in the order in which they began to wait. Nodes
-// that began to wait in the same decision start in the order of the graph.
+// drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in
+// the order in which they began to wait. Nodes that began to wait in the same decision start
+// in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A lazyHeap orders nodes by a key, smallest key first; nodes with equal keys are ordered
-// by number. When a node's key changes, its old entry stays in the heap until it reaches
-// the top. A reader compares an entry with the node's present key to find such stale
-// entries.
+// A lazyHeap orders nodes by a key, smallest key first. Nodes with the same key are ordered by
+// number. When the key of a node changes, the old entry stays in the heap until it reaches the
+// top. Such an entry is stale. A reader finds stale entries by comparing the key in the entry
+// with the present key of the node.
 type lazyHeap struct {
 	items []entry
 	valid int // number of nodes that have a key
@@ -43,7 +43,7 @@ func (h *lazyHeap) push(e entry) {
 	}
 }
 
-// pop removes the smallest entry.
+// pop removes the entry with the smallest key.
 func (h *lazyHeap) pop() {
 	last := len(h.items) - 1
 	h.items[0] = h.items[last]
@@ -51,7 +51,7 @@ func (h *lazyHeap) pop() {
 	h.sink(0)
 }
 
-// sink moves an entry down to its place.
+// sink moves the entry at position i down, until no entry below it is smaller.
 func (h *lazyHeap) sink(i int) {
 	for {
 		least := i
@@ -87,9 +87,10 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune removes stale entries from the top. If more than half of all entries are stale, and
-// the heap is not very small, it removes all stale entries. So the heap stays about as large
-// as the set of nodes that it indexes.
+// prune removes stale entries from the top. The function key returns the present key of a
+// node. If more than half of all entries are stale, and the heap is not very small, prune
+// removes all stale entries. So the heap never has many more entries than there are nodes with
+// a key.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -109,8 +110,8 @@ func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	}
 }
 
-// top returns the smallest key; 0 if the heap is empty. The result is exact only after
-// prune.
+// top returns the smallest key; 0 if the heap is empty. The result is exact only directly
+// after prune.
 func (h *lazyHeap) top() model.Instant {
 	if len(h.items) == 0 {
 		return 0
@@ -118,8 +119,8 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo appends to found the nodes of all entries whose key is at most limit, in no
-// particular order. Stale entries are included. The cost grows with the number of nodes
+// upTo appends the nodes of all entries whose key is at most limit to found, in no particular
+// order, and returns found. It includes stale entries. The cost grows with the number of nodes
 // found, not with the size of the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
@@ -128,8 +129,7 @@ func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	return h.visit(0, limit, found)
 }
 
-// visit appends to found the nodes of the entries at and below position i whose key is at
-// most limit.
+// visit does the work of upTo for the entry at position i and the entries below that position.
 func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	if i >= len(h.items) || h.items[i].key > limit {
 		return found
@@ -138,9 +138,9 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
-// inOrder yields the entries, smallest first, without changing the heap. Stale entries are
-// included. The cost of each entry grows with the logarithm of the number of entries
-// yielded before.
+// inOrder calls yield with each entry, smallest first, until yield returns false. It does not
+// change the heap, and it includes stale entries. The cost of an entry grows with the
+// logarithm of the number of earlier entries.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {
 		return
@@ -159,8 +159,9 @@ func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	}
 }
 
-// A frontier holds the heap positions that inOrder may yield next. The parent of each has
-// been yielded, but the position itself has not.
+// A frontier holds the heap positions from which inOrder takes its next entry. At first that
+// is only the top. Later these are the positions directly below the entries that were already
+// yielded.
 type frontier struct {
 	h  *lazyHeap
 	at []int
@@ -185,9 +186,9 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// A known finds a value that the state has by the hash of the value. If two values have the
-// same hash, it finds only the later one. It uses a list for few values and a map for many,
-// because each is faster there.
+// A known is an index of the values that the state has. It maps the hash of a value to the
+// place of the value. If two values have the same hash, the index has only the later one. It
+// uses a list for few values and a map for many, because a list is faster for few.
 type known struct {
 	list  []knownValue
 	more  map[uint64]model.Origin
@@ -199,8 +200,8 @@ type knownValue struct {
 	from model.Origin
 }
 
-// fewValues is the largest number of values that known.list holds. With more values, known
-// uses its map.
+// fewValues is the largest number of values that the field list of a known holds. With more
+// values, known uses the map in the field more.
 const fewValues = 32
 
 func (k *known) get(hash uint64) (model.Origin, bool) {
@@ -245,7 +246,8 @@ func (k *known) clone() known {
 	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), bytes: k.bytes}
 }
 
-// remember adds a value to the index, so that later records can refer to it.
+// remember adds a value to the index, so that later records can refer to the value. It ignores
+// values that are too short, and references to other values.
 func (k *known) remember(h model.Held, o model.Origin) {
 	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
 		return

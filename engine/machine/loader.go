@@ -2,15 +2,15 @@ package machine
 
 import "github.com/saga-engine/engine/engine/internal/model"
 
-// A Loader applies records to a state while they are read from bytes, without making Record
-// values. It costs a fraction of State.Apply, because it reuses its memory for every
-// record. The reader (package wire) makes these calls for each record, in this order:
-// Begin; Run, if the run changes; Node for each node that changes, and Node.Attempt for
-// each of its attempts. The reader fills in the fields that the record holds. Change then
-// returns what the record changes, and Apply changes the state. If a record cannot be read
-// to its end, the reader does not call Apply, and the state stays as it was.
+// A Loader applies records to a state while a reader (package wire) decodes them. It makes no
+// Record values and reuses its memory for every record. So it is much faster than State.Apply.
+// For each record, the reader first calls Begin. It calls Run if the run changes. Then it
+// calls Node for each node that changes, and Node.Attempt for each changed attempt of that
+// node. The reader sets the fields that the record contains. Change then returns the change
+// that the record makes, and Apply changes the state. If a record cannot be read to its end,
+// the reader does not call Apply, and the state stays as it was.
 //
-// The zero Loader is ready to use, by one goroutine at a time.
+// The zero Loader is ready to use. Only one goroutine at a time may use it.
 type Loader struct {
 	s       *State
 	at      model.Instant
@@ -23,23 +23,23 @@ type Loader struct {
 	change  Change
 }
 
-// A slot holds one node while its record is read.
+// A slot holds the data of one changed node while the reader reads a record.
 type slot struct {
 	node     model.Node
 	more     model.More
 	attempts []model.Attempt
 }
 
-// Begin must be called before each record. s is the state before the record; at and event
-// are the time and the event of the record.
+// Begin starts a new record. The caller must call it before each record. s is the state before
+// the record. at and event are the time and the event of the record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]
 	l.change = Change{s: s, at: at, event: event, run: s.run, nodes: l.change.nodes[:0]}
 }
 
-// Run returns a copy of the run as it was before the record. The caller then sets the fields
-// in mask.
+// Run returns a copy of the run as it was before the record. Then the caller sets those fields
+// of the copy whose bits are in mask.
 func (l *Loader) Run(mask uint64) *model.Run {
 	now := &l.change.run
 	l.mask = mask
@@ -54,8 +54,8 @@ func (l *Loader) Run(mask uint64) *model.Run {
 	return now
 }
 
-// Node returns a copy of a node as it was before the record. The caller then sets the fields
-// in mask. The caller must ask for nodes in ascending order.
+// Node returns a copy of node i as it was before the record. Then the caller sets those fields
+// of the copy whose bits are in mask. The caller must ask for the nodes in ascending order.
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {
@@ -73,8 +73,8 @@ func (l *Loader) Node(i int, mask uint64) *model.Node {
 	return &n.node
 }
 
-// Change returns the change that the record makes to the state. The caller calls it after
-// it has read the record. The result is valid until the next Begin.
+// Change returns the change that the record makes to the state. The caller calls it after it
+// has read the whole record. The result is valid until the next call of Begin.
 func (l *Loader) Change() *Change {
 	if l.mask&model.RunOutputsBit != 0 {
 		l.s.resolveOutputs(l.change.run.Outputs)
@@ -91,7 +91,7 @@ func (l *Loader) Change() *Change {
 	return &l.change
 }
 
-// Apply applies the record that was read to the state.
+// Apply applies the record to the state. The caller must call Change first.
 func (l *Loader) Apply() {
 	if l.change.empty {
 		return

@@ -9,10 +9,10 @@ import (
 )
 
 // This file ends the forward part and the undo of a node. The end of a forward part may make
-// the run turn back (turn.go). A turn ends the forward parts of other nodes. So the two files
-// call each other.
+// the run turn back (turn.go). When the run turns back, the forward parts of other nodes end.
+// So this file and turn.go call each other.
 
-// endForward ends the forward part of a node in the given state.
+// endForward ends the forward part of node i in the given state.
 func (d forward) endForward(i int, state status.StepState) {
 	n := d.edit(i)
 	n.State = state
@@ -44,7 +44,8 @@ func (d forward) endForward(i int, state status.StepState) {
 	}
 }
 
-// aggregate updates a for_each step after one of its instances has ended.
+// aggregate updates the for_each step i after one of its instances has ended. If all instances
+// have ended, it ends the step. Otherwise it lets further instances begin.
 func (d forward) aggregate(i int) {
 	a := d.get(i)
 	if a.Ended() || d.frozen == i+1 || a.Bad > d.tolerated(i) {
@@ -63,7 +64,8 @@ func (d forward) aggregate(i int) {
 	}
 }
 
-// tolerated returns how many instances of a for_each step may fail.
+// tolerated returns how many instances of the for_each step i may fail; 0 if max_failures is
+// not set.
 func (d forward) tolerated(i int) int {
 	a := d.get(i)
 	settings, err := d.settings(a)
@@ -73,8 +75,8 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless reports whether only a person can deal with the effect of the failed node i.
-// If i is a for_each step, it checks all its failed instances.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i. If
+// i is the for_each step itself, it checks all failed instances of the step.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -122,7 +124,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	return true
 }
 
-// resumeUndo plans to continue the undo of a node, because the call for which it waited has
+// resumeUndo continues the undo of node i, because the call for which the undo waited has
 // ended.
 func (d undoing) resumeUndo(i int) {
 	n := d.edit(i)
@@ -132,8 +134,8 @@ func (d undoing) resumeUndo(i int) {
 	d.undo.push(i)
 }
 
-// undoFails ends the undo of a node as failed. Then the steps on which the node depends
-// cannot be undone; the undo of all other steps continues.
+// undoFails ends the undo of node i as failed. Then the steps on which this node depends
+// cannot be undone. The undo of all other steps continues.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -149,9 +151,10 @@ func (d undoing) undoFails(i int, m model.Miss) {
 	}
 }
 
-// clearingFails is called when the undo of a node before its next attempt has failed. The
-// step gets no further attempt. The run is parked for an operator, unless the step's catch
-// accepts the original failure of the step, or max_failures tolerates it.
+// clearingFails is called when the undo before the next attempt of node i has failed. The step
+// gets no other attempt. If the step's catch accepts the original failure, the step ends as
+// caught. If max_failures tolerates the failed instance, the run continues. Otherwise the run
+// is parked.
 func (d undoing) clearingFails(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Und.Blame(m)
@@ -178,8 +181,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of a node in the state how. The steps on which the node depends may
-// be undone now.
+// endUndo ends the undo of node i in the state how. Then the steps on which the node depends
+// may be undone.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -208,8 +211,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	}
 }
 
-// strongest combines the undo states of all instances of a for_each step into one state for
-// the step.
+// strongest returns one undo state for a for_each step, computed from the undo states of all
+// its instances. It is UndoDone if at least one instance was undone. If no instance was
+// undone, the next state counts, in this order: UndoLeft, UndoDeclared, UndoNothing.
 func (d undoing) strongest(a *model.Node) model.UndoState {
 	sum := model.UndoNothing
 	for k := a.First; k < a.First+a.Count; k++ {

@@ -9,28 +9,31 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Record holds an event and the decision about it. The records of a run are its history.
-// Decide makes records, and readers of a journal make them too. State.Apply folds them into
-// a state. A record never changes.
+// A Record holds one event and the decision about it. The records of a run, in order, are its
+// journal. Decide makes records, and so do readers of a journal. State.Apply applies a record
+// to a state. No code changes a record after it was made.
 type Record struct {
 	at    model.Instant
 	event Event
 	run   *model.RunPatch
-	nodes []model.NodePatch // changes of nodes, ascending by node number
+	nodes []model.NodePatch // changes of nodes, sorted by node number
 
-	commands []Command  // not persisted: only the process that committed the record executes them
-	late     bool       // not persisted: see the method Late
-	secret   bool       // not persisted: the event holds bytes, such as a checkpoint, that may be sensitive
-	final    bool       // not persisted: the run had finished before; this record only answers the event
-	names    []NodeName // not persisted: see the method NewNodes
-	cache    *cache     // not persisted: cached values, which are valid only once this record is committed
+	commands []Command // not persisted: only the process that committed the record executes them
+	late     bool      // not persisted: see the method Late
+	// Not persisted. The event contains bytes, such as a checkpoint, that may be sensitive.
+	secret bool
+	// Not persisted. The run had ended before the event, so the record changes nothing.
+	final bool
+	names []NodeName // not persisted: see the method NewNodes
+	cache *cache     // not persisted: cached values, valid only once this record is committed
 
-	base    *State // not persisted: the state on which the record was decided
-	records int32  // not persisted: the number of records in base when this record was decided
+	// Not persisted. The state on which the record was decided; nil = not decided on a state.
+	base    *State
+	records int32 // not persisted: the number of records in base when this record was decided
 }
 
-// decidedOn reports whether the record was decided on s and s has not changed since. Then
-// the run and nodes in the record are complete and replace those of s.
+// decidedOn reports whether the record was decided on s, and s has not changed since. Then the
+// record contains the complete run and the complete nodes, which replace those in s.
 func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
 }
@@ -47,9 +50,9 @@ func (r Record) Empty() bool {
 	return !says(r.event)
 }
 
-// says reports whether an event is recorded even if it changes nothing. That is so for a
-// takeover, and for a verb, because the person who sent it looks for the answer in the
-// journal.
+// says reports whether the journal needs a record of this event even if the event changes
+// nothing. It returns true for a takeover. It also returns true for a verb or a refused verb,
+// because the person who sent the verb looks for the answer in the journal.
 func says(event Event) bool {
 	if _, takeover := event.(TakenOver); takeover {
 		return true
@@ -63,34 +66,36 @@ func NewRecord(event Event, d model.Delta) Record {
 	return Record{event: event, at: d.At, run: d.Run, nodes: d.Nodes}
 }
 
-// Delta returns what the record changes. The caller must not change it.
+// Delta returns the changes that the record makes. The caller must not change the result.
 func (r *Record) Delta() model.Delta { return model.Delta{At: r.at, Run: r.run, Nodes: r.nodes} }
 
-// At returns the record's time on the store's clock.
+// At returns the time of the record, by the store's clock.
 func (r Record) At() time.Time { return r.at.Time() }
 
-// Event returns what happened. If a verb was refused, it returns a Refused.
+// Event returns the event of the record. If the decision refused a verb, it returns a Refused
+// instead of the verb.
 func (r Record) Event() Event { return r.event }
 
-// Refused returns why a verb changed nothing, if the record is the answer to a refused
-// verb. On a finished run such a record is Empty: the engine answers the verb and does not
-// commit the record.
+// Refused returns why a verb was refused, and true. It returns false if the record refuses no
+// verb. If the run has ended, a record with a refusal is Empty: the engine answers the verb
+// and does not commit the record.
 func (r Record) Refused() (Refused, bool) {
 	v, ok := r.event.(Refused)
 	return v, ok
 }
 
-// Late reports whether the event answers an attempt that is not open, or that never
-// existed. Such an answer is evidence and changes nothing, in any state of the run (S28).
-// The record may still hold changes, because time may have passed. A checkpoint or
-// heartbeat of such an attempt does not count as an answer. Late is not persisted.
+// Late reports whether the event answers an attempt that is closed already, or that never
+// existed. Such an answer is evidence and changes nothing, in any state of the run (S28). The
+// record may still contain changes, because deadlines may have passed. A checkpoint or a
+// heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
 // Commands returns what the process that commits the record must do afterwards. A record
 // that was read from a journal has none.
 func (r Record) Commands() []Command { return r.commands }
 
-// RunState returns the run's state after the record, if the record changes it.
+// RunState returns the state of the run after the record, and true. If the record does not
+// change that state, it returns RunInvalid and false.
 func (r Record) RunState() (status.RunState, bool) {
 	if r.run != nil && r.run.Mask&model.RunStateBit != 0 {
 		return r.run.To.State, true
@@ -100,20 +105,21 @@ func (r Record) RunState() (status.RunState, bool) {
 
 // A StepRow is the entry of one changed node in the journal's `steps` column.
 type StepRow struct {
-	Node       int
-	State      status.StepState
-	Failures   int       // number of attempts that ended without a result; only for display (S63)
-	Attempt    int       // number of attempts started: of the undo if it has begun, otherwise of the step
+	Node     int
+	State    status.StepState
+	Failures int // number of attempts that ended without a result; only for display (S63)
+	// Number of attempts of the undo that were started; if there are none, of the step.
+	Attempt    int
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }
 
-// Steps returns a row for each node whose row the record changes, ascending by node number.
-// s is the state before the record.
+// Steps returns a StepRow for each node whose StepRow the record changes, sorted by node
+// number. s is the state before the record.
 func (r Record) Steps(s *State) []StepRow {
 	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
 }
 
-// AppendSteps appends the result of Steps to rows.
+// AppendSteps appends the rows that Steps returns, and returns the list.
 func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {
@@ -130,9 +136,9 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	return rows
 }
 
-// stepRow returns the row of a node. A for_each step calls no agent itself. Its row shows
-// it as waiting for its instances, because every row that shows a running step must have a
-// complete-by (S10).
+// stepRow returns the row of the node n, which has the number i. A row with the state running
+// must have a complete-by (S10). A for_each step has none, because it calls no agent itself.
+// So its row has the state waiting while its instances run.
 func stepRow(i int, n *model.Node) StepRow {
 	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
 	if n.Und.Total > 0 {
@@ -155,13 +161,14 @@ type NodeName struct {
 	Name string // such as ship["berlin"]
 }
 
-// NewNodes returns the instances of for_each steps that the record adds. Only the process
-// that decided the record knows them: a record that was read from a journal returns none.
+// NewNodes returns the instances of for_each steps that the record adds. Only a record that
+// this process decided has this list. For a record that was read from a journal, NewNodes
+// returns nil.
 func (r Record) NewNodes() []NodeName { return r.names }
 
-// Sensitive reports whether the record must be sealed. That is so if its bytes hold
-// sensitive values, or the fixed parts of a text that contains a secret, such as `Bearer `
-// before a token.
+// Sensitive reports whether the record must be sealed. It returns true if the record contains
+// sensitive values. It also returns true if the record contains the fixed parts of a text with
+// a secret, such as `Bearer ` before a token.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
 	r.values(func(h model.Held) {
@@ -180,7 +187,7 @@ func (r Record) Sensitive() bool {
 	return sensitive
 }
 
-// values calls the function f with every value in the record.
+// values calls the function f with every value that the record contains.
 func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
@@ -212,10 +219,10 @@ func (r Record) values(f func(model.Held)) {
 	}
 }
 
-// Apply folds the next record of the run into the state, in place. It evaluates no
-// expression and does not need the definition: the record contains the new values of the
-// fields. The caller must apply the records in the order in which they were committed, each
-// exactly once.
+// Apply applies the next record of the run to the state, in place. It evaluates no expression
+// and does not need the definition, because the record contains the new values of the fields.
+// The caller must apply the records in the order in which they were committed, each exactly
+// once.
 func (s *State) Apply(r Record) {
 	if !r.Empty() {
 		c := s.Change(&r)
@@ -223,7 +230,7 @@ func (s *State) Apply(r Record) {
 	}
 }
 
-// Change computes the change that a record makes to the state.
+// Change computes the change that a record makes to the state. It does not change the state.
 func (s *State) Change(r *Record) Change {
 	empty := r.Empty()
 	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
@@ -243,39 +250,42 @@ func (s *State) Change(r *Record) Change {
 	return c
 }
 
-// A Command is work that the engine must do after the record has been committed, and only
-// then. Decide derives commands when it makes a record. A process that did not commit the
-// record itself never executes them.
+// A Command is work that the engine must do, but only after it has committed the record.
+// Decide makes the commands together with the record. A process that did not commit the record
+// itself never executes them.
 type Command interface{ command() }
 
-// Invoke calls an agent.
+// Invoke tells the engine to send one call to an agent.
 type Invoke struct {
 	Attempt        AttemptID
 	Purpose        sdk.Purpose
 	Step           int    // index in Workflow.Steps
 	Key            string // each.key of the instance; "" = the node is not an instance
-	Agent          string // key of Workflow.Agents
+	Agent          string // key of the agent in Workflow.Agents
 	Action         string
-	Input          dsl.Value // may hold references to secrets
+	Input          dsl.Value // input of the call; it may refer to secrets
 	IdempotencyKey string
-	ForwardKey     string
-	// Number of the attempt as people see it, counted from 1 within its purpose and round.
+	// Idempotency key of the forward call, for an undo or a lookup of the undo; otherwise "".
+	ForwardKey string
+	// Number of the attempt that people see, counted from 1 for each purpose and round.
 	Number     int
 	CompleteBy time.Time
-	Checkpoint *sdk.Checkpoint // the last checkpoint of an earlier attempt; nil if there is none
+	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
 }
 
-// Stop tells the agent that the answer to a running call is not needed any more. It does
-// not close the attempt. It is sent in two cases. First, the run turned back, and the
-// action is read-only or may be interrupted. Second, the agent was silent for too long, and
-// the attempt is closed already.
+// Stop tells the agent that the engine does not need the answer to a running call any more.
+// Stop does not close the attempt. Decide makes a Stop in two cases. First, the run turned
+// back, and the action is read-only or may be interrupted. Second, the agent was silent for
+// too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
 }
 
 // Alert reports something to operators (S59).
 type Alert struct {
-	Kind    string // parked, compensation_failed, overdue, late_reply; an engine adds set_aside and slow_decision
+	// Kind of the alert. This package uses parked, compensation_failed and overdue. The engine
+	// adds late_reply, set_aside and slow_decision.
+	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string
 	Message string

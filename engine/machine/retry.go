@@ -11,14 +11,15 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transient are the error codes after which another attempt may succeed. Agents and the
-// engine report them.
+// transient has the error codes of failures that often end soon, so that another attempt may
+// succeed. Agents and the engine report these codes.
 var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
 }
 
-// missed decides what happens after a forward attempt that failed or whose outcome is
-// unknown. If the outcome is unknown and the action has a lookup, the lookup comes first.
+// missed decides what follows a forward attempt of node i that failed or whose outcome is
+// unknown. If the outcome is unknown and the action has a lookup, missed plans the lookup
+// first.
 func (d forward) missed(i int, m model.Miss) {
 	n := d.edit(i)
 	n.Fwd.Blame(m)
@@ -30,7 +31,8 @@ func (d forward) missed(i int, m model.Miss) {
 	d.follow(i, m)
 }
 
-// lookupMissed handles a lookup that did not find out the outcome.
+// lookupMissed handles a lookup of node i that did not find out the outcome. It plans another
+// lookup, at most maxLookups in all. Then it calls follow.
 func (d forward) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
@@ -40,9 +42,9 @@ func (d forward) lookupMissed(i int) {
 	d.follow(i, n.Fwd.Blamed())
 }
 
-// follow decides what happens after a failed attempt. It tries, in this order: repeat, cool
-// down, catch, give up. It does not give up while another attempt is open, because that
-// attempt may still succeed.
+// follow decides what follows a failed attempt of node i. It tries, in this order: another
+// attempt, a cool-down, catch, and the failure of the step. While another attempt is open, the
+// step does not fail, because that attempt may still succeed.
 func (d forward) follow(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo != model.UndoNone {
@@ -76,8 +78,8 @@ func (d forward) follow(i int, m model.Miss) {
 	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
 }
 
-// giveUp ends a node as failed. exhausted says that the failure allowed another attempt,
-// but that no attempts or no time were left.
+// giveUp ends node i as failed, with the failure m. exhausted is true if the failure allowed
+// another attempt, but no attempts or no time were left.
 func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
 	if !n.Item {
@@ -101,8 +103,8 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// failed decides what the run does after a step has failed. i is the node that caused it:
-// the step itself or one of its instances.
+// failed decides what the run does after a step has failed. i is the node that made the step
+// fail: the step itself, or one of its instances.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
@@ -130,7 +132,7 @@ func (d forward) exhausted(step int) dsl.Exhausted {
 	return settings.Retry.OnExhausted
 }
 
-// repeatable reports whether the kind of failure allows another forward attempt. It does
+// repeatable reports whether the kind of the failure m allows another forward attempt. It does
 // not check whether attempts and time are left (S77).
 func (d forward) repeatable(i int, m model.Miss) bool {
 	n := d.get(i)
@@ -152,8 +154,8 @@ func (d forward) repeatable(i int, m model.Miss) bool {
 	return MayRepeat(m, settings.Retry, step.Do.Idempotent, step.Retryable)
 }
 
-// MayRepeat decides, for forward attempts and undo attempts alike, whether another attempt
-// is allowed after the failure m.
+// MayRepeat reports whether another attempt is allowed after the failure m. The rules are the
+// same for forward attempts and for attempts of an undo.
 func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string) bool) bool {
 	if slices.Contains(r.NotOn, m.Code) {
 		return false
@@ -173,10 +175,9 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
 }
 
-// repeat plans the next attempt of this round. planned is true if attempts and time are
-// left. late is true if attempts are left but no time: the pause before the attempt would
-// end after the deadline. The number of attempts is compared with the limit for one round
-// (S64, S79).
+// repeat plans the next attempt of this round. planned is true if attempts and time are left.
+// late is true if only time is missing: the pause before the attempt would end after the
+// deadline. The limit for attempts applies to each round separately (S64, S79).
 func (d forward) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -196,8 +197,9 @@ func attemptsLeft(t *model.Track, r dsl.Retry) bool {
 	return r.MaxAttempts == dsl.Unbounded || int(t.Attempt) < r.MaxAttempts
 }
 
-// coolDown plans a new round of attempts after a long pause. It returns false if no further
-// round is allowed or no time is left. During the pause the node occupies no slot (S41).
+// coolDown plans a new round of attempts after a long pause, and returns true. It returns
+// false if no further round is allowed or no time is left. During the pause the node uses no
+// slot (S41).
 func (d forward) coolDown(i int) bool {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -219,9 +221,9 @@ func (d forward) coolDown(i int) bool {
 	return true
 }
 
-// forwardBound returns the time by which the forward part of a node must end; 0 if there is
-// no bound. It is the deadline of the step or, before the pivot has succeeded, the deadline
-// of the run if that is earlier.
+// forwardBound returns the time by which the forward part of node i must end; 0 if there is
+// none. This time is the deadline of the step. If the deadline of the run is earlier and the
+// pivot has not succeeded, that deadline counts.
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline
@@ -234,8 +236,8 @@ func (d forward) forwardBound(i int) model.Instant {
 	return by
 }
 
-// interval returns when the next attempt starts: after the backoff, or at the time that
-// the agent asked for if that is later.
+// interval returns the time at which the next attempt starts. It is the end of the backoff, or
+// the time for which the agent asked if that is later.
 func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
@@ -244,7 +246,7 @@ func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Inst
 	return max(d.at.Add(max(pause, time.Millisecond)), t.Rest)
 }
 
-// growth returns the pause after the given number of attempts, without jitter.
+// growth returns the backoff after the given number of attempts, without jitter.
 func growth(r dsl.Retry, attempts int) time.Duration {
 	pause := float64(r.InitialInterval)
 	switch r.Strategy {
@@ -261,13 +263,14 @@ func growth(r dsl.Retry, attempts int) time.Duration {
 	return time.Duration(min(pause, most))
 }
 
-// lookupPause returns the pause before the next lookup.
+// lookupPause returns the pause before the next lookup: one second for each earlier lookup,
+// but at least one second.
 func (d forward) lookupPause(n *model.Node) time.Duration {
 	return time.Duration(max(1, n.Fwd.Lookups+n.Und.Lookups)) * time.Second
 }
 
-// chance returns a number in [0, 1) for jitter. It depends only on run, step and attempt,
-// so that every replay gets the same number.
+// chance returns a number from 0 to less than 1 for jitter. The number depends only on the
+// run, the node and the attempt. So every replay gets the same number.
 func (d forward) chance(n *model.Node, t *model.Track) float64 {
 	h := uint64(14695981039346656037)
 	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }

@@ -46,9 +46,9 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// settings returns the evaluated settings of a node's step, such as timeout and retry. They
-// are the same for all instances and attempts of a step, so the decider keeps those that it
-// evaluated last.
+// settings returns the evaluated settings of the node's step, such as timeout and retry. They
+// are the same for all instances and attempts of the step. So the decider keeps the settings
+// that it evaluated last. If an expression cannot be evaluated, settings returns the error.
 func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 	if d.seen.settings != nil && d.seen.step == n.Step {
 		return d.seen.settings, nil
@@ -72,7 +72,8 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// undoScope returns the scope for the expressions of a compensate block.
+// undoScope returns the values that expressions of a compensate block can read: those of
+// selfScope, and the failure that is the reason for the undo.
 func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	sc := d.selfScope(n)
 	f := d.run.Failure
@@ -184,10 +185,11 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
 }
 
-// idempotencyKey hashes what identifies a call. Each part is preceded by its length, so
-// that two different lists of parts never give the same bytes. Example: "ab", "c" and "a",
-// "bc" differ. The zero after the direction is the place of a repeat index, which no step
-// has. It stays, so that the keys of existing runs do not change.
+// idempotencyKey hashes the data that identify a call. It writes the length of each part
+// before the part, so that two different lists of parts never give the same bytes. For
+// example, "ab", "c" and "a", "bc" differ. The zero after the direction is the place of a
+// repeat index, which no step has. The zero must stay, because without it the keys of existing
+// runs would change.
 func idempotencyKey(id status.RunID, step, key, direction string, generation int) string {
 	var short [128]byte
 	b := short[:0]

@@ -47,8 +47,9 @@ func (d verbs) settleRequested(ev SettleRequested) {
 }
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the
-// person states that nothing was done, the step is not repeated. The run stays parked until
-// a retry or compensate, unless catch accepts the failure or max_failures tolerates it.
+// person states that nothing was done, the step is not repeated. Then the catch may accept the
+// failure, or max_failures may tolerate it. Otherwise the run stays parked until a retry or a
+// compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -60,7 +61,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if !d.blocks(i) {
-			return // a failure that was caught or tolerated stays so; the statement changes only the effect
+			return // catch or max_failures handled the failure before: only the effect changes now
 		}
 		d.forgive(i)
 		d.forward().endForward(i, status.StepSucceeded)
@@ -68,7 +69,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if n.Und.Total > 0 {
-			n.Stated = model.StatedNothing // the step gets a new key, so the statement does not apply to later calls
+			n.Stated = model.StatedNothing // later calls use a new key, so no correction is possible
 		}
 		n.Wipe(n.Und.Total > 0)
 		if !d.blocks(i) {
@@ -92,8 +93,9 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following returns what the statement of a person decides: only the effect of the node, or
-// the end of the node as well.
+// following returns what the settlement of node i decides. It is StatedEnd (the effect and the
+// end of the node) if the run is parked because of the node, otherwise StatedEffect (only the
+// effect).
 func (d verbs) following(i int) model.Statement {
 	if d.blocks(i) {
 		return model.StatedEnd
@@ -101,8 +103,8 @@ func (d verbs) following(i int) model.Statement {
 	return model.StatedEffect
 }
 
-// blocks reports whether the run is parked because of this node: it has failed, and the
-// failure is not handled yet.
+// blocks reports whether the run is parked because of node i. Then the node has failed, and
+// neither catch nor max_failures has handled the failure.
 func (d verbs) blocks(i int) bool {
 	n := d.get(i)
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
@@ -127,8 +129,8 @@ func (d verbs) forgive(i int) {
 }
 
 // catchAfter is called after a person has stated that nothing was done. If the step's catch
-// accepts the failure, the node ends as caught. Otherwise catchAfter returns false, and the
-// node stays failed.
+// accepts the failure m, catchAfter ends the node as caught and returns true. Otherwise the
+// node stays failed, and catchAfter returns false.
 func (d verbs) catchAfter(i int, m model.Miss) bool {
 	n := d.get(i)
 	if d.step(n).Catch == nil {
@@ -169,8 +171,9 @@ func (d verbs) goOn() {
 	d.ending().unpark()
 }
 
-// settleUndo settles the outcome of a failed undo, or the outcome of the step if the undo
-// depends on it.
+// settleUndo handles the verb settle for a node whose undo has failed. The person states the
+// outcome of the undo. If the undo failed because the outcome of the step is unknown, the
+// person states that outcome instead.
 func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
 	unknown := n.Effect() == status.EffectMaybe && !n.Known
@@ -212,10 +215,10 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 	}
 }
 
-// stated checks the output that a person states for a step. It refuses the verb if the
-// output does not fit the action's schema, or if the step's undo cannot be evaluated with
-// it. Otherwise such an undo would fail later, when the output cannot be corrected any
-// more.
+// stated returns the output that a person states for a step, and true. It refuses the verb and
+// returns false if the output does not fit the action's schema. It does the same if the step's
+// undo cannot be evaluated with this output. Such an undo would fail later, when the output
+// cannot be corrected any more.
 func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	n := d.get(i)
 	out, err := d.step(n).Do.Output(ev.Output.JSON())
@@ -230,18 +233,20 @@ func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	return out, true
 }
 
-// outputRefused is the beginning of Refused.Reason if only the output was not accepted.
+// outputRefused is the beginning of Refused.Reason if the verb settle was refused only because
+// of its output.
 const outputRefused = "output: "
 
-// WantsOutput reports whether a settlement was refused because of its output. Another
-// output may be accepted.
+// WantsOutput reports whether the verb settle was refused only because of its output. Then the
+// person can send the verb again with another output.
 func (r Refused) WantsOutput() bool {
 	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
 }
 
-// undoWith evaluates the input of a node's undo with the given output, and returns the error.
-// The input may read the failure that made the run turn back. Before that, this failure is
-// not known, so undoWith uses the node's own failure: it is the most likely one.
+// undoWith evaluates the input of a node's undo with the given output, and returns the error;
+// nil if there is no such undo. The input may read the failure that made the run turn back. If
+// the run has not turned back, undoWith uses the node's own failure, because it is the most
+// likely one.
 func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {

@@ -7,9 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. It uses the number of free
-// slots in the input, which is newer than run.Holds. But if the engine refused to send an
-// earlier call before some time, no call starts before that time, even if a slot is free.
+// canStart reports whether a call of the agent may start now. It uses the free slots in
+// Input.Slots, because they are newer than the data in run.Holds. But the engine may have
+// refused to send an earlier call until a certain time. Before that time no call starts, even
+// if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -32,8 +33,8 @@ func (d slots) canStart(agent string) bool {
 	return true
 }
 
-// refusedNow reports whether the event of this decision says that the engine has not sent a
-// call of the agent.
+// refusedNow reports whether the event of this decision is an AttemptDeferred of this agent.
+// Then the engine has just refused to send a call.
 func (d slots) refusedNow(agent string) bool { return slices.Contains(d.deferred, agent) }
 
 // taken returns how many of the agent's slots this decision has taken.
@@ -57,7 +58,7 @@ func (d slots) take(agent string) {
 	d.used = append(d.used, use{agent, 1})
 }
 
-// hold makes a node wait for its agent. A wait does not count as an attempt (S65).
+// hold makes node i wait for its agent. Waiting does not count as an attempt (S65).
 func (d slots) hold(i int, agent string) {
 	if until, why, news := d.news(agent); news {
 		d.wait(i, agent, until, why)
@@ -71,11 +72,11 @@ func (d slots) hold(i int, agent string) {
 	d.wait(i, agent, d.run.Holds[k].Until, d.run.Holds[k].Why)
 }
 
-// news returns until when and why an agent takes no call now, according to the input. If the
-// result news is false, the run must use its own entry in run.Holds. That is so in four
-// cases. The input has no entry for the agent. No call of the run may start at all. The
-// event says that a call of the agent was not sent. An earlier refusal still applies, and
-// the input gives no future time.
+// news returns until when and why an agent takes no call now, according to Input.Slots. The
+// third result is false if the decision must use the agent's entry in run.Holds instead. That
+// happens in four cases. Input.Slots has no entry for the agent. No call of the run may start
+// at all. The event says that the engine did not send a call of this agent. An earlier refusal
+// still applies, and Input.Slots gives no future time.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)
@@ -86,7 +87,7 @@ func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 }
 
 // refused returns the time before which no call of the agent may start, because the engine
-// refused to send an earlier call; 0 if no call was refused.
+// refused to send an earlier call. It returns 0 if there is no such time.
 func (d slots) refused(agent string) model.Instant {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	if k < 0 || k >= len(d.run.Refused) {
@@ -95,8 +96,9 @@ func (d slots) refused(agent string) model.Instant {
 	return d.run.Refused[k]
 }
 
-// refuseUntil records that a call of the agent was not sent, and until when no other call
-// is tried. k is the agent's index in run.Holds. until = 0 means until a slot becomes free.
+// refuseUntil records that no call of an agent may start before the time until, because the
+// engine refused to send one. k is the agent's index in run.Holds. If until is 0, refuseUntil
+// removes the recorded time.
 func (d slots) refuseUntil(k int, until model.Instant) {
 	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return
@@ -107,12 +109,12 @@ func (d slots) refuseUntil(k int, until model.Instant) {
 	d.run.Refused = refused
 }
 
-// wait puts a node into the queue for an agent, and records until when the agent takes no
-// call. A node that is in the queue already keeps its place. It returns the agent's index
+// wait puts a node into the queue for an agent, and records until when and why the agent takes
+// no call. A node that is in the queue already keeps its place. wait returns the agent's index
 // in run.Holds.
 func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
-		until = 0 // no time is needed: the engine sends an event when a slot becomes free
+		until = 0 // the time has passed: the node waits for the event SlotsFreed
 	}
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
@@ -128,7 +130,7 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 }
 
 // noteHold records in run.Holds until when and why an agent takes no call. It returns the
-// agent's index there.
+// agent's index in run.Holds.
 func (d slots) noteHold(agent string, until model.Instant, why string) int {
 	k := slices.IndexFunc(d.run.Holds, func(h model.Hold) bool { return h.Agent == agent })
 	h := model.Hold{Agent: agent, Until: until, Why: why}
@@ -141,7 +143,7 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 		d.run.Holds[k] = h
 	}
 	if d.refused(agent) != until {
-		d.refuseUntil(k, 0) // the node no longer waits because an earlier call was not sent
+		d.refuseUntil(k, 0) // the time of an earlier refusal does not apply any more
 	}
 	return k
 }

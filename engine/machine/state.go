@@ -7,16 +7,16 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A State is everything known about one run. It is made by folding the run's records one
-// after the other. It is plain data with a few indexes, which Apply keeps up to date. Only
-// one goroutine at a time may use a State. Decide only reads it, except that it fills
-// caches of decoded values. States, records and drafts share the memory of parts that are
-// equal in them.
+// A State holds everything that is known about one run. It is computed from the run's records,
+// which are applied one after the other. It is plain data with a few indexes. Apply keeps the
+// indexes up to date. Only one goroutine at a time may use a State. Decide only reads a State,
+// except that it fills caches of decoded values. States, records and drafts may point to the
+// same data where they are equal.
 type State struct {
 	run   model.Run
 	nodes []*model.Node // a node is never changed in place, unless private is true
 
-	private bool // no record, draft or other state shares nodes or the data they point to
+	private bool // no record, draft or other state uses nodes or the data that nodes points to
 
 	schedule
 	values known
@@ -28,7 +28,7 @@ type State struct {
 	cache *cache
 }
 
-// NewState returns the state before a run's first record.
+// NewState returns an empty state, from before the first record of a run.
 func NewState() *State {
 	return &State{run: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, private: true}
 }
@@ -36,7 +36,7 @@ func NewState() *State {
 // Clone returns a copy. The copy and the original share only data that neither of them
 // changes.
 func (s *State) Clone() *State {
-	if s.private { // do not write false again: other goroutines may be reading the field
+	if s.private { // if it is false already, do not write it: other goroutines may be reading it
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
@@ -44,21 +44,23 @@ func (s *State) Clone() *State {
 	return c
 }
 
-// A cache holds decoded values for expressions. They can be recomputed at any time. Entries
-// made during a decision are valid only once the record of the decision has been applied.
-// Until then the cache is pending.
+// A cache holds decoded values that expressions read. They can be computed again at any time.
+// A decision adds values to the cache. These values are valid only if the record of the
+// decision is applied. Until then the cache is pending.
 type cache struct {
 	memo    dsl.Memo
 	results map[int]dsl.StepResult // results of finished for_each steps, by index of the step
-	pending bool                   // the cache holds results of a record that is not applied yet
+	pending bool                   // a value is from a decision whose record is not applied yet
 }
 
-// A schedule holds indexes of a state's nodes by time. Apply maintains them.
+// A schedule holds indexes that order the nodes of a state by time. Apply keeps them up to
+// date.
 type schedule struct {
-	expiry lazyHeap // nodes with an open attempt, by the time at which the first of them expires
-	limits lazyHeap // nodes with a deadline of their own or of their undo, by that deadline
-	wakes  lazyHeap // nodes in a pause, by the end of the pause
-	// One queue for each entry of Run.Holds. It holds the nodes that wait for this agent, by
+	// Nodes with an open attempt, ordered by the time at which their first open attempt expires.
+	expiry lazyHeap
+	limits lazyHeap // nodes whose forward part or undo has a deadline, ordered by that deadline
+	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
+	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by
 	// the time at which they began to wait.
 	queues []lazyHeap
 }
@@ -102,8 +104,8 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	return at
 }
 
-// keep returns a value in the form in which records hold it. If the state already has an
-// equal value of at least WorthSharing bytes, the result refers to that one.
+// keep wraps the value v as records hold it. If the state already has an equal value of at
+// least WorthSharing bytes, the result refers to that value.
 func (s *State) keep(v dsl.Value) model.Held {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
@@ -113,7 +115,7 @@ func (s *State) keep(v dsl.Value) model.Held {
 	return model.Held{V: v}
 }
 
-// at returns the value that an origin refers to; null if there is no such value.
+// at returns the value to which an origin refers; null if there is no such value.
 func (s *State) at(o model.Origin) dsl.Value {
 	if o.Kind == model.OriginVars {
 		return s.run.Vars.V
@@ -130,8 +132,8 @@ func (s *State) at(o model.Origin) dsl.Value {
 	return dsl.Value{}
 }
 
-// resolve sets h.V if h is a reference. The value is in the state before the record, or it
-// is the given each.key.
+// resolve sets h.V if h is a reference to another value. That value is in the state as it was
+// before the record, or it is key, the each.key of the node.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -8,13 +8,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// DefaultCompensation is how long the compensation of a run may take if the workflow does
-// not state it.
+// DefaultCompensation is how long the compensation of a run may take if the workflow does not
+// set a limit.
 const DefaultCompensation = 24 * time.Hour
 
-// turn makes the run turn back. No new step starts. The run waits for calls in flight, but
-// asks agents to stop those that may be interrupted. Then each step that has an effect is
-// undone. If the outcome of the pivot is unknown, the run first waits until it is known.
+// turn makes the run turn back because of the failure f. No new step starts. The run waits for
+// calls in flight, but asks agents to stop those that may be interrupted. Then each step that
+// has an effect is undone. If the outcome of the pivot is unknown, the run first waits until
+// the outcome is known.
 func (d undoing) turn(f dsl.Failure) {
 	r := &d.run
 	if r.Failure == (dsl.Failure{}) {
@@ -41,7 +42,7 @@ func (d undoing) turn(f dsl.Failure) {
 	}
 }
 
-// newUndoDeadline sets the deadline of the compensation, counted from now.
+// newUndoDeadline sets the deadline of the compensation. The time counts from now.
 func (d undoing) newUndoDeadline() {
 	limit := dsl.Limit{After: DefaultCompensation}
 	if d.wf.CompensationDeadline != nil {
@@ -56,12 +57,12 @@ func (d undoing) newUndoDeadline() {
 	}
 }
 
-// turnNode stops the forward part of a node. An attempt in flight stays open, because its
-// answer says whether the node has an effect.
+// turnNode stops the forward part of node i. An attempt in flight stays open, because its
+// answer will show whether the node has an effect.
 func (d undoing) turnNode(i int) {
 	d.caller().retract(i)
 	n := d.edit(i)
-	if n.Clearing { // the answer to a running undo of this node still counts
+	if n.Clearing { // the undo before the next attempt; the answer to its call still counts
 		d.abandon(i)
 		n.Undo = model.UndoPending
 		n.State, n.Fwd.Ended = status.StepFailed, d.at
@@ -80,20 +81,22 @@ func (d undoing) turnNode(i int) {
 	}
 }
 
-// turnAtPivot makes the run wait until the pivot's outcome is known, before it turns back.
+// turnAtPivot makes the run wait until the outcome of the pivot is known. Only then does the
+// run turn back.
 func (d undoing) turnAtPivot() {
 	d.run.Turning = true
 	n := d.get(d.wf.Pivot)
 	d.caller().stop(d.wf.Pivot)
-	if n.Fwd.Kind != model.CallLookup { // a planned repetition of the pivot is dropped
+	if n.Fwd.Kind != model.CallLookup { // drop the next attempt of the pivot, if it is planned
 		d.caller().rest(d.wf.Pivot)
 		d.resolvePivot(d.wf.Pivot)
 	}
 }
 
-// resolvePivot continues a turn that waits for the pivot, after an attempt of the pivot has
-// ended without a result. If the pivot cannot have had an effect, the run turns back. If the
-// pivot's outcome stays unknown, the run is parked and nothing is undone.
+// resolvePivot is called while the run waits for the outcome of the pivot before it turns
+// back. An attempt of the pivot, node i, has ended without a result. If the pivot cannot have
+// had an effect, the run turns back. If its outcome stays unknown, the run is parked and
+// nothing is undone.
 func (d undoing) resolvePivot(i int) {
 	n := d.edit(i)
 	if n.Open() {
@@ -121,7 +124,7 @@ func (d undoing) resolvePivot(i int) {
 }
 
 // pivotPassed records that the pivot has succeeded. If the run waited for this outcome before
-// turning back, it continues forward instead.
+// turning back, the run continues forward instead.
 func (d undoing) pivotPassed() {
 	r := &d.run
 	r.Passed = true
@@ -136,11 +139,11 @@ func (d undoing) pivotPassed() {
 		d.alert("overdue", "", r.Failure.Code, r.Failure.Message)
 	}
 	r.Failure = dsl.Failure{}
-	d.clocks().passRun() // the deadline may have passed while the turn waited
+	d.clocks().passRun() // the deadline may have passed while the run waited for the pivot
 }
 
-// passRun handles the two deadlines of the run, if they have passed: the one of the forward
-// part, and the one of the compensation (S57).
+// passRun expires the two deadlines of the run, if they have passed: the deadline of the
+// forward part, and the deadline of the compensation (S57).
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// considerUndo starts the undo of a node if it may start now: the undo of every step that
-// depended on the node has ended, and no attempt of the node can still be running.
+// considerUndo starts the undo of node i if that is possible now. The undo of every step that
+// depended on the node must have ended, and no attempt of the node may still be running.
 func (d undoing) considerUndo(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -50,9 +50,9 @@ func (d undoing) considerUndo(i int) {
 	}
 }
 
-// orderAllows reports whether the undo of every step that depended on this step has
-// finished. An instance of a for_each step waits until the for_each step itself may be
-// undone.
+// orderAllows reports whether the order of the undos allows the undo of this node now. The
+// undo of every step that depended on the node must have ended. For an instance, the undo of
+// its for_each step must also have begun.
 func (d undoing) orderAllows(n *model.Node) bool {
 	if a := d.get(n.Of()); a.Expanded && !n.Expanded && a.Undo == model.UndoPending {
 		return false
@@ -60,9 +60,9 @@ func (d undoing) orderAllows(n *model.Node) bool {
 	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
-// climb chooses the next call that is needed to undo the effect of a node: a lookup of the
-// outcome, the undo itself, or a repeated forward call that gives the output for the undo.
-// If no call can help, the undo fails, and a person must act.
+// climb chooses the next call that is needed to undo the effect of node i. The call is a
+// lookup of the outcome, the undo itself, or a repeated forward call that gives the output for
+// the undo. If no call can help, the undo fails, and a person must act.
 func (d undoing) climb(i int) {
 	n := d.edit(i)
 	step := d.step(n)
@@ -106,8 +106,8 @@ func (d undoing) climb(i int) {
 	d.launch.push(i)
 }
 
-// prepareUndo evaluates compensate.input. If the expression cannot be evaluated, the undo
-// has failed.
+// prepareUndo evaluates compensate.input, if that was not done before, and returns true. If
+// the expression cannot be evaluated, it ends the undo as failed and returns false.
 func (d undoing) prepareUndo(i int) bool {
 	n := d.get(i)
 	if n.UndoReady {
@@ -126,8 +126,8 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	// The undo was called before a next attempt, but the run has turned back meanwhile. So
-	// the node is undone as a part of the compensation.
+	// The engine called the undo before the next attempt of the node. Meanwhile the run has
+	// turned back. So the node is undone as a part of the compensation.
 	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return
@@ -168,8 +168,9 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	}
 }
 
-// undoLookupMissed handles a lookup of the forward key that did not find out the outcome.
-// The lookup is tried up to maxLookups times. Then climb chooses the next way.
+// undoLookupMissed handles a lookup of the forward call that did not find out the outcome,
+// while the node is being undone. It plans another lookup, at most maxLookups in all. Then the
+// method climb chooses another call.
 func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
@@ -179,15 +180,15 @@ func (d undoing) undoLookupMissed(i int) {
 	d.resumeUndo(i)
 }
 
-// pauseUndo delays the planned call of an undo. The pause lasts at least until no earlier
-// attempt can still be running.
+// pauseUndo delays the planned call of an undo by the time wait. The pause is longer if an
+// earlier attempt may still be running, or if the agent asked for a later call.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
-// repeatUndo plans the next attempt of an undo. If no attempt is allowed or no time is left,
-// it ends the undo as failed.
+// repeatUndo plans the next attempt of an undo after the failure m. If again is false, or no
+// attempts or no time are left, it ends the undo as failed.
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
@@ -204,9 +205,9 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn is called when the undo of a step has ended or was not needed. The steps on which
-// this step depends count that. When all dependents of such a step are counted, its own undo
-// can start.
+// passOn is called when the undo of step i has ended or was not needed. It counts this in the
+// field Back of every step on which step i depends. When all dependents of such a step are
+// counted, its own undo can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -217,8 +218,9 @@ func (d undoing) passOn(i int) {
 	}
 }
 
-// clear begins to undo a node before its next attempt. If an attempt of the node may still
-// be running, clear waits for its answer, or plans a pause until it must have ended.
+// clear begins to undo node i before its next attempt. If an attempt of the node is open,
+// clear only waits for the answer. If a closed attempt may still be running, it plans a pause
+// until the attempt must have ended.
 func (d undoing) clear(i int) {
 	n := d.edit(i)
 	switch {
@@ -235,8 +237,8 @@ func (d undoing) clear(i int) {
 	}
 }
 
-// reconsider continues to undo a node before its next attempt. It is called after a pause,
-// or after the answer to a lookup.
+// reconsider continues to undo node i before its next attempt. It is called after a pause, or
+// after the answer to a lookup.
 func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
@@ -248,9 +250,9 @@ func (d undoing) reconsider(i int) {
 	}
 }
 
-// outOfTime is called if the undo before the next attempt could be repeated only after the
-// deadline of the step or the run. The step gets no other attempt: it fails or ends as
-// caught.
+// outOfTime is called if the undo before the next attempt must be repeated, but the deadline
+// of the step or of the run comes first. The step gets no other attempt: it ends as caught or
+// as failed.
 func (d undoing) outOfTime(i int) {
 	d.abandon(i)
 	m := d.forward().noTimeLeft(i, d.get(i).Fwd.Blamed())

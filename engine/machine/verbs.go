@@ -10,20 +10,20 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// refuse answers a verb that does not apply to the run. The record says so and changes
-// nothing else.
+// refuse refuses a verb that does not apply to the run. It replaces the event of the record by
+// a Refused with the reason, and changes nothing else.
 func (d verbs) refuse(verb, by, format string, args ...any) {
 	d.event = d.refusal(verb, fmt.Sprintf(format, args...), by)
 }
 
-// refusal returns the answer to a verb. It contains the number of the message that holds
-// the verb, so that the person who sent it finds the answer.
+// refusal returns the Refused that answers the verb. It contains the number of the message
+// with the verb, so that the person who sent the verb finds the answer.
 func (d verbs) refusal(verb, reason, by string) Refused {
 	ask, _, _ := Asked(d.in.Event)
 	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
 
-// noneFailed returns the text that a verb found no failed step, or no failed undo.
+// noneFailed returns the reason for refusing a verb that found no failed step or undo.
 func noneFailed(of, step string) string {
 	switch {
 	case step == "":
@@ -34,8 +34,8 @@ func noneFailed(of, step string) string {
 	return "no failed step " + step
 }
 
-// takenOver records the new owner. Attempts of the former owner stay open. Idempotent
-// actions are called again at once with the same key. Other steps wait until their old
+// takenOver records the new owner. Attempts of the former owner stay open. Idempotent actions
+// are called again at once with the same key. For other actions, the run waits until the old
 // attempt is answered or has expired.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
@@ -54,8 +54,8 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 }
 
-// supersede plans another attempt while an attempt of the former owner is still open. It
-// does so only if two calls at the same time are safe and the step has attempts left.
+// supersede plans another attempt of node i while an attempt of the former owner is open. It
+// does so only if two calls at the same time are safe, and the step has attempts left.
 func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
@@ -86,7 +86,7 @@ func (d verbs) supersede(i int) {
 	d.launch.push(i)
 }
 
-// cancelRequested makes the run turn back, or end without undoing anything.
+// cancelRequested makes the run turn back. With NoCompensate, the run ends without any undo.
 func (d verbs) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
@@ -109,7 +109,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	d.undoing().turn(r.Failure)
 }
 
-// turned returns why the run has turned back already.
+// turned returns the reason for which the run is turning back already.
 func (d verbs) turned() string {
 	switch {
 	case d.run.Cancel:
@@ -120,7 +120,7 @@ func (d verbs) turned() string {
 	return "the run is already being undone"
 }
 
-// pauseRequested stops the start of new calls. Deadlines still pass.
+// pauseRequested pauses the run: no new call starts, but deadlines still pass.
 func (d verbs) pauseRequested(ev PauseRequested) {
 	switch {
 	case d.run.Parked || d.run.Stuck || d.run.Lost():
@@ -133,7 +133,7 @@ func (d verbs) pauseRequested(ev PauseRequested) {
 	}
 }
 
-// resumeRequested ends a pause, or gives a parked run a new deadline.
+// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline.
 func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
@@ -170,7 +170,7 @@ func (d verbs) extend(by time.Duration) {
 // retryRequested gives the failed steps of a parked run all their attempts again (S60).
 func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
-	if r.Lost() { // if the run was parked for another reason too, the person must send a second retry for that
+	if r.Lost() { // if the run was also parked for another reason, the person must send retry again
 		d.found()
 		d.extend(ev.Extend)
 		return
@@ -204,8 +204,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 	d.ending().unpark()
 }
 
-// mayRetry reports whether another attempt of a node does no harm. If it might, mayRetry
-// refuses the verb.
+// mayRetry reports whether another attempt of node i can do no harm. Otherwise mayRetry
+// refuses the verb and returns false.
 func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Effect(), d.step(n).Do
@@ -226,7 +226,7 @@ func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	return false
 }
 
-// freshRound makes a failed node start again, with all its attempts and a new step
+// freshRound makes the failed node i start again, with a new round of attempts and a new
 // deadline.
 func (d verbs) freshRound(i int, newKey bool) {
 	n := d.edit(i)
@@ -264,7 +264,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	}
 }
 
-// newDeadline starts a step's deadline again, from now.
+// newDeadline sets the deadline of step i again. The time counts from now.
 func (d verbs) newDeadline(i int) {
 	n := d.edit(i)
 	n.Fwd.Ready, n.Fwd.Deadline = d.at, 0
@@ -275,9 +275,8 @@ func (d verbs) newDeadline(i int) {
 	}
 }
 
-// pick returns the nodes that a verb refers to, if they qualify. name is the name of a step
-// or of an instance. The name of a for_each step means all its instances, and "" means
-// every node.
+// pick returns those nodes with this name for which the function qualifies returns true. The
+// name of a for_each step means all its instances. "" means every node.
 func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {
@@ -293,7 +292,7 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 }
 
 // compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
-// skips the failed undos of the named step, or all failed undos.
+// skips failed undos: those of the step ev.Step, or all if that is "".
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
@@ -347,13 +346,13 @@ func (d verbs) compensateRequested(ev CompensateRequested) {
 	}
 }
 
-// reviveUndo continues a compensation that has failed, with a new deadline from now.
+// reviveUndo continues a failed compensation, with a new deadline that counts from now.
 func (d verbs) reviveUndo() {
 	d.run.Stuck = false
 	d.undoing().newUndoDeadline()
 }
 
-// freshUndo makes a failed undo start again.
+// freshUndo makes the failed undo of node i start again, with all its attempts.
 func (d verbs) freshUndo(i int) {
 	d.awake(i)
 	n := d.edit(i)
@@ -364,8 +363,8 @@ func (d verbs) freshUndo(i int) {
 	d.undo.push(i)
 }
 
-// awake makes the undo of a for_each step active again when the undo of one of its
-// instances is repeated. It does nothing while another instance has a failed undo.
+// awake is called when the undo of instance i is repeated or settled. It makes the undo of the
+// for_each step active again, unless the undo of another instance has failed.
 func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {
@@ -379,7 +378,8 @@ func (d verbs) awake(i int) {
 	d.edit(n.Of()).Undo = model.UndoActive
 }
 
-// engineLost parks the run, if it is not parked for this reason already.
+// engineLost returns the record that parks the run because engines died. If the run is parked
+// for this reason already, the record changes nothing.
 func (d verbs) engineLost(ev EngineLost) Record {
 	if d.run.Lost() {
 		return d.nothing()

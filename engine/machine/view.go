@@ -19,13 +19,13 @@ func (s *State) Name() string { return s.run.Name }
 // Vars returns the run's variables.
 func (s *State) Vars() dsl.Value { return s.run.Vars.V }
 
-// Status returns the run's state; RunInvalid before the first record.
+// Status returns the state of the run; RunInvalid before the first record.
 func (s *State) Status() status.RunState { return s.run.State }
 
 // Last returns the time of the last record.
 func (s *State) Last() time.Time { return s.run.Last.Time() }
 
-// Failure returns the failure that made the run turn back or park; zero = none.
+// Failure returns the failure that made the run turn back or park; zero if there is none.
 func (s *State) Failure() dsl.Failure {
 	if s.run.Lost() {
 		return LostFailure(&s.run)
@@ -33,23 +33,23 @@ func (s *State) Failure() dsl.Failure {
 	return s.run.Failure
 }
 
-// Run returns the data of the run itself. Only packages of this module use it, and they
-// must not change it.
+// Run returns the data of the run itself. Only packages of this module call this method. They
+// must not change the result.
 func (s *State) Run() *model.Run { return &s.run }
 
-// Nodes returns the data of the steps and instances: first all steps in order of
-// declaration, then the instances. Callers must not change them.
+// Nodes returns the nodes: first all steps in order of declaration, then the instances. The
+// caller must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
 // NextDue returns the earliest time at which TimePassed changes the run, if no other event
-// comes before. It returns false if there is no such time: the run has ended, or it waits
-// only for a person or for a slot without a known time.
+// comes before. It returns false if there is no such time. Then the run has ended, or it waits
+// only for a person, or for a slot that may become free at any time.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
 }
 
-// A HeldAgent is an agent that some step of the run waits for.
+// A HeldAgent describes an agent for which some step of the run waits.
 type HeldAgent struct {
 	Agent string
 	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
@@ -57,8 +57,9 @@ type HeldAgent struct {
 	Steps int // number of steps and instances that wait
 }
 
-// Held returns the agents for which steps wait, in the order in which the run first waited
-// for them. The engine delivers SlotsFreed when one of these agents has a free slot.
+// Held returns the agents for which steps wait. The agents are in the order in which the run
+// first waited for them. The engine delivers SlotsFreed when one of these agents has a free
+// slot.
 func (s *State) Held() []HeldAgent {
 	var held []HeldAgent
 	for h := range s.queues {
@@ -72,7 +73,7 @@ func (s *State) Held() []HeldAgent {
 	return held
 }
 
-// An OpenAttempt is a call in flight.
+// An OpenAttempt describes a call in flight.
 type OpenAttempt struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
@@ -89,15 +90,15 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 	return s.openUpTo(wf, always)
 }
 
-// ExpiredAttempts returns the calls in flight whose complete-by is at or before the time
-// at, ordered by node and call. It costs almost nothing if there are none.
+// ExpiredAttempts returns the calls in flight whose complete-by is not later than at. They are
+// ordered by node and call. If there are none, the method costs almost nothing.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
-// openUpTo returns the calls in flight whose complete-by is at or before limit. The index
-// s.expiry finds the nodes with such a call. It also finds nodes for which only a heartbeat
-// is due, so openUpTo checks the complete-by of each call.
+// openUpTo returns the calls in flight whose complete-by is not later than limit. It uses the
+// index s.expiry to find the nodes. This index also contains nodes of which only a heartbeat
+// is late, so openUpTo checks the complete-by of each call.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
@@ -111,10 +112,11 @@ func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	return open
 }
 
-// InFlight reports whether a call is in flight. It reads only a counter.
+// InFlight reports whether any call of the run is in flight. It reads only a counter.
 func (s *State) InFlight() bool { return s.expiry.valid > 0 }
 
-// OpenAttempt returns one call; ok is false if the call is not in flight.
+// OpenAttempt returns the call with this id, and true. If the call is not in flight, it
+// returns false.
 func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (OpenAttempt, bool) {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return OpenAttempt{}, false
@@ -134,10 +136,11 @@ func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) OpenA
 	}
 }
 
-// NodeCount returns the number of nodes.
+// NodeCount returns the number of nodes: steps and instances.
 func (s *State) NodeCount() int { return len(s.nodes) }
 
-// FindNode returns the number of the node with this name.
+// FindNode returns the number of the node with this name, and true. It returns false if there
+// is no such node.
 func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	i := slices.IndexFunc(s.nodes, func(n *model.Node) bool { return n.Of() < len(wf.Steps) && wf.Steps[n.Step].Name == name })
 	if i >= 0 {
@@ -151,8 +154,9 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 	return 0, false
 }
 
-// Silence returns how long after the start of an attempt its next heartbeat is due; 0 if the
-// attempt needs none. For a new attempt this is its heartbeat_timeout.
+// Silence returns the time from the start of an attempt to the moment at which its next
+// heartbeat is due. It returns 0 if the attempt needs no heartbeat, or does not exist. For a
+// new attempt, the result is the heartbeat_timeout.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0
@@ -164,11 +168,11 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether neither a lookup nor an undo can deal with the possible effect
-// of a node. Then only a person can.
+// Hopeless reports whether only a person can deal with the effect that node i may have. Then
+// neither a lookup nor an undo can help.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
-// Weight estimates how many bytes of memory the state takes.
+// Weight returns an estimate of how many bytes of memory the state takes.
 func (s *State) Weight() int64 {
 	return s.values.bytes + s.signals.bytes + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
 }

@@ -32,22 +32,23 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool // the run might accept the verb with another output
+	Output bool // the verb might be accepted with another output (of the step)
 }
 
 // Error names the verb and the reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Verb, e.Reason) }
 
-// Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers
-// it, now or when an engine runs. If the verb does not apply to the run in its present
-// state, Ask returns a *RefusedError and sends nothing. It may also return ErrNotFound, a
-// *KeyError or a *RunError.
+// Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers the
+// verb; if no engine is running, that happens later. If the verb does not apply to the run in
+// its present state, Ask returns a *RefusedError and sends nothing. It may also return
+// ErrNotFound, a *KeyError or a *RunError.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	// A person has decided about the run, so earlier deaths do not count.
+	// A person has decided about the run, so engines that died with the run before do not count
+	// any more.
 	if err := st.Absolve(ctx, run); err != nil {
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
@@ -66,8 +67,9 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	return id, nil
 }
 
-// Try reports whether a verb would be accepted in the run's present state. It returns a
-// *RefusedError if not. It calls Decide, which is pure, so it changes nothing.
+// Try checks whether a verb would be accepted in the run's present state. It returns nil if so,
+// and a *RefusedError if not. It changes nothing, because machine.Decide is a pure function.
+// Other errors are those of journal.Load.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 	if err != nil {
@@ -88,10 +90,10 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // accepted; this machine's clock may be wrong, so the owner decides with store time
+		return nil // accepted; the owner decides again with store time, because this machine's clock may be wrong
 	}
 	if now := time.Now(); err == nil && now.After(last) {
-		err = guard.Do(try(now)) // a verb that was too early at the last record may be in time now
+		err = guard.Do(try(now)) // a verb may be refused at the time of the last record and accepted now
 	}
 	switch {
 	case err != nil:
@@ -102,10 +104,9 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	return nil
 }
 
-// Answer waits until the run's owner has answered a verb, or ctx ends. nil means that the
-// verb was accepted. If the store does not answer, Answer asks again, like Follow. It
-// returns a *RefusedError if the verb was refused, for example because the run changed
-// first.
+// Answer waits until the run's owner has answered a verb, or ctx ends. If the store does not
+// answer, Answer asks again with growing pauses. It returns nil if the verb was accepted. It
+// returns a *RefusedError if the verb was refused, for example because the run changed first.
 func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.MessageID) error {
 	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {

@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// defaultRunLimit is how many runs Runs returns at most if the filter has no limit.
+// defaultRunLimit is the largest number of runs that the method Runs returns if the filter
+// has no limit.
 const defaultRunLimit = 100
 
 // A RunFilter selects runs. A field that is zero does not limit the selection. There are
@@ -30,11 +31,11 @@ const defaultRunLimit = 100
 // If Owners is set, only the id of each run is returned, because the engine loads the run
 // anyway.
 type RunFilter struct {
-	// Name is a public name. If no run has that name, it may be an internal id in decimal.
-	// No other field may be set with it.
+	// Name is the public name of a run. If no run has this name, the store reads Name as an
+	// internal id in decimal. If Name is set, only Limit may be set, too.
 	Name string
 
-	// The next six fields are for lists for people.
+	// A list for people uses the next six fields.
 	States   []status.RunState
 	Workflow string
 	Key      string
@@ -42,8 +43,8 @@ type RunFilter struct {
 	Since    time.Time    // only runs that were created at this time or later
 	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
 
-	// The next five fields are for engines that search for runs to take over. Owners selects
-	// open runs by their owner.
+	// An engine that searches for runs to take over uses the next five fields. Owners
+	// selects open runs by the kind of their owner.
 	Owners  Owners
 	After   status.RunID  // with OwnerDead or OwnerNone: only runs with a greater id, to read page by page
 	Waiting bool          // with OwnerDead: only runs with waiting messages
@@ -85,7 +86,7 @@ func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, err
 }
 
 // Find returns the run with this public name, or with this internal id in decimal. It
-// returns ErrNotFound if there is none.
+// returns ErrNotFound if there is no such run.
 func (s Full) Find(ctx context.Context, name string) (RunRow, error) {
 	if name == "" {
 		return RunRow{}, ErrNotFound
@@ -111,8 +112,8 @@ func (s Full) Live(ctx context.Context) ([]Member, error) {
 	return slices.DeleteFunc(all, func(m Member) bool { return m.Left <= 0 }), err
 }
 
-// Member returns a member that is alive, or that is dead and still owns open runs. It
-// returns ErrNotFound if there is none.
+// Member returns the member with this number. It returns ErrNotFound if there is no such
+// member. A store removes a dead member that owns no open runs.
 func (s Full) Member(ctx context.Context, engine EngineID) (Member, error) {
 	all, err := s.Members(ctx)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s Full) Member(ctx context.Context, engine EngineID) (Member, error) {
 	return Member{}, ErrNotFound
 }
 
-// Waits reports whether a message of a run is still in its inbox.
+// Waits reports whether a message is still in the inbox of the run.
 func (s Full) Waits(ctx context.Context, run status.RunID, id MessageID) (bool, error) {
 	m, err := s.Messages(ctx, run, id-1, 1)
 	return len(m) > 0 && m[0].ID == id, err

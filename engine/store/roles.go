@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Full store has all methods that engines and commands use: those of a Store, and those
-// of the roles Passes, Hands, Evidence and Views. A few more, such as Find and Live, are
-// built from these. Complete makes a Full store.
+// A Full store has all methods that engines and the command line use: the methods of Store,
+// and of the roles Passes, Hands, Evidence and Views. The methods of Full itself, such as
+// Find and Live, call these methods. The function Complete makes a Full store.
 type Full struct {
 	Store
 	Passes
@@ -18,9 +18,10 @@ type Full struct {
 	Views
 }
 
-// Complete returns a store that has a fallback for each of the roles Passes, Hands,
-// Evidence and Views that s does not have. Each role says what its fallback does. If s is a
-// Full store, Complete returns it unchanged.
+// Complete adds the optional roles Passes, Hands, Evidence and Views to a store. If s does
+// not have one of these roles, the result uses a fallback for the role. The comment of each
+// role says what its fallback does. If s is a Full store already, Complete returns s
+// unchanged.
 func Complete(s Store) Full {
 	if full, ok := s.(Full); ok {
 		return full
@@ -42,70 +43,74 @@ func Complete(s Store) Full {
 }
 
 // Passes lets engines share their scans: in each period only one of all engines makes a
-// scan. The role is optional. Without it each engine makes every scan, which costs more but
-// changes nothing else.
+// scan. The role is optional. In a store without this role each engine makes every scan.
+// That costs more queries, but has no other effect.
 type Passes interface {
-	// Pass reports whether the caller may make the named scan now. It permits this once in
-	// each period. A period begins with a permission (S45). Pass is one statement and holds
-	// no lock afterwards.
+	// Pass reports whether the caller may make the named scan now. After Pass has returned
+	// true, it returns false to all callers until the period is over (S45). Pass holds no
+	// lock after it has returned.
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// Hands records which runs each engine has in hand: the runs that it is going to read or
-// decide. Such work might end the process, so the engine stores the list before it begins.
-// Otherwise the next engine would not know why the last one ended, and might end in the
-// same way.
+// Hands records which runs each engine has in hand: the runs that the engine is about to
+// read or decide. A run might crash the process of the engine, so the engine stores the
+// list of these runs first. Without the list, the next engine would not know which run
+// caused the crash, and the run would crash that engine, too.
 //
-// The role is optional. Without it no run is suspected: a run that ends the process of its
-// engine will do so again in the next engine.
+// The role is optional. In a store without this role, a run that crashes its engine also
+// crashes each engine that takes the run over.
 type Hands interface {
-	// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if
-	// the engine was declared dead.
+	// Hold stores the list of runs that an engine has in hand, in place of the engine's
+	// former list. It returns ErrFenced if the engine was declared dead.
 	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
-	// Suspects returns why each of the given runs may be dangerous. It leaves out a run if
-	// no engine died with it and no engine other than self has it in hand.
+	// Suspects returns, for each of the given runs, how many engines died with the run in
+	// hand, and whether an engine other than self has the run in hand now. If neither is
+	// the case for a run, the result has no entry for the run.
 	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
-	// Absolve sets the number of deaths of each run to 0. An engine calls it when a run has
-	// continued or a person has decided about it. Runs without deaths stay unchanged.
+	// Absolve resets the number of deaths that was counted for each of the runs to 0. An
+	// engine calls Absolve when a run has continued, or when a person has decided about the
+	// run.
 	Absolve(ctx context.Context, runs ...status.RunID) error
 }
 
-// MaxDeaths is how many engines may die with a run in hand. After that no engine works on
-// the run until a person decides about it.
+// MaxDeaths is how many engines may die with the same run in hand. When so many have died,
+// no engine works on the run until a person decides about the run.
 const MaxDeaths = 3
 
-// A Suspicion says why a run may be dangerous for an engine.
+// A Suspicion says why a run might crash the engine that works on it.
 type Suspicion struct {
 	Deaths int // number of engines that had the run in hand when they were declared dead (Fence)
-	// Held says that another engine, which was not declared dead, has the run in hand. That
-	// engine may be taking the run over, or the run may just have ended it.
+	// Held is true if another engine has the run in hand and was not declared dead. Either
+	// this other engine is working on the run, or the run has just crashed it.
 	Held bool
 }
 
-// Evidence keeps answers that were too late to count, and the log lines of agents. It also
-// records which alerts were pushed. The role is optional. Without it late replies and log
-// lines are dropped, and no alert is pushed.
+// Evidence keeps late replies and the log lines of agents. It also records which alerts
+// were pushed to people. The role is optional. A store without this role does not keep late
+// replies and log lines, and engines push no alerts.
 type Evidence interface {
-	// KeepLate keeps a late answer, together with an alert of kind late_reply. It does not
-	// change the run (S28). Keeping the same answer (run, node, call, outcome) again does
-	// no harm.
+	// KeepLate stores a late reply and an alert of kind late_reply. It does not change the
+	// run (S28). If the store already has a late reply with the same run, node, call and
+	// outcome, KeepLate stores nothing. It returns ErrNotFound if there is no such run.
 	KeepLate(ctx context.Context, l LateReply) error
-	// LateReplies returns the late answers of a run, oldest first.
+	// LateReplies returns the late replies of a run, oldest first.
 	LateReplies(ctx context.Context, run status.RunID) ([]LateReply, error)
-	// KeepLogs keeps lines that agents logged. It keeps the last storekit.MaxLogLines lines
-	// of each run and removes older ones. It ignores lines of runs that do not exist.
+	// KeepLogs stores lines that agents logged. For each run it keeps only the last
+	// storekit.MaxLogLines lines and removes older lines. It ignores lines of runs that do
+	// not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
-	// Logs returns up to limit lines of a run, in order. It returns only lines with an id
-	// greater than after.
+	// Logs returns up to limit log lines of a run, ordered by id. It returns only lines
+	// with an id greater than after.
 	Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]LogLine, error)
 	// Undelivered returns up to limit alerts that were not pushed to people yet, oldest
 	// first.
 	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
-	// Delivered records that alerts were pushed. Recording it again does no harm.
+	// Delivered records that the alerts with these ids were pushed to people. For an alert
+	// that was recorded already, Delivered changes nothing.
 	Delivered(ctx context.Context, ids []int64) error
 }
 
-// A LateReply is an answer that was too late to count.
+// A LateReply is an agent's answer that came after the complete-by of its call.
 type LateReply struct {
 	Run     status.RunID
 	Node    int32
@@ -117,8 +122,8 @@ type LateReply struct {
 	Data    []byte // an encoded event; it may be sealed
 }
 
-// A LogLine is one line that an agent logged or printed during a call. Step is empty for a
-// printed line that may belong to several calls of the run.
+// A LogLine is one line that an agent logged or printed during a call. Step is empty if the
+// agent printed the line while several of its calls for the run were in flight.
 type LogLine struct {
 	ID      int64 // the store sets it; later lines have greater ids
 	Run     status.RunID
@@ -129,9 +134,10 @@ type LogLine struct {
 	Message string // one line of text without sensitive values
 }
 
-// Views lists steps and alerts for people, without loading runs. It never locks or slows a
-// writer (S86). The role is optional. Without it the lists are empty, and an engine that
-// cannot work on a run raises the same alert again after each restart.
+// Views lists steps and alerts for people, without loading runs. Its methods never block a
+// writer and never make a commit slower (S86). The role is optional. In a store without
+// this role the lists are empty. Then an engine that cannot work on a run repeats its alert
+// after each restart, because it cannot find the earlier alert.
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
@@ -158,38 +164,40 @@ type AlertRow struct {
 	At       time.Time
 }
 
-// A Waker is a store that can hint that work may wait for an engine, such as a message in
-// an inbox or a run without an owner. The role is optional, and a hint may be lost: an
-// engine without hints finds the work at its next tick.
+// A Waker is a store that can send hints to engines. A hint means that there may be new
+// work, such as a message in an inbox or a run without an owner. The role is optional, and
+// a hint may be lost. An engine that receives no hint finds the work at its next tick.
 type Waker interface {
-	// Wakes returns a channel that receives hints until ctx ends; then it is closed.
-	// Several hints may be merged into one. If the connection is lost, the store connects
-	// again.
+	// Wakes returns a channel on which the store sends hints. When ctx ends, the store
+	// closes the channel. The store may merge several hints into one. If its connection to
+	// the database is lost, the store connects again.
 	Wakes(ctx context.Context) <-chan struct{}
 }
 
-// A Retainer is a store that can remove runs that ended long ago. The role is optional.
-// Without it runs are kept for ever.
+// A Retainer is a store that can remove runs that ended long ago. The role is optional. A
+// store without this role keeps all runs for ever.
 type Retainer interface {
-	// Retain removes runs that finished before the time before, with everything about them:
-	// rows, names, steps, alerts, late answers, logs.
+	// Retain removes runs that finished before the given time, and everything that the
+	// store has about these runs: rows, names, steps, alerts, late replies and logs.
 	//
-	// It examines up to limit runs that were created before that time, oldest first. If
-	// more such runs remain, RetainStats.More is set, and the next call continues after the
-	// last examined run. Otherwise the next call begins with the oldest run again.
+	// Retain examines up to limit runs that were created before the given time, oldest
+	// first. If there may be more runs to examine, it sets RetainStats.More, and the next
+	// call continues after the last examined run. Otherwise the next call begins with the
+	// oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
-	// find nothing of it. Its name and its unique key are free, even if the run succeeded
-	// (language.md, Uniqueness). A run stays if it is open, finished later, or has waiting
-	// messages.
+	// find nothing of it. Another run can use its name and its unique key, even if the
+	// removed run succeeded (language.md, Uniqueness). A run stays if it is open, finished
+	// later, or has waiting messages.
 	//
-	// A commit may have to wait for a lock of Retain, but for at most 200 ms. Retain may be
-	// called again, and it may be interrupted: the next call removes the rest. Disk space
-	// may become free later than the runs are removed.
+	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
+	// interrupted, the next call removes the rest. The store may free the disk space of
+	// removed runs later.
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
 	// Retained returns an upper limit for the ids of removed runs: no engine has removed a
-	// run with a greater id. 0 = no run was removed. With this limit an engine
-	// distinguishes a removed run from a lost one.
+	// run with a greater id. It returns 0 if no run was removed. If a run is missing, an
+	// engine uses this limit to tell whether retention has removed the run or the database
+	// has lost it.
 	Retained(ctx context.Context) (status.RunID, error)
 }
 
@@ -198,11 +206,12 @@ type RetainStats struct {
 	Runs       int  // number of runs removed
 	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
-	Held       int  // number of runs that were examined and stay
+	Held       int  // number of runs that were examined, but not removed
 	More       bool // another call of Retain may find more runs to remove now
 }
 
-// A fallback implements the optional roles that a store does not have.
+// A fallback implements the optional roles for a store that does not have them. It stores
+// nothing, its lists are empty, and its method Pass always returns true.
 type fallback struct{}
 
 func (fallback) Pass(context.Context, string, time.Duration) (bool, error) { return true, nil }

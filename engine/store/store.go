@@ -10,17 +10,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// EngineID is the number of a membership of an engine. It is positive, and each membership
-// gets a new one. 0 means no engine.
+// EngineID is the number of an engine's membership. Each membership gets a new positive
+// number. 0 means no engine.
 type EngineID int32
 
-// WorkflowID is the number of one workflow of one stored definition.
+// WorkflowID is the number of one workflow of one stored definition. The numbers are
+// positive.
 type WorkflowID int32
 
 // A Store keeps everything that an engine must not lose. It has 15 methods in four roles.
 // Implementations are engine/store/postgres, engine/store/sqlite and engine/store/memory.
-// Package engine/store/storetest holds the rules that all of them obey. Code that uses a
-// store asks for the smallest role that it needs.
+// Package engine/store/storetest holds the rules that all of them obey. A function that
+// uses a store should take only the role that it needs as its parameter, such as Journal.
 //
 // A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker,
 // Examiner and Retainer. Complete adds a fallback for each of the first four that is
@@ -28,9 +29,10 @@ type WorkflowID int32
 //
 // The engine never closes a store: the program that opens a store closes it.
 //
-// Callers may test for the errors ErrNotFound, ErrExists, ErrFenced, ErrLapsed,
-// *SchemaError and *LockedError. Every other error is an I/O error. NothingLanded says what
-// an error of a commit means.
+// Callers may test for the errors in this package, such as ErrNotFound, ErrFenced and
+// *SchemaError, and for *sqlite.LockedError. Every other error means that the operation
+// failed, for example because the database did not answer. After an error of Commit, call
+// NothingLanded.
 type Store interface {
 	Catalogue
 	Members
@@ -38,24 +40,27 @@ type Store interface {
 	Inbox
 }
 
-// A Catalogue keeps definitions by digest, and settings of the store.
+// A Catalogue stores definitions, each under its digest. It also stores the settings of the
+// store, which are named texts.
 type Catalogue interface {
-	// PutDefinition stores a definition and returns the id of each of its
-	// workflows by name. It is idempotent.
+	// PutDefinition stores a definition and returns the ids of its workflows, by the name
+	// of the workflow. If the digest is stored already, PutDefinition changes nothing and
+	// returns the same ids.
 	PutDefinition(ctx context.Context, d Definition) (map[string]WorkflowID, error)
 	// Definition returns the definition that contains the workflow, and the name of the
-	// workflow. It returns ErrNotFound if there is none.
+	// workflow. It returns ErrNotFound if there is no workflow with this id.
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
-	// Pin sets a setting, unless it is set already, and returns its value. If two callers
-	// set it at the same time, the first value is stored, and both callers get it. With
-	// value "" Pin only reads; the result "" means that the setting is not set.
+	// Pin stores the value of a setting if the setting has no value yet. It returns the
+	// stored value. If two callers call Pin at the same time, the store keeps the first
+	// value, and both callers get this value. If value is "", Pin only reads the setting.
+	// The result "" means that the setting has no value.
 	Pin(ctx context.Context, setting, value string) (string, error)
 }
 
 // A Definition is a stored definition.
 type Definition struct {
 	Digest    string // SHA-256 of the canonical manifest, in hexadecimal
-	Data      []byte // result of dsl.Definition.Encode, sealed if there is a key
+	Data      []byte // result of dsl.Definition.Encode; sealed if the state is encrypted
 	Workflows []DefinedWorkflow
 }
 
@@ -72,32 +77,34 @@ type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer. A writer can
 	// commit only while its fence row exists.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
-	// Tick renews the lease and returns the work for the engine. It returns ErrLapsed if
-	// the lease had expired or the engine was declared dead: then the engine must stop all
-	// its work and join again.
+	// Tick renews the lease of an engine and returns the work for the engine. Each list of
+	// runs in the result has up to limit entries. If the lease had expired or the engine
+	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and
+	// join again.
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
-	// Fence declares a member dead if its lease has expired, and removes its fence rows.
-	// Afterwards none of its rows can be committed. It reports whether the member is dead
-	// now. Fencing a dead member again does no harm. For each open run that the member had
-	// in hand (Hands), Fence counts one more death, once.
+	// Fence checks the lease of a member. If the lease has expired, Fence declares the
+	// member dead and removes the member's fence rows. Then the member cannot commit any
+	// more. Fence reports whether the member is dead now. If the member was declared dead
+	// before, Fence changes nothing and returns true. When Fence declares a member dead, it
+	// counts one more death for each open run that the member had in hand (Hands).
 	Fence(ctx context.Context, dead EngineID) (bool, error)
-	// Leave ends a membership in order: the lease ends now, and the engine is fenced. Runs
-	// that it still owns can be taken over. No death is counted for the runs that it had in
-	// hand.
+	// Leave ends the membership of an engine that stops normally. The lease ends now, and
+	// the engine is fenced. Other engines can take over the runs that the engine still
+	// owns. Leave counts no death for the runs that the engine had in hand.
 	Leave(ctx context.Context, engine EngineID) error
 	// Members returns the live members, and the dead ones that still own open runs, in the
 	// order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 
-// A Member is a membership as people see it.
+// A Member is a membership as lists for people show it.
 type Member struct {
 	Engine     EngineID
 	Address    string
 	JoinedAt   time.Time
 	LeaseUntil time.Time // time at which the lease ends, or has ended if the member is dead
-	// Rest of the lease at the time of the call, by the store's clock; 0 or less = the
-	// member is dead.
+	// Time from the call until the lease ends, by the store's clock; 0 or less = the lease
+	// has ended, so the member is dead.
 	Left time.Duration
 }
 
@@ -108,8 +115,9 @@ type Tick struct {
 	Unowned []DueRun  // runs without an owner whose next_check has passed
 	// Inbox holds the runs with waiting messages, ascending by id: runs of this engine and
 	// runs without an owner. It also holds runs that have ended if their owner is gone. It
-	// leaves out runs at rest (Head.AtRest) with which MaxDeaths engines died (Hands). If
-	// the list has limit runs, the engine's next tick continues after the last of them.
+	// leaves out a run at rest (Head.AtRest) if MaxDeaths engines died with the run in hand
+	// (Hands). If the list has limit runs, the engine's next tick continues after the last
+	// run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID
 }
@@ -120,24 +128,26 @@ type DueRun struct {
 	NextCheck time.Time
 }
 
-// Never is the NextCheck of a run that waits for no time.
+// Never is the NextCheck of a run for which no time is set at which an engine must look at
+// it again.
 var Never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// A Journal keeps the records of runs, in order. A run is defined by its records. Only the
-// owner of a run appends records, or an engine that becomes the owner with the record.
+// A Journal keeps the records of runs, in order. The state of a run can be computed from
+// its records. Only two engines may append a record to a run: the owner of the run, and an
+// engine that becomes the owner with this record.
 type Journal interface {
 	// OpenWriter opens the n-th writer of an engine. Each writer has its own connection.
 	OpenWriter(ctx context.Context, engine EngineID, n int) (Writer, error)
 	// Load returns the heads and all rows of runs, ascending by run. A run that does not
-	// exist is missing from the result. It reads many runs with few statements, because a
-	// takeover may load thousands. LoadRun reads one run.
+	// exist is missing from the result. Load reads many runs with few statements, because a
+	// takeover may load thousands of runs. The function LoadRun reads one run.
 	Load(ctx context.Context, runs ...status.RunID) ([]Loaded, error)
-	// Rows returns up to limit journal rows of a run with seq >= from. It never slows a
-	// writer.
+	// Rows returns up to limit journal rows of a run with seq >= from. Rows never makes a
+	// commit slower.
 	Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]Row, error)
 	// Runs returns the runs that a filter selects, in the order that RunFilter describes.
-	// It refuses a filter that no index serves. A list for people never locks or slows a
-	// writer (S86).
+	// It refuses a filter that no index serves. A list for people never blocks a writer and
+	// never makes a commit slower (S86).
 	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
@@ -145,13 +155,14 @@ type Journal interface {
 type Loaded struct {
 	Head    Head
 	Rows    []Row
-	Waiting bool // there are waiting messages for the run
+	Waiting bool // messages wait in the inbox of the run
 }
 
-// An Inbox keeps messages for a run that do not come from its owner: verbs of people, and
-// answers that reached a former owner. A message is durable at once. Storing it never
-// conflicts with a commit, because it needs no decision about the run. A message is removed
-// when a transition of the run consumes it (Transition.Consumed).
+// An Inbox keeps the messages of each run: verbs of people, and answers that reached an
+// engine which does not own the run any more. When Post has returned, the message is
+// durable. Post never conflicts with a commit of the run, because Post does not change the
+// run. A message stays in the inbox until a transition of the run consumes it
+// (Transition.Consumed).
 type Inbox interface {
 	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
@@ -161,12 +172,13 @@ type Inbox interface {
 	// order of their ids. It returns only messages with an id greater than after.
 	Messages(ctx context.Context, run status.RunID, after MessageID, limit int) ([]Message, error)
 	// Discard removes messages of a run that has ended. Messages of an open run stay. If a
-	// message is evidence, such as a late answer, the caller must have kept it before
-	// (Evidence).
+	// message contains a late reply, the caller must store the reply with Evidence.KeepLate
+	// first.
 	Discard(ctx context.Context, run status.RunID, ids []MessageID) error
 }
 
-// MessageID is the number of a message in a store. Numbers rise. 0 = none.
+// MessageID is the number of a message in a store. Later messages have greater numbers. 0
+// means no message.
 type MessageID int64
 
 // A Message is a verb or an answer for a run.
@@ -196,20 +208,21 @@ type Writer interface {
 	// batch must be sorted by run and must have at most one transition of each run.
 	//
 	// A transition with Names submits a run: it is committed together with the run's public
-	// name and unique key, or not at all, and never twice. If the name exists or the key is
-	// in use, the outcome says so (Submitted.Exists). An additional commit is needed only
-	// if another run may have the name or the key.
+	// name and unique key, or not at all, and never twice. If another run has the name or
+	// holds the key, the outcome says so (Submitted.Exists).
 	//
-	// Each transition is committed completely or not at all. If an answer is lost, Commit
-	// sends the same batch again, until it knows the outcome or cannot continue. Each row
-	// stores a token of its batch, so it is not committed twice.
+	// Each transition is committed completely or not at all. If the database's answer is
+	// lost, Commit sends the same batch again, until Commit knows the outcome or ctx ends.
+	// Each journal row stores a token of its batch, so the store does not commit a row
+	// twice.
 	//
 	// After an error the outcome of the batch is open: each transition may be committed or
-	// not. Only an error for which NothingLanded reports true promises more. After an open
-	// outcome the caller sends exactly the same transitions again. If the first call has
-	// committed one of them, its outcome is then ErrStale, or ErrExists at Seq 0, and the
-	// journal has the row that was sent. Commit returns ErrFenced if the engine was
-	// declared dead and nothing of the batch is committed.
+	// not. Only an error for which NothingLanded reports true promises more. After any
+	// other error the caller must call Commit with exactly the same transitions again. If
+	// the first call has committed one of the transitions, the second call returns ErrStale
+	// for this transition, or ErrExists at Seq 0. Then the journal has the row of the
+	// transition (Transition.Wrote). Commit returns ErrFenced if the engine was declared
+	// dead and nothing of the batch is committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
 	Close() error
 }
@@ -223,8 +236,8 @@ func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 // row.
 type Transition struct {
 	Run       status.RunID
-	Seq       int32           // number of the row, from 0; refused if another row has this number
-	At        time.Time       // store time of the last record, in whole microseconds; Data may depend on At
+	Seq       int32           // number of the journal row, from 0; another row of the run must not have it
+	At        time.Time       // store time of the last record, in whole microseconds; At may be needed to decrypt Data
 	Workflow  WorkflowID      // workflow of a new run; only at Seq 0
 	State     status.RunState // new state of the run; 0 = unchanged
 	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
@@ -232,14 +245,14 @@ type Transition struct {
 	Steps     []StepRow       // the changed steps, for the views
 	NewNodes  []NodeName      // the added instances, for the views
 	Alerts    []Alert         // alerts that are written together with the row
-	Consumed  []MessageID     // messages that this row answers; they are removed if the row is committed
-	// Heard protects a row that makes an engine the owner. The row is committed only if at
-	// most this many messages wait for the run; otherwise its outcome is ErrStale. So a
-	// message that arrives after the engine has read the inbox is never missed. nil = any
-	// number may wait.
+	Consumed  []MessageID     // messages that this row answers; the store removes them when it commits the row
+	// Heard is set for a row that makes an engine the owner of the run. It is the number of
+	// messages that the engine has read from the run's inbox. If more messages wait for the
+	// run, the outcome is ErrStale. So the engine cannot miss a message that arrived after
+	// it read the inbox. nil = the store does not check the number of messages.
 	Heard *int32
 	Data  []byte        // encoded records; they may be sealed
-	Names *naming.Names // only at Seq 0: the names of a submitted run; nil = the transition submits no run
+	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -269,14 +282,14 @@ type Alert struct {
 // An Outcome says whether one transition of a batch was committed.
 type Outcome struct {
 	Landed bool
-	// Submitted is the result of a transition with Names, if Err is nil. If Landed is true
-	// it is the new run itself. Otherwise it is the earlier run, with Exists set.
+	// Submitted is the result of a transition with Names, if Err is nil. If Landed is true,
+	// it names the new run. Otherwise it names the earlier run, and Exists is set.
 	Submitted Submitted
-	// Err is nil if Landed is true. ErrStale means that the run has changed: load it and
-	// decide again. The journal has another row with this seq, more messages wait than
-	// Heard allows, or the run was removed. ErrExists means that a new run has the id of
-	// another run. Any other error means that the store refuses this transition because of
-	// its contents.
+	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run
+	// and decide again. ErrStale has one of three reasons: the journal has another row with
+	// this seq, more messages wait than Heard allows, or retention has removed the run.
+	// ErrExists means that a new run has the id of another run. Any other error means that
+	// the store refuses this transition because of its contents.
 	Err error
 }
 
@@ -301,8 +314,8 @@ type Head struct {
 	FinishedAt time.Time // time at which the run ended; zero = it has not ended
 }
 
-// AtRest reports whether the run waits only for a person. Then engines have no work with
-// it.
+// AtRest reports whether the run waits for a person and for nothing else. Engines have no
+// work for a run at rest.
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
 // A Row is one journal row: the number, the time and the data of a Transition. The time has
@@ -313,7 +326,7 @@ type Row struct {
 	Data []byte
 }
 
-// Wrote reports whether r is the journal row that this transition writes.
+// Wrote reports whether the journal row r is equal to the row that this transition writes.
 func (t *Transition) Wrote(r Row) bool {
 	return r.Seq == t.Seq && r.At.UnixMicro() == t.At.UnixMicro() && bytes.Equal(r.Data, t.Data)
 }

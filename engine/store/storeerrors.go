@@ -40,18 +40,18 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema version %d is older than %d: %s", e.Store, e.Have, e.Want, e.Hint)
 }
 
-// A LossError says that a store has lost commits that it had confirmed: a standby that was
-// behind became the primary, or a backup was restored. Agents may have been called because
-// of the lost commits. From then on Commit and Tick return this error; the outcome of a
-// batch is open. An engine must not continue without a person: it stops claiming runs and
-// raises an alert.
+// A LossError says that a store has lost commits that it had confirmed. The reason may be
+// that a standby without the last commits became the primary, or that a backup was
+// restored. Engines may have called agents because of the lost commits. After the loss was
+// found, Commit and Tick return this error, and the outcome of the batch is open. An engine
+// must not continue until a person has acted: it stops claiming runs and raises an alert.
 type LossError struct {
 	Store    string // kind of the store: "postgres"
 	From, To int64  // timelines before and after the loss; equal if a backup was restored
-	Known    string // log position up to which commits were confirmed on timeline From
-	Switch   string // log position at which timeline To continues; "" = not known
-	// Internal id of a run that has lost rows (then Known and Switch are numbers of rows);
-	// 0 = no such run is known.
+	Known    string // position in the database's log up to which commits were confirmed on timeline From
+	Switch   string // position in the database's log at which timeline To continues; "" = not known
+	// Internal id of a run that has lost journal rows; 0 = no such run is known. If Run is
+	// set, Known and Switch are numbers of rows.
 	Run int64
 }
 

@@ -12,9 +12,10 @@ import (
 // rows. This is the last check: sizes are also limited where the bytes enter the engine.
 const MaxRowBytes = 64 << 20
 
-// Validate returns an error if no store may keep the transition, even if the store's
-// constraints would allow it. Examples: a state that does not exist, a first row without a
-// state, a running step without a complete-by (S10).
+// Validate returns an error if a store must refuse the transition because of its contents.
+// A transition must not have a state that does not exist, a first row without a state, or a
+// running step without a complete-by (S10), for example. Every store calls Validate,
+// because the constraints of a database do not find all these faults.
 func (t *Transition) Validate() error {
 	switch {
 	case t.Run <= 0:
@@ -50,7 +51,8 @@ func validRunState(s status.RunState) bool {
 		s >= status.RunSucceeded && s <= status.RunCancelled
 }
 
-// Validate returns an error if no inbox may keep the message.
+// Validate returns an error if a store must refuse the message. The message must have a run
+// and a kind, and its Dedup and Data must not be too long. Dedup must be valid text.
 func (m Message) Validate() error {
 	switch {
 	case m.Run <= 0:
@@ -67,8 +69,8 @@ func (m Message) Validate() error {
 	return nil
 }
 
-// Alert returns the alert that every store writes together with a late reply. It replaces
-// bytes that a store cannot keep as text (naming.CleanText).
+// Alert returns the alert that every store writes together with a late reply. In the texts
+// of the alert, it replaces bytes that a store cannot keep as text (naming.CleanText).
 func (l LateReply) Alert() Alert {
 	return Alert{
 		Kind: "late_reply", Step: naming.CleanText(l.Step), Code: naming.CleanText(l.Code),

@@ -3,8 +3,8 @@
 // explanation says why a run is in its present status and what a person can do. The command
 // line, the engine's observers and its alerts use this package.
 //
-// In: a state and a record, or the change that a record makes (machine.Change). Out: values
-// that do not change later. They share no memory with the state, except for inputs and
+// Input is a state and a record, or the change that a record makes (machine.Change). Output is
+// values that do not change later. They share no memory with the state, except for inputs and
 // outputs (dsl.Value). The package only reads data. To find out whether a verb would be
 // accepted it calls machine.Decide.
 //

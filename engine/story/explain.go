@@ -12,12 +12,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Explanation says why a run is in its present status, what will change it next, and
+// An Explanation says why a run has its present status, what will change the status next, and
 // when.
 type Explanation struct {
 	Sentences []string
 	// Next is the time at which the run continues without any other event. Zero means that
-	// something else must happen first; Sentences say what.
+	// another event must happen first; Sentences say which.
 	Next time.Time
 	// NeedsHuman says that only a person can make the run continue.
 	NeedsHuman bool
@@ -29,7 +29,7 @@ type Explanation struct {
 // String returns the sentences as one paragraph.
 func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 
-// mostTold is the largest number of steps that an explanation describes individually.
+// mostTold is the largest number of steps that an explanation describes one by one.
 const mostTold = 5
 
 // Explain explains the run's present status. wf must be the run's workflow, and now a time
@@ -90,7 +90,7 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // no engine continues a lost run, so it has no next time
+	if !r.Lost() { // no engine continues a run that was parked because engines died, so Next stays zero
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -129,7 +129,8 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition says why the last call of the step that made the run fail was not repeated.
+// repetition adds a sentence about the step that made the run fail. The sentence says why the
+// last call of that step was not repeated.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -150,7 +151,7 @@ func (x *explainer) repetition() {
 	}
 }
 
-// steps describes the steps that run or wait, up to mostTold of them.
+// steps adds a sentence for each step that runs or waits, for at most mostTold steps.
 func (x *explainer) steps() {
 	told, more := 0, 0
 	for i, n := range x.s.Nodes() {
@@ -169,7 +170,8 @@ func (x *explainer) steps() {
 	}
 }
 
-// undos names the undos that have failed, and the undos that wait for them.
+// undos adds sentences about the undos that have failed, and about the undos that wait for
+// those.
 func (x *explainer) undos() {
 	if x.s.Run().Phase != model.PhaseUndo {
 		return
@@ -187,7 +189,7 @@ func (x *explainer) undos() {
 	}
 }
 
-// blocked names the steps whose undo waits for the undo of another step.
+// blocked returns the names of the steps whose undo waits for the undo of another step.
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {
@@ -228,7 +230,7 @@ func (x *explainer) overdue() {
 	}
 }
 
-// when returns a time, and how far it is from now.
+// when returns a text with a time and its distance from the present time.
 func (x *explainer) when(at model.Instant) string {
 	t := at.Time()
 	text := t.Format("2006-01-02 15:04:05Z")
@@ -250,7 +252,8 @@ func sameDay(t time.Time, year int, month time.Month, day int) bool {
 	return y == year && m == month && d == day
 }
 
-// span returns a duration with a precision that suits its length.
+// span returns a duration as text. A short duration is rounded to 0.1 s, a longer one to
+// seconds or minutes.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -261,7 +264,8 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// because returns a failure as the end of a sentence, with its step, code and message.
+// because returns a failure as text for the end of a sentence, with the step, code and message.
+// It returns "" if the failure has none of them.
 func because(f dsl.Failure) string {
 	text := f.Code
 	if f.Message != "" {
@@ -304,10 +308,10 @@ func effects(n int) string {
 // sentence returns text with a capital first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// run returns the run's name as one word of a command line.
+// run returns the run's name, quoted if a shell would not read it as one word.
 func (x *explainer) run() string { return word(x.s.Run().Name) }
 
-// word quotes a text if a shell would not read it as one word.
+// word returns a text, quoted if a shell would not read the text as one word.
 func word(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/-@=", r)
@@ -318,7 +322,8 @@ func word(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// remedy adds a command line if the verb would be accepted now.
+// remedy adds a command line to Remedies if the verb would be accepted now. It reports whether
+// it added the line.
 func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	line := "engine " + fmt.Sprintf(format, args...)
 	if slices.Contains(x.out.Remedies, line) || !x.accepted(ev) {
@@ -328,8 +333,8 @@ func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	return true
 }
 
-// accepted reports whether a verb would be accepted now. It decides the verb and drops the
-// record.
+// accepted reports whether a verb would be accepted now. It decides on the verb with
+// machine.Decide, and does not keep the record.
 func (x *explainer) accepted(ev machine.Event) bool {
 	at := x.now
 	if last := x.s.Last(); last.After(at) {
@@ -338,7 +343,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // ev has no output; the person will add one that fits
+		return r.WantsOutput() // the verb has no output yet; the person will add an output that fits
 	}
 	return !refused
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// step describes what a node does or what it waits for; "" if there is nothing to say.
+// step returns a sentence that says what a node is doing or what it waits for. It returns "" if
+// the node does neither.
 func (x *explainer) step(i int, n *model.Node) string {
 	name := model.NodeName(x.wf, i, n)
 	r := x.s.Run()
@@ -109,7 +110,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	return text + "."
 }
 
-// pause describes the wait of a node until a known time.
+// pause returns a sentence about a node that waits until a known time.
 func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	until := x.when(t.Until)
 	r := x.s.Run()
@@ -142,7 +143,8 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	return fmt.Sprintf("%s; the last failure was %s: %s.", text, t.Code(), strings.TrimSuffix(t.Message(), "."))
 }
 
-// verbs lists what a person can do about a run that needs a person.
+// verbs adds command lines (Remedies) for a run that needs a person. It adds nothing for other
+// runs.
 func (x *explainer) verbs() {
 	r := x.s.Run()
 	if !x.s.Run().State.NeedsHuman() {
@@ -171,7 +173,7 @@ func (x *explainer) verbs() {
 	if r.State != status.RunParked {
 		return
 	}
-	if len(x.out.Remedies) == 0 { // no step has failed: the reason is a deadline or a cancel
+	if len(x.out.Remedies) == 0 { // no step has failed: the run was parked because of a deadline or a cancel
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
 	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
@@ -179,7 +181,8 @@ func (x *explainer) verbs() {
 	}
 }
 
-// failed lists what a person can do about a failed step of a parked run.
+// failed adds the command lines with which a person can continue a parked run after a failed
+// step.
 func (x *explainer) failed(i int, n *model.Node, late bool) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
@@ -195,7 +198,7 @@ func (x *explainer) failed(i int, n *model.Node, late bool) {
 	}
 }
 
-// undoFailed lists what a person can do about a failed undo.
+// undoFailed adds the command lines with which a person can continue a run after a failed undo.
 func (x *explainer) undoFailed(i int, n *model.Node) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
@@ -208,14 +211,15 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // a hopeless undo would fail at once
+	if !x.s.Hopeless(x.wf, i) { // if State.Hopeless is true, a new attempt of the undo would fail at once
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
 	x.remedy(machine.CompensateRequested{Step: name, Skip: true}, "compensate %s --step %s --skip --reason TEXT", run, step)
 }
 
-// lost lists what a person can do about a run that was parked because engines died with it.
+// lost adds command lines for a run that was parked because engines died while they had the run
+// in hand.
 func (x *explainer) lost() {
 	if !x.remedy(machine.RetryRequested{}, "retry %s", x.run()) {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())

@@ -7,21 +7,23 @@ import (
 )
 
 // A Fact is one change of a run, computed from a record, as users see it: the events of
-// `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1
-// without gaps, in the order of its records. If only some kinds of facts have a field, its
-// comment begins with these kinds. The word "verbs" there means facts of kind FactVerb.
+// `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1 without
+// gaps, in the order of its records. If only some kinds of facts have a field, the comment of
+// the field begins with these kinds. In these comments, "verbs" means facts of kind FactVerb.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
-	Run     string  // run_created: public name
-	Key     string  // run_created: unique key, or ""
+	Run     string  // run_created: public name of the run
+	Key     string  // run_created: unique key of the run, or ""
 	Step    string  // name of the step, with ["key"] for an instance, or ""
 	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
 	Purpose Purpose // purpose of this attempt, or of the next attempt; "" = none
-	Attempt int     // number of the attempt as people see it, from 1; 0 = none
-	Of      int     // attempts allowed in this round; 0 = not applicable, dsl.Unbounded = no limit
-	Undo    bool    // the fact is about the undo of the step
+	// Number of the attempt in its round, counted from 1. retry_scheduled: number of the next
+	// attempt. step_finished, undo_finished: number of attempts in all rounds. 0 = no attempt.
+	Attempt int
+	Of      int  // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
+	Undo    bool // the fact is about the undo of the step
 	// Facts about attempts, holds and pauses: number of instances of the for_each step; 0 =
 	// the step has no for_each.
 	Among int
@@ -39,9 +41,9 @@ type Fact struct {
 	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero = not known.
 	Until    time.Time
 	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
-	By       string // verbs: the person who sent the verb; run_created: who started the run
+	By       string // verbs: the person who sent the verb; run_created: the person who started the run
 	Unowned  bool   // run_taken_over: the run had no owner before
-	Ask      int64  // verbs: number of the message with the verb; 0 = none
+	Ask      int64  // verbs: id of the message with the verb; 0 = there is no such message
 
 	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
 	// UndoDeadline if they are about an undo.
@@ -77,15 +79,16 @@ type NamedValue struct {
 	Problem string
 }
 
-// A Purpose tells people why an agent is called.
+// A Purpose says why an agent is called. It is for display.
 type Purpose string
 
 // Values of Purpose.
 const (
 	PurposeDo     Purpose = "do"
 	PurposeUndo   Purpose = "undo"
-	PurposeLookup Purpose = "lookup" // asks for the outcome of an earlier call
-	// Repeats the action with the same key, to learn the output that its undo needs.
+	PurposeLookup Purpose = "lookup" // the call asks for the outcome of an earlier call
+	// PurposeLearn repeats the action with the same key, to learn the output that the undo
+	// needs.
 	PurposeLearn Purpose = "learn"
 )
 

@@ -7,7 +7,8 @@ type FactKinds struct {
 	bits uint32
 }
 
-// allFacts lists every kind. The index of a kind is its bit.
+// allFacts lists every kind of fact. The index of a kind in the list is the number of its bit
+// in FactKinds.
 var allFacts = []FactKind{
 	FactRunCreated, FactStepHeld, FactAttemptStarted, FactAttemptProgress, FactAttemptFinished, FactRetryScheduled, FactStepFinished,
 	FactUndoStarted, FactUndoFinished, FactRunTurned, FactRunParked, FactRunTakenOver, FactVerb, FactRunFinished,
@@ -33,7 +34,7 @@ func NewFactKinds(kinds ...FactKind) FactKinds {
 // With returns the union of two sets.
 func (s FactKinds) With(o FactKinds) FactKinds { return FactKinds{s.bits | o.bits} }
 
-// Empty reports whether the set holds no kind.
+// Empty reports whether the set contains no kind.
 func (s FactKinds) Empty() bool { return s.bits == 0 }
 
 // has reports whether the set contains the kind, which must be one of allFacts.

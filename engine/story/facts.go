@@ -19,8 +19,9 @@ func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	return facts
 }
 
-// AppendFacts appends the record's facts of the given kinds to the slice facts. It only
-// counts facts of other kinds, which is cheaper. It returns the number of facts of all kinds.
+// AppendFacts appends the record's facts of the given kinds to the slice facts. It only counts
+// facts of other kinds, which is cheaper. It returns the extended slice, and the number of the
+// record's facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := teller{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -30,8 +31,8 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 	return t.facts, t.count
 }
 
-// Count returns the number of facts of the record whose change is c. It is much cheaper
-// than computing the facts.
+// Count returns the number of facts that a record has. c is the change that the record makes.
+// It is much cheaper than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
 	if !c.Tells() {
 		return 0
@@ -64,7 +65,8 @@ func (t *teller) tell() {
 	t.end()
 }
 
-// A teller computes facts from the difference between two states.
+// A teller computes the facts of one record from the state before the record and the state
+// after it.
 type teller struct {
 	wf    *dsl.Workflow
 	c     machine.Change
@@ -82,25 +84,28 @@ type pair struct {
 	old, now *model.Node
 }
 
-// before returns the run before the record; after returns the run after it.
+// before returns the run's fields as they were before the record, and after returns them as
+// they are after it.
 func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }
 
-// pair returns the k-th changed node before and after the record.
+// pair returns the k-th node that the record changes: its index, and its fields before and
+// after the record.
 func (t *teller) pair(k int) pair {
 	i, was, now := t.c.Node(k)
 	return pair{i, was, now}
 }
 
-// say adds a fact. The caller has checked its kind with skips.
+// say adds a fact. The caller must have checked with skips that the kind of the fact is wanted.
 func (t *teller) say(f Fact) {
 	t.count++
 	f.At = t.c.At().Time()
 	t.facts = append(t.facts, f)
 }
 
-// skips reports whether facts of this kind are not wanted. If so, it counts the fact.
+// skips reports whether facts of this kind are not wanted. If they are not wanted, it counts
+// the fact.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -109,7 +114,8 @@ func (t *teller) skips(kind FactKind) bool {
 	return true
 }
 
-// heads adds the facts about events from outside the run.
+// heads adds the facts that depend only on the event: the start, a takeover, verbs and
+// progress.
 func (t *teller) heads() {
 	switch ev := t.c.Event().(type) {
 	case machine.Started:
@@ -217,7 +223,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // the undo before another attempt has ended
+	case model.UndoNone: // the step was undone before a new attempt, and that undo may have ended
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
@@ -254,7 +260,8 @@ func since(from, to model.Instant) time.Duration {
 	return to.Time().Sub(from.Time())
 }
 
-// attemptFact returns the fields that the facts about start and end of an attempt share.
+// attemptFact returns a fact with those fields that are the same when an attempt starts and
+// when it ends.
 func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	f := Fact{
 		Step: t.name(p), Action: model.ActionName(t.wf, p.now, a.Kind), Purpose: purposeOf(a.Kind), Undo: p.now.Undoes(a),
@@ -264,8 +271,8 @@ func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
 	return f
 }
 
-// deadline adds the deadline of the step or of the undo to which the fact belongs. It does so
-// whether or not the run is being undone now.
+// deadline sets UndoDeadline if the fact is about an undo, and otherwise StepDeadline. n is the
+// node of the fact.
 func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
 		f.UndoDeadline = n.Und.Deadline.Time()
@@ -289,8 +296,9 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts a round has. It returns 0 if the settings depend on
-// results of steps or cost more than factCost, or if calls of this kind have no settings.
+// allowed returns how many attempts one round of a node's calls may have. It returns 0 if the
+// settings depend on results of steps or cost more than factCost, or if calls of this kind have
+// no settings.
 func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
@@ -310,18 +318,20 @@ func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	return s.Retry.MaxAttempts
 }
 
-// factCost is the largest cost, in nominal nanoseconds, of the settings of a step that a fact
-// may show. The shard computes facts after a decision, and other runs wait meanwhile. So a
-// fact does not show settings that cost more.
+// factCost is the largest cost, in nominal nanoseconds, of evaluating the settings of a step
+// for a fact. The shard computes facts after a decision, and other runs wait meanwhile. So the
+// engine does not evaluate settings that cost more, and the fact does not show them.
 const factCost = 1_000_000
 
-// scope returns the values that the settings of a step can read.
+// scope returns the values that the settings of a step can read for a fact: the run's
+// variables.
 func (t *teller) scope() *dsl.Scope {
 	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
-// notRepeated says why a failed node was not repeated. It returns "" if the settings depend
-// on results of steps or cost more than factCost.
+// notRepeated returns why the last call of a failed node was not repeated. It returns "" if
+// there is no reason to show, or if the settings depend on results of steps or cost more than
+// factCost.
 func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
@@ -334,7 +344,7 @@ func (t *teller) notRepeated(n *model.Node) NotRepeated {
 	return notRepeated(step, s, n)
 }
 
-// turns adds the facts that the run has turned back, needs a person, or is overdue.
+// turns adds a fact if the run has turned back, now needs a person, or is now overdue.
 func (t *teller) turns() {
 	b, a := t.before(), t.after()
 	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
@@ -360,7 +370,7 @@ func (t *teller) turns() {
 	}
 }
 
-// nodes returns all nodes after the record.
+// nodes returns all nodes as they are after the record.
 func (t *teller) nodes() []*model.Node {
 	all := slices.Clone(t.c.Nodes())
 	for k := range t.c.Len() {
@@ -373,7 +383,7 @@ func (t *teller) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds the facts that a node starts an undo or an attempt, is held, or pauses.
+// beginnings adds a fact if a node starts an undo or an attempt, is held, or begins a pause.
 func (t *teller) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
@@ -436,7 +446,7 @@ func (t *teller) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances of a step after the record.
+// counted returns the number of instances that a for_each step has after the record.
 func (t *teller) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {
@@ -449,7 +459,7 @@ func (t *teller) counted(step int) int {
 	return 0
 }
 
-// waiting returns the name of the node that waits for an agent. A for_each step waits for
+// waiting returns the name of the node that waits for an agent. For a for_each step, that is
 // the instance that begins next.
 func (t *teller) waiting(p pair) string {
 	n := p.now

@@ -10,23 +10,23 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A NodeView shows a step, or one instance of it, to people.
+// A NodeView holds what people can see of a node: a step, or one instance of a for_each step.
 type NodeView struct {
 	Node     int
 	Step     int    // index in Workflow.Steps
-	Name     string // name of the step; step["key"] for an instance
+	Name     string // name of the step, with ["key"] for an instance
 	Key      string
 	Each     bool // the node is a for_each step; its instances have views of their own
 	Count    int  // number of instances; -1 = not known yet
 	State    status.StepState
-	Forward  status.StepState // state of the forward part, without regard to the undo
+	Forward  status.StepState // state of the step as if it had no undo
 	Effect   status.Effect
 	Action   string // AGENT.ACTION; of a step without a call value, timer or wait
 	Attempt  int    // number of attempts in the present round
 	Attempts int    // number of attempts in all rounds
 	Failures int    // number of attempts that ended without a result
 
-	StartedAt  time.Time // start of the first attempt; zero = none yet
+	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the open attempts; zero = none is open
 	Deadline   time.Time // deadline of the step; zero = none
@@ -40,11 +40,12 @@ type NodeView struct {
 	Data           dsl.Value // what the agent sent with it; null = nothing
 	Input, Output  dsl.Value
 	OutputKnown    bool
-	IdempotencyKey string // idempotency key of the forward calls; that of the undo is UndoKey
+	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
 	By             string // the operator who last settled or skipped the step
 
 	UndoAction string
-	// Number of undo attempts in all rounds, without calls that only learn the output.
+	// Number of undo attempts in all rounds. Calls that only learn the output (PurposeLearn) do
+	// not count.
 	UndoAttempts           int
 	UndoKey                string // idempotency key of the undo; "" = the step has no undo
 	UndoDeadline           time.Time
@@ -52,29 +53,29 @@ type NodeView struct {
 	UndoStartedAt          time.Time
 	UndoFinishedAt         time.Time
 	UndoInput              dsl.Value
-	LeftAsIs               bool // an operator left the effect in place
+	LeftAsIs               bool // an operator decided to leave the effect in place
 	NotUndoneByDeclaration bool
-	Calls                  []CallView // the last calls, oldest first
+	Calls                  []CallView // the latest calls that the state still contains, oldest first
 }
 
-// A CallView shows one call to people.
+// A CallView holds what people can see of one call.
 type CallView struct {
 	Call       int
 	Purpose    Purpose
-	Undo       bool   // the call belongs to the undo
+	Undo       bool   // the call belongs to the undo of the node
 	Number     int    // number of the attempt in its round, from 1
-	Key        string // idempotency key that was sent; "" = not known any more
+	Key        string // idempotency key that was sent; "" = the key is not known any more
 	Status     string // one of open, ok, failed, unknown, not_sent, not_done, needless
 	Code       string
 	Message    string
 	StartedAt  time.Time
 	EndedAt    time.Time
 	CompleteBy time.Time
-	Silent     time.Time // open: time before which a heartbeat must arrive; zero = no heartbeat is needed
+	Silent     time.Time // if the call is open: time before which a heartbeat must arrive; zero = no heartbeat is needed
 }
 
 // keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
-// step a new key, the keys of earlier attempts are not known.
+// step a new key, the keys of earlier attempts are not known; then keyOf returns "".
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
@@ -156,7 +157,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 	return v
 }
 
-// Outputs returns the run's outputs; nil unless the run has succeeded.
+// Outputs returns the run's outputs. It returns nil if the run has not succeeded.
 func Outputs(s *machine.State) []NamedValue { return namedValues(s.Run().Outputs) }
 
 func namedValues(outputs []model.Output) []NamedValue {
@@ -175,7 +176,7 @@ func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 }
 
 // keptByDeclaration does the work of KeptByDeclaration. It calls the function nodes only if
-// there are such effects.
+// some effects stay because of compensation = "none".
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil
@@ -189,8 +190,9 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	return kept
 }
 
-// UndoFailures returns the undos that have failed, and the number of effects that are in
-// place only because an earlier undo failed. wf may be nil; then names are missing.
+// UndoFailures returns the undos that have failed. blocked is the number of effects that are
+// still in place only because another undo, which must come first, has failed. wf may be nil;
+// then names are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }
@@ -208,7 +210,7 @@ func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure
 		}
 	}
 	if len(failures) == 0 {
-		return nil, 0 // pending undos only wait for their turn
+		return nil, 0 // no undo has failed, so the undos that have not begun yet are not blocked
 	}
 	return failures, blocked
 }

@@ -9,23 +9,26 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A NotRepeated says why a failed call was not repeated, although the step has attempts
-// left or the outcome is unknown. "" means that attempts or time were used up, so there is
-// nothing to explain.
+// A NotRepeated says why a failed call was not repeated, although the step has attempts left or
+// the outcome is unknown. "" means that there is nothing to explain, for example because all
+// attempts were used.
 type NotRepeated string
 
 // Reasons why the last failure of a step was not repeated.
 const (
-	// The outcome is unknown, and a repetition could cause the effect a second time.
+	// NotIdempotent: the outcome is unknown, and a repetition could cause the effect a second
+	// time.
 	NotIdempotent NotRepeated = "not_idempotent"
-	NotPermanent  NotRepeated = "permanent" // the agent says that a repetition would fail as well
-	NotOn         NotRepeated = "not_on"    // the step's retry excludes the code
-	// The code is not repeated unless `on` names it, and `on` does not.
+	NotPermanent  NotRepeated = "permanent" // the agent says that a repetition would fail in the same way
+	NotOn         NotRepeated = "not_on"    // `not_on` of the step's retry names the failure code
+	// NotTransient: failures with this code are repeated only if the step's `on` names the
+	// code, and `on` does not name it.
 	NotTransient NotRepeated = "not_transient"
 )
 
-// notRepeated says why the last forward failure of a node was not repeated, by the rules of
-// machine.MayRepeat.
+// notRepeated returns why the last call of a node was not repeated, by the rules of
+// machine.MayRepeat. It looks only at calls that do the step's work, not at undos. It returns
+// "" if there is no reason to show.
 func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	if step.Do == nil || s == nil || n.Expanded || n.State != status.StepFailed && n.State != status.StepCaught {
 		return ""
@@ -48,8 +51,8 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	return ""
 }
 
-// Because returns the reason as a text for people that contains the name of the action; ""
-// if there is no reason.
+// Because returns the reason as a text for people. action is the name of the action in the
+// text. Because returns "" if there is no reason.
 func (r NotRepeated) Because(action string) string {
 	switch r {
 	case NotIdempotent:

@@ -41,8 +41,8 @@ var (
 	_ engine.FactChooser       = (*Meters)(nil)
 )
 
-// New returns meters at zero. now is called at each scrape; nil = only counters are
-// published.
+// New returns meters whose counts are zero. The function now is called at each scrape and
+// returns the present values to publish. If now is nil, no such values are published.
 func New(now func(ctx context.Context) Snapshot) *Meters {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
@@ -76,7 +76,7 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, scope := range []string{"own", "all"} {
-		m.passes.WithLabelValues(scope) // published as 0 before the first scan
+		m.passes.WithLabelValues(scope) // so that the metric is 0, and not missing, before the first scan
 	}
 	if now != nil {
 		m.registry.MustRegister(&present{now: now})
@@ -84,17 +84,17 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 	return m
 }
 
-// Handler serves the metrics in the text format of Prometheus.
+// Handler returns an HTTP handler that serves the metrics in the text format of Prometheus.
 func (m *Meters) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// FactKinds lists the kinds of facts that Facts counts.
+// FactKinds returns the kinds of facts that the method Facts counts.
 func (m *Meters) FactKinds() story.FactKinds {
 	return story.NewFactKinds(story.FactRunCreated, story.FactRunParked, story.FactAttemptFinished, story.FactRunFinished)
 }
 
-// Facts counts events of runs and attempts.
+// Facts counts accepted, parked and finished runs, and finished attempts.
 func (m *Meters) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		switch f := &facts[i]; f.Kind {
@@ -110,10 +110,10 @@ func (m *Meters) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply counts an answer that was too late (S28).
+// LateReply counts a late reply (S28).
 func (m *Meters) LateReply(status.RunID, machine.AttemptID) { m.late.Inc() }
 
-// Pass records a scan of the Supervisor (S47).
+// Pass counts a scan of the Supervisor, and records its duration and lag (S47).
 func (m *Meters) Pass(p engine.PassStats) {
 	scope := "own"
 	if p.Foreign {
@@ -133,14 +133,14 @@ func (m *Meters) Retained(s store.RetainStats) {
 	m.dropped.Add(float64(s.Partitions))
 }
 
-// Fenced counts a lost lease.
+// Fenced counts how often this engine lost its lease or was declared dead.
 func (m *Meters) Fenced() { m.fenced.Inc() }
 
 // GivenUp counts an alert that its receiver refused permanently. The engine does not send it
 // again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
-// Pushed counts a try to push an alert.
+// Pushed counts a try to push an alert. ok says whether the receiver accepted the alert.
 func (m *Meters) Pushed(ok bool) {
 	result := "failed"
 	if ok {

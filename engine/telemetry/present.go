@@ -9,11 +9,11 @@ import (
 // A Snapshot holds the measures of an engine at one moment.
 type Snapshot struct {
 	RunsOwned    int
-	InFlight     int     // number of calls that were sent or will be sent soon
-	LeaseSeconds float64 // seconds until the lease expires; 0 = it has expired
-	Queued       int     // number of transitions that wait for an earlier commit
+	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
+	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
+	Queued       int     // number of transitions that wait until an earlier commit ends
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
-	Slowest      float64 // seconds that the slowest decision took so far; a decision in progress counts
+	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined
 	// Number of alerts that were not pushed yet; negative = not known, or this engine
 	// pushes no alerts.
@@ -21,12 +21,13 @@ type Snapshot struct {
 	Agents      []AgentSnapshot
 }
 
-// An AgentSnapshot describes one agent. An agent with several versions or configurations
-// has several snapshots. Their numbers are added, and the worst circuit is shown.
+// An AgentSnapshot describes one agent. An agent with several versions or configurations has
+// several snapshots. The metrics show the sum of their numbers, and the worst state of their
+// circuits.
 type AgentSnapshot struct {
 	Agent     string
-	Circuit   int // 0 closed, 1 half-open, 2 open
-	Instances int // number of processes that get calls
+	Circuit   int // state of the circuit breaker: 0 closed, 1 half-open, 2 open
+	Instances int // number of agent processes that get calls
 	InFlight  int
 }
 
@@ -89,8 +90,9 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// byAgent merges snapshots with the same agent name. The result is in the order of the
-// first snapshot of each name.
+// byAgent merges snapshots that have the same agent name. In the result, the agents have the
+// order of their first snapshots. After mostAgents names, it merges all others into
+// otherAgents.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot

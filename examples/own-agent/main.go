@@ -1,6 +1,5 @@
-// Command engine-agent-theatre is an agent that holds seats in a theatre. It shows
-// everything that an agent of your own needs: typed functions, a schema from struct tags,
-// an undo by key, and a test.
+// Command engine-agent-theatre is an agent that holds seats in a theatre. It shows what your own
+// agent needs: typed functions, a schema from struct tags, an undo by key, and a test.
 package main
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// config is the agent's config {} block.
+// config holds the values of the agent's config block in a workflow.
 type config struct {
 	Dir string `agent:"dir" doc:"Directory that stands for the theatre."`
 }
@@ -24,8 +23,8 @@ type holdOut struct {
 	Ticket string `agent:"ticket"`
 }
 
-// releaseIn has no fields: the agent finds the seat by the key of the call that held it. So
-// it can undo a hold even if the answer of the hold was lost.
+// releaseIn has no fields: the agent finds the seat by the key of the call that held the seat. So
+// the agent can undo a hold even if the answer of that call was lost.
 type releaseIn struct{}
 
 func main() { plugin.Serve(newAgent()) }
@@ -39,8 +38,8 @@ func newAgent() *sdk.Agent {
 	})
 	sdk.Action(a, "hold", func(_ context.Context, c *sdk.Call, in holdIn) (holdOut, error) {
 		ticket, err := house.Hold(c.IdempotencyKey, in.Seat)
-		// These three errors guarantee that nothing was done. With any other error the
-		// outcome is unknown, and the engine calls the agent again to find it out.
+		// These three errors guarantee that nothing was done. After any other error the outcome is
+		// unknown, and the engine calls the agent again to find it out.
 		err = sdk.Code(err, errTaken, "taken")
 		err = sdk.Code(err, errReleased, "released")
 		if errors.Is(err, errNoSeat) {

@@ -24,7 +24,7 @@ var seatPattern = regexp.MustCompile(`^[A-Z][1-9][0-9]?$`)
 // Several processes may use the directory at once.
 type theatre struct{ dir string }
 
-// open makes the directories if they do not exist.
+// open returns the theatre in the directory dir. It creates the directories that do not exist.
 func open(dir string) (*theatre, error) {
 	for _, sub := range []string{"seats", "released"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -35,8 +35,7 @@ func open(dir string) (*theatre, error) {
 }
 
 // Hold takes a seat and returns its ticket. A repetition with the same key returns the same
-// ticket. The errors are errNoSeat, errTaken and errReleased, and after each of them
-// nothing was done.
+// ticket. After errNoSeat, errTaken and errReleased it is certain that nothing was done.
 func (t *theatre) Hold(key, seat string) (string, error) {
 	if !seatPattern.MatchString(seat) {
 		return "", errNoSeat
@@ -67,7 +66,7 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	if t.isReleased(id) { // the release happened meanwhile and may not have seen the seat
+	if t.isReleased(id) { // Release was called in the meantime, and may not have found the seat
 		if err := t.giveUp(id); err != nil {
 			return "", err
 		}
@@ -76,8 +75,8 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	return seat + "-" + id, nil
 }
 
-// Release undoes the Hold with this key, if it has held a seat. A Hold with this key that
-// arrives later is refused.
+// Release undoes the call of Hold with this key, if that call has taken a seat. A call of Hold
+// with this key that arrives later gets errReleased.
 func (t *theatre) Release(key string) error {
 	id := short(key)
 	if err := os.WriteFile(filepath.Join(t.dir, "released", id), nil, 0o644); err != nil {
@@ -122,7 +121,7 @@ func (t *theatre) isReleased(id string) bool {
 	return err == nil
 }
 
-// short makes a file name from a key, which may contain any characters.
+// short returns a file name for a key, because a key may contain any characters.
 func short(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:8])

@@ -15,15 +15,16 @@ import (
 
 const version = "0.1.0"
 
-// Error codes that this agent adds to those of the SDK. With both of them the outcome is
-// unknown.
+// Error codes that this agent has in addition to those of the SDK. With both codes the outcome
+// is unknown.
 const (
 	// The program ended with an exit code that the input `errors` does not list.
 	codeExit   = "exit_nonzero"
 	codeKilled = "killed" // a signal ended the program
 )
 
-// Limits on the bytes that the agent keeps of each output of a program.
+// Default and largest value of the input `max_output`, in bytes. The agent keeps at most this
+// many bytes of each output of a program.
 const (
 	defaultOutput = 64 << 10
 	maxOutput     = 1 << 20
@@ -53,9 +54,9 @@ type runOut struct {
 // newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
-	// A program that was killed half-way may have done a part of its work. Then the outcome of
-	// the action run is unknown. So only the action query, which changes nothing, may be
-	// interrupted.
+	// If the agent kills a program, the program may have done a part of its work. Then the
+	// outcome of the action run is unknown. So only the action query, which changes nothing, is
+	// declared with sdk.Cancellable.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
@@ -66,13 +67,15 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules say what each exit code means. They are made from the inputs `ok_codes` and `errors`.
+// rules says what each exit code means. The method check makes it from the inputs `ok_codes`
+// and `errors`.
 type rules struct {
-	ok     map[int]bool
-	errors map[int]string
+	ok     map[int]bool   // exit codes that are results
+	errors map[int]string // error code for each exit code that is a definite failure
 }
 
-// check refuses wrong inputs before the program is started.
+// check checks the inputs before the program is started, and returns the rules. If an input is
+// wrong, the error is a definite failure.
 func (in *runIn) check() (rules, error) {
 	r := rules{ok: map[int]bool{}, errors: map[int]string{}}
 	switch {
@@ -107,7 +110,8 @@ func (in *runIn) check() (rules, error) {
 	return r, nil
 }
 
-// run starts the program and waits for its end. The exit code decides the outcome.
+// run starts the program and waits for its end. The exit code decides whether the outcome is a
+// result, a definite failure or unknown.
 func run(ctx context.Context, c *sdk.Call, in runIn) (runOut, error) {
 	r, err := in.check()
 	if err != nil {
@@ -149,8 +153,8 @@ func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// parseJSON parses one JSON document and keeps its numbers exact. Everything else is an
-// error.
+// parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
+// data is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -164,9 +168,10 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// tail returns the last line of a program's standard error, for a message. The SDK cuts the line
-// in such a way that the engine still recognises secrets in it. Control characters are kept for
-// the same reason: the commands that show the message replace them.
+// tail returns ": " and the last line of a program's standard error, for a message. It returns
+// "" if there is none. The SDK cuts a long line in such a way that the engine still recognises
+// secrets in the line. For the same reason tail keeps control characters; the commands that
+// show the message replace them.
 func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
 	const most = 300

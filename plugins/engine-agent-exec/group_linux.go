@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// groupAttr makes the program the leader of its own process group. It also asks the kernel
-// to kill the program when this process ends without having killed it.
+// groupAttr returns attributes for the start of the program. With them the program leads its
+// own process group. The kernel kills the program if the thread that started it ends first.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

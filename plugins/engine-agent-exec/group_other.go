@@ -9,5 +9,5 @@ import (
 
 func groupAttr() *syscall.SysProcAttr { return nil }
 
-// killGroup kills only the program itself: this system has no process groups.
+// killGroup kills only the program itself, because this system has no process groups.
 func killGroup(p *os.Process) error { return p.Kill() }

@@ -17,23 +17,24 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// defaultPath is the search path for programs if neither the call nor the agent block gives
-// a PATH.
+// defaultPath is the search path for programs if neither the call nor the environment of this
+// agent has a variable PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // drain is how long the agent still reads the outputs after the program has ended. Without
-// this limit, a process that the program left running could keep the outputs open for ever.
+// this limit, the agent could wait for ever: a process that the program has started may keep
+// the outputs open.
 const drain = 500 * time.Millisecond
 
-// A program is one execution of the program that a call asks for.
+// A program is one execution of the program that the input of a call names.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
-	done           chan error
+	done           chan error // receives the error of exec.Cmd.Wait at the end of the program
 }
 
-// newProgram prepares the program in a process group of its own. The group is killed when
-// ctx ends.
+// newProgram prepares the program, but does not start it. The program will have its own process
+// group. When ctx ends, this process kills the group.
 func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	path, err := find(in.Argv[0], in.Cwd, searchPath(in.Env))
 	if err != nil {
@@ -51,8 +52,9 @@ func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	return p, nil
 }
 
-// searchPath returns the PATH of the call. If the call has none, it returns the agent's own
-// PATH, which exists only if the agent block's env allows it. The last choice is defaultPath.
+// searchPath returns the variable PATH of the call's input `env`. If the input has no PATH,
+// searchPath returns the PATH of this agent's environment. If that has no PATH either, it
+// returns defaultPath.
 func searchPath(env map[string]string) string {
 	if p, ok := env["PATH"]; ok {
 		return p
@@ -63,9 +65,9 @@ func searchPath(env map[string]string) string {
 	return defaultPath
 }
 
-// find returns the path of the program. A name with a separator is a path relative to cwd.
-// Any other name is looked for in the search path only, and so never in the working
-// directory.
+// find returns the absolute path of the program. A name with a separator is a path; if it is
+// relative, it is relative to cwd. For any other name, find looks in the directories of the
+// search path, but never in the working directory. If it finds no program, it returns an error.
 func find(name, cwd, search string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) && cwd != "" {
@@ -90,8 +92,8 @@ func find(name, cwd, search string) (string, error) {
 	return "", invalid("argv: program %q is not in %s", name, search)
 }
 
-// environ returns the given environment and the ENGINE_* variables, which describe the
-// call.
+// environ returns the environment of the program: the given variables, and the ENGINE_*
+// variables, which describe the call.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {
@@ -133,8 +135,9 @@ func (p *program) start() error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Permanent: true, Err: err}
 }
 
-// own starts the program and waits for its end in one locked thread. The kernel kills the
-// program when the thread that started it ends, so this thread must stay until then.
+// own starts the program and waits for its end, both on one locked thread. The kernel kills the
+// program when the thread that started it ends. So this thread must exist until the program has
+// ended. own sends the result of the start to started, and the result of the wait to p.done.
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -149,8 +152,8 @@ func (p *program) own(started chan<- error) {
 		return
 	}
 	err = p.cmd.Wait()
-	// Kill the processes that the program left running: after complete-by no process of
-	// this call may run.
+	// Kill the processes that the program has started and that still run, because after
+	// complete-by no process of this call may run.
 	_ = killGroup(p.cmd.Process)
 	p.done <- err
 }
@@ -158,15 +161,15 @@ func (p *program) own(started chan<- error) {
 // wait waits for the end of the program and returns the error of exec.Cmd.Wait.
 func (p *program) wait() error { return <-p.done }
 
-// output keeps the first bytes that are written to it: as many as its limit, and one more.
-// The additional byte shows that something was cut off.
+// output is a Writer that keeps the first bytes that are written to it. It keeps one byte more
+// than its limit. The additional byte shows that there were more bytes than the limit.
 type output struct {
-	limit int
-	buf   []byte
+	limit int    // largest number of bytes that the method text returns
+	buf   []byte // kept bytes
 }
 
-// Write accepts all bytes and never fails. After an error the program would get a broken pipe,
-// which would end it.
+// Write accepts all bytes and never fails. After an error the program would write to a broken
+// pipe, and this would end the program.
 func (o *output) Write(b []byte) (int, error) {
 	room := o.limit + 1 - len(o.buf)
 	o.buf = append(o.buf, b[:max(0, min(len(b), room))]...)
@@ -176,8 +179,8 @@ func (o *output) Write(b []byte) (int, error) {
 // cut reports whether the program wrote more bytes than the limit.
 func (o *output) cut() bool { return len(o.buf) > o.limit }
 
-// text returns the output as valid UTF-8. It never cuts inside of an input value of the call, so
-// the engine still recognises secrets in the text.
+// text returns the output as valid UTF-8, without the bytes above the limit. It never cuts
+// inside of an input value of the call, so the engine still recognises secrets in the text.
 func (o *output) text(c *sdk.Call) string {
 	if o.cut() {
 		return c.Excerpt(string(o.buf), o.limit)

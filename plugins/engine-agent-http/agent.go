@@ -12,7 +12,7 @@ import (
 
 const version = "0.1.0"
 
-// callIn holds the inputs that all actions have.
+// callIn holds the inputs that are common to all actions.
 type callIn struct {
 	URL               string            `agent:"url" doc:"Absolute, or relative to base_url."`
 	Query             map[string]string `agent:"query,optional" doc:"Added to the URL's own query."`
@@ -53,10 +53,11 @@ type callOut struct {
 	Base64  bool              `agent:"base64" doc:"The body was not text: body holds it in base64."`
 }
 
-// agent is the state of the agent's process, made of the config {} block.
+// agent holds the configuration and the HTTP client of the agent's process. The method
+// configure sets both.
 type agent struct {
 	conf   config
-	client *http.Client // follows no redirects, because the method do follows them
+	client *http.Client // does not follow redirects, because the method do follows them
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.
@@ -64,8 +65,8 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("http", version).Doc("Calls services over HTTP.")
 	h := &agent{}
 	sdk.Configure(a, h.configure)
-	// Only requests that change nothing may be interrupted. The outcome of an interrupted
-	// POST, PUT, PATCH or DELETE is unknown.
+	// Only the actions get and head are declared with sdk.Cancellable, because they change
+	// nothing. The outcome of an interrupted POST, PUT, PATCH or DELETE is unknown.
 	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return slices.Concat(codes, opts) }
 
@@ -108,7 +109,8 @@ func (h *agent) request(ctx context.Context, c *sdk.Call, in requestIn) (callOut
 	return h.write(in.Method)(ctx, c, in.writeIn)
 }
 
-// timeout shortens the time of a call to the timeout of config {}, if there is one.
+// timeout returns a context that ends after the timeout of the config {} block. If the block
+// has no timeout, it returns ctx.
 func (h *agent) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.conf.Timeout <= 0 {
 		return ctx, func() {}

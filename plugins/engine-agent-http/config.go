@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// config is the agent's config {} block.
+// config holds the arguments of the config {} block in the agent block.
 type config struct {
 	BaseURL            string            `agent:"base_url,optional" doc:"Base of relative URLs. With it no other host is called."`
 	Headers            map[string]string `agent:"headers,optional,sensitive" doc:"Sent with every request."`
@@ -63,8 +63,8 @@ func (h *agent) configure(_ context.Context, c config) error {
 	h.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			// This has an effect only if the env list of the agent block allows the proxy
-			// variables.
+			// The agent has proxy variables in its environment only if the argument env of the
+			// agent block lists them.
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           out.dial,
 			TLSClientConfig:       tlsConfig,
@@ -74,8 +74,8 @@ func (h *agent) configure(_ context.Context, c config) error {
 			IdleConnTimeout:       60 * time.Second,
 			TLSHandshakeTimeout:   15 * time.Second,
 			ExpectContinueTimeout: time.Second,
-			// A compressed body could grow beyond max_response_bytes when it is expanded.
-			// So the agent does not ask for compression.
+			// A small compressed body can become larger than max_response_bytes when it is
+			// decompressed. So the agent does not accept compressed bodies.
 			DisableCompression: true,
 		},
 	}
@@ -111,7 +111,7 @@ func (c config) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// checkURL refuses URLs to which no HTTP request can be sent.
+// checkURL returns an error if no HTTP request can be sent to the URL.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

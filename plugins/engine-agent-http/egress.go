@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// egress says which addresses the agent may connect to. The zero egress allows all
-// addresses.
+// egress says to which addresses the agent may connect. The zero egress allows all addresses.
 type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
-	ranges      []netip.Prefix
-	listed      bool // only the hosts in the fields names and ranges are allowed
-	denyPrivate bool // private addresses are refused, except those in the field ranges
+	ranges      []netip.Prefix // allowed addresses
+	listed      bool           // only the hosts in the fields names and ranges are allowed
+	denyPrivate bool           // private addresses are refused, except those in the field ranges
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress parses the configured list of host names and address ranges.
+// newEgress makes an egress from the arguments allow_hosts and deny_private. It returns an
+// error if an entry of the list is wrong. It also returns an error if there are restrictions and
+// the environment names a proxy, because then the proxy makes the connections.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {
@@ -53,12 +54,12 @@ func newEgress(list []string, denyPrivate bool) (egress, error) {
 	return e, nil
 }
 
-// guards reports whether this egress refuses any address.
+// guards reports whether this egress has restrictions. If not, it allows every address.
 func (e egress) guards() bool { return e.listed || e.denyPrivate }
 
 func hostName(text string) string { return strings.TrimSuffix(strings.ToLower(text), ".") }
 
-// named reports whether the list of names allows a host.
+// named reports whether the field names allows a host.
 func (e egress) named(host string) bool {
 	host = hostName(host)
 	for _, n := range e.names {
@@ -72,12 +73,12 @@ func (e egress) named(host string) bool {
 	return false
 }
 
-// refused is the error for an address to which no connection is allowed.
+// refused is the error for an address to which the agent may not connect.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// check decides whether the agent may connect to the address that host was resolved to.
+// check returns an error if the agent may not connect to address, which is an address of host.
 func (e egress) check(host string, address netip.Addr) error {
 	address = address.Unmap().WithZone("")
 	for _, r := range e.ranges {
@@ -94,9 +95,9 @@ func (e egress) check(host string, address netip.Addr) error {
 	return nil
 }
 
-// dial checks the address and connects to it. The check uses the very address of the
-// connection, after the name was resolved. So neither a redirect nor a name that later
-// resolves to another address can get around the check.
+// dial resolves the host of address, checks the IP address and connects to it. The check uses
+// exactly the IP address of the connection. So it also works after a redirect, and for a name
+// that later resolves to another IP address.
 func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	if e.guards() {
@@ -115,8 +116,8 @@ func (e egress) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// notPublic holds address ranges that do not lead to a public host, beyond those that netip
-// knows. They are: this network, shared and reserved addresses, test networks, and IPv6
+// notPublic holds address ranges that do not lead to a public host and for which netip has no
+// method. They are: "this network", shared and reserved addresses, test networks, and IPv6
 // ranges that a translator maps to IPv4 addresses.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
@@ -125,7 +126,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// private reports whether an address is outside the public internet.
+// private reports whether an address does not belong to a public host.
 func private(a netip.Addr) bool {
 	if a.IsPrivate() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() {
 		return true

@@ -17,7 +17,7 @@ import (
 // maxRedirects is the largest number of redirects that get and head follow.
 const maxRedirects = 10
 
-// exchange is one request, together with the rules for its response.
+// exchange holds the inputs of one call, and the method and body of its request.
 type exchange struct {
 	callIn
 	method string
@@ -25,15 +25,15 @@ type exchange struct {
 	follow bool // follow redirects to the same origin
 }
 
-// body is the body of a request. The zero body means: the request has no body.
+// body is the body of a request. The zero value means that the request has no body.
 type body struct {
 	data        []byte
 	contentType string
 	present     bool
 }
 
-// body makes the body of the request. An error of body is a definite failure: nothing was
-// sent.
+// body returns the body of the request. If the inputs are wrong, the error is a definite
+// failure, because nothing was sent.
 func (in writeIn) body() (body, error) {
 	var b body
 	given := 0
@@ -62,7 +62,8 @@ func (in writeIn) body() (body, error) {
 	return b, nil
 }
 
-// do sends the request, follows redirects, and turns the response into a result or an error.
+// do sends the request and follows redirects if x.follow is true. It returns the response as a
+// result or as an error.
 func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
 	rules := rulesOf(x.Expect, x.Errors)
 	u, err := h.target(x.URL, x.Query)
@@ -81,7 +82,7 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			_ = resp.Body.Close() // the body is the connection itself, which now uses another protocol
+			_ = resp.Body.Close() // closes the connection, which now uses another protocol
 			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
 				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
 		}
@@ -94,8 +95,9 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 	}
 }
 
-// target returns the URL of the request. With a base_url, every other origin is refused:
-// the agent's headers hold its credentials, and they must reach only that origin.
+// target returns the URL of the request. If the agent has a base_url, target returns an error
+// for a URL with another origin. The reason: the agent's headers may hold credentials, which
+// the agent must send only to the origin of base_url.
 func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -144,9 +146,9 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// redirect returns the URL that a redirect points to; nil if the response is no redirect or
-// leads to another origin. Other origins are not followed, because the agent's headers may
-// hold credentials.
+// redirect returns the URL to which a response redirects. It returns nil if the response is not
+// a redirect, or if the URL has another origin. The agent does not follow redirects to other
+// origins, because its headers may hold credentials.
 func redirect(from *url.URL, resp *http.Response) *url.URL {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -197,10 +199,10 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	return h.client.Do(req)
 }
 
-// setOwn sets a header whose name is written in lower case. net/http repeats a request on
-// its own if it has the header Idempotency-Key in exactly this spelling. But only the
-// engine may repeat a call, because it records every attempt. Services compare header names
-// without regard to case, so they accept the lower case.
+// setOwn sets a header and writes its name in lower case. It does nothing if name or value is
+// "". The lower case prevents that net/http repeats a request: it does so if the request has
+// the header Idempotency-Key in exactly this spelling. But only the engine may repeat a call,
+// because it records every attempt. Services ignore the case of header names.
 func setOwn(h http.Header, name, value string) {
 	if name == "" || value == "" {
 		return
@@ -209,7 +211,7 @@ func setOwn(h http.Header, name, value string) {
 	h[strings.ToLower(name)] = []string{value}
 }
 
-// buildError is the error for inputs from which no request can be made.
+// buildError is the error if net/http cannot make a request from the inputs.
 type buildError struct{ err error }
 
 func (e *buildError) Error() string { return e.err.Error() }

@@ -11,24 +11,25 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Codes of definite failures that this agent adds to those of the SDK.
+// Codes of definite failures that this agent has in addition to those of the SDK.
 const (
 	codeNotFound = "not_found"
 	codeConflict = "conflict"
 )
 
-// doubtful is an error after which it is not known whether the service has acted.
+// doubtful is an error after which the agent does not know whether the service has changed
+// something.
 type doubtful struct {
 	code  string
-	after time.Duration // how long the service asks to wait before a repetition; 0 = not given
+	after time.Duration // pause before a repetition that the service asks for; 0 = not given
 	err   error
 }
 
 func (d *doubtful) Error() string { return d.err.Error() }
 func (d *doubtful) Unwrap() error { return d.err }
 
-// maybeDone turns a doubtful error into an unknown outcome. It is for HTTP methods that change
-// something.
+// maybeDone converts a doubtful error to an unknown outcome. It returns other errors unchanged.
+// It is for HTTP methods that change something.
 func maybeDone(err error) error {
 	var d *doubtful
 	if errors.As(err, &d) {
@@ -37,13 +38,14 @@ func maybeDone(err error) error {
 	return err
 }
 
-// unknown returns an unknown outcome with the code and the requested wait of d.
+// unknown returns an unknown outcome with the code of d and the pause that the service asks
+// for.
 func (d *doubtful) unknown() error {
 	return sdk.Unknown(&sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}, d.code)
 }
 
-// nothingDone turns a doubtful error into a definite failure. It is for HTTP methods that change
-// nothing.
+// nothingDone converts a doubtful error to a definite failure. It returns other errors
+// unchanged. It is for HTTP methods that change nothing.
 func nothingDone(err error) error {
 	var d *doubtful
 	if !errors.As(err, &d) {
@@ -55,14 +57,14 @@ func nothingDone(err error) error {
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
 }
 
-// invalid returns a definite failure for wrong inputs: no request was sent.
+// invalid returns a definite failure for wrong inputs. It is used before a request is sent.
 func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// transportError returns the outcome of a request that got no response. Without a
-// connection nothing was sent, so the service did nothing. With a connection the service
-// may have acted.
+// transportError returns the error for a request without a complete response. If there was no
+// connection, nothing was sent, so the error is a definite failure. If there was a connection,
+// the service may have changed something, so the error is doubtful.
 func transportError(ctx context.Context, method string, u *url.URL, err error, connected bool) error {
 	var build *buildError
 	if errors.As(err, &build) {
@@ -93,8 +95,8 @@ func transportError(ctx context.Context, method string, u *url.URL, err error, c
 	return &doubtful{code: code, err: err}
 }
 
-// isRequestError recognises requests that net/http refuses to send. net/http has no error
-// type for them.
+// isRequestError reports whether err says that net/http refuses to send a request. It compares
+// texts, because net/http has no error type for this.
 func isRequestError(err error) bool {
 	return strings.Contains(err.Error(), "net/http: invalid header") ||
 		strings.Contains(err.Error(), "http: no Host in request URL")

@@ -19,7 +19,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// judge turns a response into a result, a definite failure or a doubtful error.
+// judge reads a response and decides the outcome of the call. It returns the output, a definite
+// failure or a doubtful error.
 func (h *agent) judge(ctx context.Context, c *sdk.Call, x exchange, r rules, u *url.URL, resp *http.Response) (callOut, error) {
 	defer resp.Body.Close() //nolint:errcheck // the body has been read
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.conf.MaxResponseBytes)+1))
@@ -49,7 +50,8 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read puts the body into the output, in the form that the input `response` names.
+// read stores the body in the output, in the form that the input `response` names. It returns
+// an error if the body does not have this form.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -82,7 +84,8 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// parseJSON parses a JSON document and keeps its numbers exact.
+// parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
+// data is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -96,9 +99,8 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// refusal returns the error for a response whose status is not a result. code is the error
-// code that the input `errors` gives for the status; "" = the input does not list the
-// status.
+// refusal returns the error for a response whose status does not count as a result. code is the
+// error code for the status in the input `errors`; "" = the input does not list the status.
 func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data []byte, code string) error {
 	status := resp.StatusCode
 	after := retryAfter(resp.Header.Get("Retry-After"), time.Now())
@@ -126,12 +128,13 @@ func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data [
 	return &doubtful{code: sdk.CodeInternal, after: after, err: err}
 }
 
-// maxExcerpt is the number of bytes of the body that go into the message of a refusal.
+// maxExcerpt is the largest number of bytes of the body in an error message.
 const maxExcerpt = 300
 
-// excerpt returns the beginning of a body; "" if the body is not text. The SDK cuts the text in
-// such a way that the engine still recognises secrets in it. Control characters are kept for the
-// same reason: the commands that show the message replace them.
+// excerpt returns ": " and the beginning of a body, for a message; "" if the body is empty or
+// not text. The SDK cuts the text in such a way that the engine still recognises secrets in the
+// text. For the same reason excerpt keeps control characters; the commands that show the
+// message replace them.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
@@ -147,8 +150,8 @@ func excerpt(c *sdk.Call, data []byte) string {
 // maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter parses the Retry-After header, as seconds or as a date. It returns 0 if there is no
-// header, or if it cannot be parsed.
+// retryAfter returns the wait that the header Retry-After asks for, in seconds or as a date. It
+// returns 0 if text is "", or if it cannot parse text.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

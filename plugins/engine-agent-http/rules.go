@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// rules say which outcome an HTTP status has.
+// rules says which HTTP statuses are results, and which are definite failures.
 type rules struct {
 	expect []string          // patterns of the statuses that are results, such as "2xx"
-	errors map[string]string // error code for each pattern of a status
+	errors map[string]string // error code for each pattern of statuses that are definite failures
 }
 
-// rulesOf makes the rules from the inputs `expect` and `errors`. Without `expect`, a status of
-// 2xx is a result. The input schema has already checked patterns and codes.
+// rulesOf makes the rules from the inputs `expect` and `errors`. If `expect` is empty, all
+// statuses 2xx are results. The SDK has already checked the patterns and codes.
 func rulesOf(expect []string, codes map[string]string) rules {
 	if len(expect) == 0 {
 		expect = []string{"2xx"}
@@ -20,9 +20,10 @@ func rulesOf(expect []string, codes map[string]string) rules {
 	return rules{expect: expect, errors: codes}
 }
 
-// judge reports whether a status is a result. If not, it returns the error code of the status.
-// The code is "" if the input `errors` does not list the status. The pattern with the most
-// digits decides. If two patterns have equally many digits, `errors` has priority over `expect`.
+// judge reports whether a status is a result. If it is not, judge returns the error code of the
+// status; "" if the input `errors` does not list the status. If several patterns match, the
+// pattern with the most digits decides. If two patterns have equally many digits, `errors` has
+// priority over `expect`.
 func (r rules) judge(status int) (result bool, code string) {
 	best := -1
 	for _, p := range r.expect {

@@ -14,13 +14,13 @@ import (
 
 const version = "0.1.0"
 
-// config is the agent's config {} block.
+// config holds the arguments of the config {} block in the agent block.
 type config struct {
 	Ledger string `agent:"ledger,optional" doc:"File in which every call is recorded, one JSON object on each line. Processes with the same file share their memory."`
 	Refuse string `agent:"refuse,optional" doc:"If not empty the agent refuses its configuration with this text."`
 }
 
-// script says how the agent answers a call.
+// script holds the inputs that say how the agent answers a call.
 type script struct {
 	Latency time.Duration `agent:"latency,optional" default:"0s" doc:"How long the call takes."`
 	Hold    string        `agent:"hold,optional" doc:"Do not answer before a file of this name exists in the directory of the ledger. The call waits for it after the latency."`
@@ -64,7 +64,7 @@ type valueOut struct {
 	Value any `agent:"value"`
 }
 
-// mock is the state of the agent's process.
+// mock holds the state of the agent's process.
 type mock struct {
 	ledger *ledger
 }
@@ -161,8 +161,8 @@ func (m *mock) junk(ctx context.Context, _ *sdk.Call, in junkIn) (sdk.None, erro
 		fmt.Fprintln(os.Stderr, in.Text)
 	}
 	if in.Panic {
-		// The panic is in a new goroutine, because the SDK would turn a panic of this goroutine
-		// into an answer.
+		// Panic in a new goroutine. After a panic in this goroutine, the SDK would answer the
+		// call, and the process would not end.
 		go panic(in.Text)
 		<-ctx.Done()
 	}

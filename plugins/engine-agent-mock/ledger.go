@@ -16,14 +16,14 @@ import (
 
 // An effect is the simulated change that a call makes.
 type effect struct {
-	key    string
+	key    string // idempotency key of the call
 	undoes string // idempotency key of the call that this effect undoes; "" = the effect is no undo
-	value  any
-	dedupe bool // apply the effect only once for each key
+	value  any    // value that the call stores; nil for an undo
+	dedupe bool   // apply the effect only once for each key
 }
 
-// An entry is one line of the ledger. It records that a call arrived, that its effect was
-// applied, that the effect had been applied before, or that the effect was refused.
+// An entry is one line of the ledger. It records that a call arrived, or what happened to the
+// effect of the call: it was applied, it had already been applied, or it was refused.
 type entry struct {
 	At      time.Time `json:"at"`
 	Kind    string    `json:"kind"` // "arrived", "applied", "repeated" or "refused"
@@ -38,31 +38,32 @@ type entry struct {
 	Value   any       `json:"value,omitempty"`
 }
 
-// account is the state of one key, computed from the entries.
+// account holds the state of one idempotency key, computed from the entries of the ledger.
 type account struct {
-	arrivals int
-	applied  bool
-	closed   bool // the key was undone, and later effects are refused
-	value    any
+	arrivals int  // number of calls with the key that have arrived
+	applied  bool // an effect with the key was applied
+	closed   bool // the key was undone, so later effects with the key are refused
+	value    any  // value of the applied effect
 }
 
-// A ledger remembers effects by key, in memory and in a file that several processes may
-// share. Under a lock, a process first reads the whole file and then appends to it. So a
-// key has only one effect across all processes.
+// A ledger records effects by their idempotency keys, in memory and in a file. Several
+// processes may share the file. A process locks the file, reads the new lines of other
+// processes, and then appends its own line. So all processes together apply only one effect for
+// a key.
 type ledger struct {
-	path string
+	path string // path of the file; "" = no file
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	accounts map[string]*account
-	read     int64 // bytes of the file that are already included in accounts
+	read     int64 // number of bytes of the file that are already included in accounts
 }
 
 func newLedger(path string) *ledger {
 	return &ledger{path: path, accounts: map[string]*account{}}
 }
 
-// arrive records the arrival of a call. It returns how many calls of this key have arrived,
-// including this one.
+// arrive records the arrival of a call. It returns how many calls with the same key have
+// arrived, including this call.
 func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 	err = l.update(func() (entry, error) {
 		n = l.accountLocked(e.key).arrivals + 1
@@ -73,8 +74,9 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
-// apply applies the effect. If the effect has been applied before and e.dedupe is set, apply
-// changes nothing and returns the value that was stored then.
+// apply applies the effect and returns its value. If e.dedupe is true and an effect with the
+// same key was applied before, apply changes nothing and returns the value of that effect. If
+// the key was undone before, apply returns errUndone.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)
@@ -96,8 +98,8 @@ func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	return value, err
 }
 
-// find looks up an idempotency key. It returns whether a call with this key was applied, and
-// the value that this call stored.
+// find looks up an idempotency key. done reports whether an effect with this key was applied.
+// value is the value of that effect.
 func (l *ledger) find(key string) (value any, done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +114,9 @@ func (l *ledger) find(key string) (value any, done bool, err error) {
 	return acc.value, acc.applied, nil
 }
 
-// update adds the entry that fn returns, first to the file and then to the memory. It adds
-// the entry even if fn returns an error, and then returns this error.
+// update calls fn and adds the entry that fn returns, first to the file and then to the
+// accounts in memory. It adds the entry even if fn returns an error, and then returns this
+// error.
 func (l *ledger) update(fn func() (entry, error)) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +145,7 @@ func (l *ledger) update(fn func() (entry, error)) (err error) {
 }
 
 // openLocked opens and locks the file, and reads the entries that other processes have
-// added. Closing the file ends the lock.
+// added. The caller must close the file, which also ends the lock.
 func (l *ledger) openLocked() (*os.File, error) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -181,7 +184,7 @@ func (l *ledger) catchUpLocked(f *os.File) error {
 	}
 }
 
-// countLocked adds an entry to the account of its key.
+// countLocked adds an entry to the account of the entry's key.
 func (l *ledger) countLocked(e entry) {
 	acc := l.accountLocked(e.Key)
 	switch e.Kind {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile waits until no other process has locked the file, and locks it. Closing the
-// file, or the end of the process, ends the lock.
+// lockFile waits until no other process has locked the file, and locks it. The lock ends when
+// the file is closed or the process ends.
 func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)

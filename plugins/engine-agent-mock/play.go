@@ -14,7 +14,8 @@ import (
 // crashCode is the exit status of this process if a script asks for a crash.
 const crashCode = 86
 
-// play answers a call as its script says, and applies the effect e.
+// play does what the script says, and applies the effect e unless the script says that the call
+// fails. It returns the value of the effect, or the error with which the call ends.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	gate, err := m.gate(s.Hold)
 	if err != nil {
@@ -57,8 +58,8 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	return value, nil
 }
 
-// within reports whether the n-th call of a key is among the first `times` calls. 0 means
-// all calls.
+// within reports whether the call with number n is one of the first calls of its key. times is
+// how many calls count as the first ones; 0 = all calls.
 func within(n, times int) bool { return times == 0 || n <= times }
 
 func (f *failure) code() string {
@@ -79,9 +80,9 @@ func (f *failure) failure() error {
 	return &sdk.Failure{Code: f.code(), Message: f.text(), Permanent: f.Permanent, RetryAfter: f.RetryAfter}
 }
 
-// gate returns the path of the file for which a call with this hold waits. It is in the
-// directory of the ledger, because a test knows that directory. gate returns "" if the
-// script has no hold.
+// gate returns the path of the file for which a call waits. hold is the name of the file, which
+// is in the directory of the ledger, because a test knows that directory. gate returns "" if
+// hold is "". It returns an error if hold is not a file name, or if there is no ledger file.
 func (m *mock) gate(hold string) (path string, err error) {
 	switch {
 	case hold == "":
@@ -104,8 +105,9 @@ const (
 	poll = 20 * time.Millisecond  // pause between two checks whether the file of a hold exists
 )
 
-// wait waits for the latency, and then until a file exists at the path gate; "" = no file.
-// It sends heartbeats. It returns ctx's error if ctx ends first.
+// wait waits for the latency, and then until a file exists at the path gate. If gate is "", it
+// waits only for the latency. Meanwhile it sends heartbeats. If ctx ends first, it returns the
+// error of ctx.
 func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) error {
 	if err := ctx.Err(); err != nil || latency <= 0 && gate == "" {
 		return err
@@ -123,7 +125,8 @@ func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) 
 	return awaitFile(ctx, c, gate, beats.C)
 }
 
-// sleep waits for the latency. It sends a heartbeat at each tick of the channel beats.
+// sleep waits for the latency. It sends a heartbeat at each tick of the channel beats. If ctx
+// ends first, it returns the error of ctx.
 func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan time.Time) error {
 	start := time.Now()
 	timer := time.NewTimer(latency)

@@ -10,14 +10,14 @@ import (
 
 const version = "0.1.0"
 
-// Error codes that this agent adds to those of the SDK.
+// Error codes that this agent has in addition to those of the SDK.
 const (
 	codeConflict    = "conflict"      // a constraint of the database refused the change
 	codeTooManyRows = "too_many_rows" // the statement returns more than max_rows rows, or too many bytes
-	codeKeyReused   = "key_reused"    // the key was recorded with another request before
+	codeKeyReused   = "key_reused"    // an earlier call with the same idempotency key had other statements
 )
 
-// statement is one statement and its arguments.
+// statement holds the text and the arguments of one SQL statement.
 type statement struct {
 	SQL  string
 	Args []any // arguments in the form that the driver accepts
@@ -44,7 +44,7 @@ type rowsOut struct {
 	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
 }
 
-// agent is the state of the agent's process, made of the config {} block.
+// agent holds the state of the agent's process. The method configure sets it.
 type agent struct {
 	db      *database
 	effects *dedupe
@@ -55,8 +55,9 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	// The action exec may be interrupted, because its lookup finds out whether the transaction
-	// was committed. The action exec_plain may not: it records no key that a lookup could find.
+	// The action exec is declared with sdk.Cancellable, because its lookup can find out whether
+	// the transaction was committed. The action exec_plain is not, because it records no key
+	// that a lookup could find.
 	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
 
@@ -106,13 +107,14 @@ func (s *agent) exec(ctx context.Context, c *sdk.Call, in execIn) (rowsOut, erro
 	return s.effects.exec(ctx, c, in.Errors, sts)
 }
 
-// lookup reports whether the transaction with the call's key was committed, and returns its
-// result.
+// lookup finds out whether the transaction with the call's idempotency key was committed. If it
+// was, lookup returns done = true and the result of the transaction.
 func (s *agent) lookup(ctx context.Context, c *sdk.Call, _ execIn) (out rowsOut, done bool, err error) {
 	return s.effects.lookup(ctx, c)
 }
 
-// statements checks the inputs and returns the statements to execute.
+// statements checks the inputs and returns the statements to execute. If an input is wrong, the
+// error is a definite failure.
 func (in execIn) statements() ([]statement, error) {
 	if in.Statements == nil {
 		st, err := one(in.SQL, in.Args)
@@ -146,7 +148,7 @@ func (in execIn) statements() ([]statement, error) {
 	return sts, nil
 }
 
-// one checks a single statement and its arguments.
+// one checks a single statement and its arguments, and returns them as a statement.
 func one(text string, args any) (statement, error) {
 	if err := checkSQL(text); err != nil {
 		return statement{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// config is the agent's config {} block.
+// config holds the arguments of the config {} block in the agent block.
 type config struct {
 	DSN            string `agent:"dsn,sensitive" doc:"postgres://… or key=value words. Without sslmode the server's certificate is verified, except on this machine."`
 	DedupeTable    string `agent:"dedupe_table,optional" default:"engine_effects" doc:"Table in which exec records keys, as TABLE or SCHEMA.TABLE; made when it is first needed."`
@@ -23,8 +23,8 @@ type config struct {
 
 var tablePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
 
-// configure checks the config {} block. It does not connect: the agent must start even
-// while the database is down.
+// configure checks the config {} block and prepares the pool of connections. It does not
+// connect, because the agent must start even while the database is down.
 func (s *agent) configure(_ context.Context, c config) error {
 	if !tablePattern.MatchString(c.DedupeTable) {
 		return errors.New("dedupe_table: must be a name such as engine_effects or app.effects")
@@ -54,8 +54,8 @@ func (s *agent) configure(_ context.Context, c config) error {
 	return nil
 }
 
-// connection parses the DSN and sets sslmode explicitly. The DSN holds a password, so the
-// errors never repeat it.
+// connection parses the DSN and returns the configuration of a connection. If the DSN has no
+// sslmode, connection sets it. The DSN may hold a password, so the errors never repeat the DSN.
 func connection(dsn string) (pq.Config, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -86,7 +86,7 @@ func saysSSLMode(dsn string) bool {
 	return sslModeWord.MatchString(dsn)
 }
 
-// isLocal reports whether all hosts of cfg are this machine.
+// isLocal reports whether all hosts in cfg mean this machine.
 func isLocal(cfg pq.Config) bool {
 	if cfg.Hostaddr.IsValid() {
 		return cfg.Hostaddr.IsLoopback()

@@ -15,17 +15,17 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A dedupe reads and writes the dedupe table. The table records each idempotency key that was
-// used, with the result of its call.
+// A dedupe reads and writes the dedupe table. The table holds the idempotency key and the
+// result of each call of the action exec.
 type dedupe struct {
 	db    *database
 	table string // name of the table, quoted for SQL
 }
 
-// exec executes statements once for each idempotency key. The same transaction inserts the
-// key as a row of the dedupe table. So a second call with this key waits at the row until
-// the first one ends, and then finds its result there. codes maps SQLSTATEs to the error
-// codes of the workflow.
+// exec executes statements once for each idempotency key. The same transaction inserts a row
+// with the key into the dedupe table. So a second call with the same key waits until the
+// transaction of the first call ends, and then finds its result in the row. codes maps
+// SQLSTATEs to error codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")
@@ -52,7 +52,7 @@ func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string,
 	return out, err
 }
 
-// errNoTable is the failure for a dedupe table that does not exist yet.
+// errNoTable is the error if the dedupe table does not exist.
 var errNoTable = &sdk.Failure{Code: sdk.CodeUnavailable, Message: "the dedupe table does not exist"}
 
 func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []statement) (rowsOut, error) {
@@ -81,14 +81,15 @@ func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []s
 	return out, nil
 }
 
-// storedResult is the form in which the dedupe table stores a rowsOut.
+// storedResult is a rowsOut in the form in which the dedupe table holds it, as JSON.
 type storedResult struct {
 	Rows     any   `json:"rows"`
 	Affected int64 `json:"rows_affected"`
 }
 
-// recorded returns the result that is recorded for a key. If request is not empty, the
-// recorded request must be the same.
+// recorded returns the result that the dedupe table holds for a key. request is the fingerprint
+// of the statements; "" = do not compare. If the table holds another fingerprint, the error is
+// a definite failure with codeKeyReused.
 func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
 	var was string
 	var result []byte
@@ -108,9 +109,9 @@ func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) 
 	return rowsOut{Rows: stored.Rows, RowsAffected: stored.Affected}, nil
 }
 
-// lookup reports whether the transaction with the call's key was committed, and returns its
-// result. It tries to insert the key. So it waits while another transaction that uses the key is
-// open.
+// lookup finds out whether the transaction with the call's key was committed. If it was, lookup
+// returns done = true and the result. To find out, lookup tries to insert the key in a
+// transaction that it never commits. So it waits while a transaction with the same key is open.
 func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done bool, err error) {
 	x, err := e.db.session(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func (e *dedupe) lookup(ctx context.Context, c *sdk.Call) (out rowsOut, done boo
 	return out, err == nil, err
 }
 
-// makeTable creates the dedupe table. The lock prevents that two calls create the table at
-// the same time and one of them fails.
+// makeTable creates the dedupe table if it does not exist. It uses an advisory lock: if two
+// calls created the table at the same time, one of the calls would fail.
 func (e *dedupe) makeTable(ctx context.Context) error {
 	x, err := e.db.session(ctx)
 	if err != nil {
@@ -181,7 +182,8 @@ func noTable(err error) error {
 	return fmt.Errorf("dedupe table: %w", err)
 }
 
-// fingerprint returns a hash of the statements, to compare two requests.
+// fingerprint returns a hash of the statements and their arguments, to find out whether two
+// calls have the same statements.
 func fingerprint(sts []statement) (string, error) {
 	data, err := json.Marshal(sts)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// maxBytes is the largest size of the rows of a statement, in bytes. Larger results would
-// not fit into a reply.
+// maxBytes is the largest size of all rows that a statement returns, in bytes. The limit makes
+// sure that the rows fit into a reply.
 const maxBytes = 512 << 10
 
-// run executes statements in order and returns the rows of the last one. It prepares each
-// statement first. PostgreSQL prepares only one statement at a time, so a text cannot contain a
-// second one, such as COMMIT.
+// run executes statements in order and returns the rows of the last statement. It prepares each
+// statement before it executes the statement. PostgreSQL refuses to prepare a text with two
+// statements. So a text cannot contain a second statement, such as COMMIT.
 func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
 	for i, st := range sts {
@@ -129,9 +129,9 @@ func weight(v any) int {
 	return 16
 }
 
-// value returns the JSON form of a column's value. Numbers stay exact, json columns stay as
-// they are, bytea becomes base64, and times follow RFC 3339. Other types have the text form
-// of the database.
+// value converts a column's value to a value for the JSON output. Numbers keep their exact
+// form. The value of a json column stays JSON, and bytea becomes base64. Dates and times have
+// the form of RFC 3339. For other types, value returns the text form of the database.
 func value(typ string, v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string:
@@ -187,9 +187,9 @@ func bytesValue(typ string, b []byte) (any, error) {
 	return string(b), nil
 }
 
-// arguments converts JSON values into the arguments of the driver. Numbers are sent as
-// text, which the database converts to the type of the parameter. Lists and objects are
-// sent as JSON.
+// arguments converts JSON values to arguments for the driver. It converts numbers to text, and
+// the database converts this text to the type of the parameter. It converts lists and objects
+// to a text with JSON.
 func arguments(list []any) ([]any, error) {
 	values := make([]any, 0, len(list))
 	for i, v := range list {
@@ -214,8 +214,8 @@ var (
 	returns = regexp.MustCompile(`(?i)\breturning\b`)
 )
 
-// returnsRows guesses whether a statement returns rows. If not, only the number of changed
-// rows is read.
+// returnsRows guesses from the text whether a statement returns rows. If the result is false,
+// the agent reads only the number of changed rows.
 func returnsRows(text string) bool {
 	switch firstWord(text) {
 	case "select", "values", "table", "show", "explain", "fetch", "call":
@@ -226,7 +226,8 @@ func returnsRows(text string) bool {
 	return returns.MatchString(text)
 }
 
-// checkSQL refuses statements that would act outside the transaction, such as COMMIT.
+// checkSQL returns an error for a statement that would begin or end a transaction, such as
+// COMMIT. It also returns an error for COPY, for an empty text, and for a text with a zero byte.
 func checkSQL(text string) error {
 	switch word := firstWord(text); word {
 	case "":
@@ -242,8 +243,9 @@ func checkSQL(text string) error {
 	return nil
 }
 
-// firstWord returns the first word of a statement in lower case, without comments before it. It
-// returns "select" for a text that begins with an opening bracket.
+// firstWord returns the first word of a statement in lower case, and ignores comments before the
+// word. It returns "select" if the text begins with an opening bracket, and "" if the text is
+// empty.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;")
@@ -270,7 +272,8 @@ func firstWord(text string) string {
 	}
 }
 
-// afterComment returns the text after the comment at its beginning. Comments may be nested.
+// afterComment returns the rest of a text that begins with a comment. Comments may be nested. It
+// returns "" if the comment has no end.
 func afterComment(text string) string {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {

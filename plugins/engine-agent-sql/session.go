@@ -14,22 +14,22 @@ import (
 )
 
 // resetTime is the longest time for the reset of a session. If the reset takes longer, the
-// connection is closed, because the answer of the call must not wait for it.
+// agent closes the connection, because the answer of the call must not wait for the reset.
 const resetTime = time.Second
 
-// A session is a database connection while one call uses it. At the end of the call the state of
-// the connection is discarded: settings, temporary tables, advisory locks, prepared statements
-// and LISTEN. So nothing reaches the next call.
+// A session is a database connection that one call uses. At the end of the call, the method
+// close discards the state of the connection: settings, temporary tables, advisory locks,
+// prepared statements and LISTEN. So this state cannot change how the next call works.
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// stop ends the watch that closes the socket when ctx ends. It returns false if the
-	// watch has already closed the socket.
+	// While the call runs, the socket is closed when ctx ends. The function stop prevents that
+	// from now on. It returns false if ctx has already ended.
 	stop   func() bool
-	broken bool
+	broken bool // the connection must not be used again
 }
 
-// A database gives connections to calls and runs their transactions.
+// A database is a pool of connections. It runs the transactions of calls.
 type database struct {
 	*sql.DB
 	connector *connector
@@ -46,7 +46,7 @@ func openDatabase(c *connector, maxConnections, maxRows int) *database {
 }
 
 // session takes a connection from the pool for a call. When ctx ends, the connection is
-// closed, even during a statement. The caller must call close.
+// closed, even during a statement. The caller must call the method close of the session.
 func (d *database) session(ctx context.Context) (*session, error) {
 	conn, err := d.Conn(ctx)
 	if err != nil {
@@ -69,16 +69,17 @@ func (d *database) session(ctx context.Context) (*session, error) {
 	return x, nil
 }
 
-// work is the transaction of a call.
+// work is the transaction of a call, with its session.
 type work struct {
 	*sql.Tx
 	session *session
 	maxRows int // largest number of rows that a statement may return
 }
 
-// failed records the error of a statement. After an error answer of the database the
-// connection stays usable. After any other error it is not known what the server sends
-// next, so the connection is closed at once: even a ROLLBACK could wait for ever.
+// failed must be called with the error of each statement; nil = no error. If the error is an
+// answer of the database, the connection can still be used. After any other error it is not
+// known what the server sends next, and even a ROLLBACK could wait for ever. Then failed closes
+// the connection.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error
@@ -91,8 +92,8 @@ func (x *session) failed(err error) {
 	_ = x.socket.Close()
 }
 
-// close resets the session and returns the connection to the pool. If that is not possible,
-// it closes the connection.
+// close resets the session and returns the connection to the pool. If the reset fails, or if
+// the session is broken, it closes the connection.
 func (x *session) close(ctx context.Context) {
 	if !x.stop() || !x.reset(ctx) {
 		x.broken = true
@@ -104,7 +105,7 @@ func (x *session) close(ctx context.Context) {
 	_ = x.Conn.Close() // an error only means that the connection is closed already
 }
 
-// reset discards the state of the session. It returns false if that failed.
+// reset discards the state of the connection. It returns false if this failed or took too long.
 func (x *session) reset(ctx context.Context) bool {
 	if x.broken {
 		return false

@@ -10,13 +10,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// connector makes the driver's connections and knows the socket of each. After a protocol
-// error the driver waits for the server without a limit. Only closing the socket ends this
-// wait.
+// connector opens connections with the driver and records the socket of each connection. The
+// sockets are needed because the driver waits for the server without a limit after a protocol
+// error. This wait ends only when the socket is closed.
 type connector struct {
 	config pq.Config
 
-	mu      sync.Mutex // protects following field
+	mu      sync.Mutex // protects the field below
 	sockets map[driver.Conn]net.Conn
 }
 
@@ -39,7 +39,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	d.socket = nil // later sockets of this dialer only carry requests to cancel a statement
+	d.socket = nil // later, the driver uses this dialer only to cancel a statement
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sockets[conn] = s
@@ -51,7 +51,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// Driver is part of driver.Connector.
+// Driver implements driver.Connector.
 func (c *connector) Driver() driver.Driver { return &pq.Driver{} }
 
 // socket returns the socket of a connection; nil if the connection is closed.
@@ -61,19 +61,19 @@ func (c *connector) socket(conn driver.Conn) net.Conn {
 	return c.sockets[conn]
 }
 
-// dialer keeps the latest socket that it has opened.
+// dialer opens network connections for the driver, and keeps the latest one.
 type dialer struct {
-	mu     sync.Mutex // protects following field
-	socket *socket
+	mu     sync.Mutex // protects the field below
+	socket *socket    // latest network connection; nil = none
 }
 
-// socket is a network connection that calls forget when it is closed.
+// socket is a network connection. When it is closed, it calls the function forget.
 type socket struct {
 	net.Conn
-	forget func()
+	forget func() // removes the connection from connector.sockets; nil = not called
 }
 
-// Close calls forget and closes the connection.
+// Close calls the function forget and closes the network connection.
 func (s *socket) Close() error {
 	if s.forget != nil {
 		s.forget()
@@ -81,7 +81,7 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// DialContext opens a TCP connection and keeps its socket.
+// DialContext opens a network connection and keeps it in the field socket.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{KeepAlive: time.Minute}).DialContext(ctx, network, address)
 	if err != nil {
@@ -93,12 +93,12 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return d.socket, nil
 }
 
-// Dial is part of pq.Dialer. The driver uses DialContext.
+// Dial implements pq.Dialer. The driver uses only DialContext.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout is part of pq.Dialer. The driver uses DialContext.
+// DialTimeout implements pq.Dialer. The driver uses only DialContext.
 func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

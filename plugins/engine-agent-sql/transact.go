@@ -12,9 +12,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// transact runs fn in one transaction and commits it. Any error before COMMIT is sent is a
-// definite failure: the database undoes the changes. After that, only a refusal by the
-// database is a definite failure. With every other error the outcome is unknown.
+// transact runs fn in one transaction and commits the transaction. An error before the agent
+// sends COMMIT is a definite failure, because the database discards the changes. After that, an
+// error is a definite failure only if the database has refused the COMMIT. With every other
+// error the outcome is unknown.
 func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
 	x, err := d.session(ctx)
 	if err != nil {
@@ -29,8 +30,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	if err := fn(work{tx, x, d.maxRows}); err != nil {
 		x.failed(err)
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) && !x.broken {
-			// The rollback failed because the connection is lost. The server undoes the
-			// transaction then.
+			// The rollback failed because the connection is lost. In this case the server rolls
+			// the transaction back.
 			err = fmt.Errorf("%w (rollback: %w)", err, rollback)
 		}
 		return definite(ctx, c, codes, err)
@@ -42,7 +43,7 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		// database/sql rolled back because ctx ended, and sent no COMMIT.
+		// database/sql has rolled the transaction back because ctx ended, and sent no COMMIT.
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: fmt.Errorf("not committed: %w", err)}
 	case errors.As(err, &refused) && (refused.Severity == "FATAL" || refused.Severity == "PANIC"):
 		// The server stopped during the commit.
@@ -57,7 +58,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 // message is too long to read.
 const overlong = "pq: server error: "
 
-// maxMessage is the number of bytes of the database's error message that go into a message.
+// maxMessage is the largest number of bytes of a database's error message that the agent
+// returns.
 const maxMessage = 2000
 
 func shorten(c *sdk.Call, text string) string {
@@ -67,7 +69,9 @@ func shorten(c *sdk.Call, text string) string {
 	return c.Excerpt(text, maxMessage) + "…"
 }
 
-// definite turns an error into a definite failure. Nothing was committed before the error.
+// definite converts an error to a definite failure. It must be called only if nothing was
+// committed. codes maps SQLSTATEs, or their first two characters, to error codes of the
+// workflow.
 func definite(ctx context.Context, c *sdk.Call, codes map[string]string, err error) error {
 	var failure *sdk.Failure
 	if errors.As(err, &failure) {

@@ -21,7 +21,7 @@ const (
 	CommandRoom = 16 << 20 // for a command that works on no runs
 )
 
-// CommandLimit is the limit for Hold, in bytes, in a command that works on no runs.
+// CommandLimit is the limit to pass to Hold, in bytes, in a command that works on no runs.
 const CommandLimit = 40 << 20
 
 // goDefault is Go's own default for GOGC, in percent.
@@ -32,8 +32,9 @@ const goDefault = 100
 // heap contains if that is more. For example, with room = 64 MiB and a heap of 10 MiB it
 // begins at 74 MiB; with Go's default it would begin at 20 MiB.
 //
-// Pace returns when ctx ends, and restores the former setting. It does nothing if GOGC is
-// set, or if the program has set a percentage. A memory limit still applies.
+// Pace returns when ctx ends, and restores the former setting. It does nothing if the
+// environment sets GOGC, or if the program has set another percentage than Go's default. A
+// memory limit still applies.
 func Pace(ctx context.Context, room int) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -56,7 +57,7 @@ func Pace(ctx context.Context, room int) {
 // the live objects need more, Hold raises the limit to 125 % of their size plus half of the
 // given limit. With Pace alone a process could take twice the size of its live objects, and
 // more on a busy machine. Hold returns when ctx ends, and restores the former limit. It does
-// nothing if GOMEMLIMIT is set or the program has set a limit before.
+// nothing if the environment or the program has set a memory limit before.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
@@ -108,8 +109,9 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 // an extremely large percentage.
 const least = 4 << 20
 
-// percent returns the value for GOGC with which a collection begins after room more bytes.
-// The live objects of the heap have live bytes.
+// percent returns the value for GOGC with which a collection begins after the program has
+// allocated room more bytes; at least Go's default. live is the size of the live objects, in
+// bytes.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
 	// The percentage is rounded, because small changes are not worth a new setting.

@@ -1,7 +1,7 @@
 // Package jsonscan reads JSON directly from its bytes, without building a tree.
 //
-// In: a document. Out: its parts. It is for code that reads common documents fast and has
-// another, slower parser for all others.
+// In: a document. Out: the strings, numbers, lists and objects in the document. The package
+// is for code that reads common documents fast and has another, slower parser for all others.
 package jsonscan
 
 import (
@@ -9,21 +9,22 @@ import (
 	"encoding/json"
 )
 
-// MaxDepth is how deep lists and objects may be nested. A Scanner reports false for
-// deeper documents.
+// MaxDepth is how deep lists and objects may be nested. The methods of a Scanner return false
+// for deeper documents.
 const MaxDepth = 100
 
-// A Scanner reads JSON from its bytes. It handles only the common case: its methods report
-// false for everything unusual or wrong. Then the caller must read the document with
-// another parser, which also reports errors. A Scanner with Src set is ready to use.
+// A Scanner reads JSON from Src. It handles only the common case: its methods return false
+// for everything unusual or wrong. Then the caller must read the document with another
+// parser, which also reports errors. A Scanner with Src set is ready to use.
 type Scanner struct {
 	Src []byte
-	Pos int // position of the next byte
+	Pos int // index in Src of the next byte
 
 	depth int
 }
 
-// Peek returns the first byte that is not white space, without reading it; 0 at the end.
+// Peek skips white space and returns the next byte, without reading that byte. It returns 0
+// at the end of the document.
 func (s *Scanner) Peek() byte {
 	for ; s.Pos < len(s.Src); s.Pos++ {
 		switch c := s.Src[s.Pos]; c {
@@ -35,8 +36,8 @@ func (s *Scanner) Peek() byte {
 	return 0
 }
 
-// Take skips white space and reads the byte c. If the next byte is another one, it reads
-// nothing and reports false.
+// Take skips white space and reads the byte c. If the next byte is not c, Take does not read
+// that byte, and returns false.
 func (s *Scanner) Take(c byte) bool {
 	if s.Peek() != c || s.Pos >= len(s.Src) {
 		return false
@@ -51,8 +52,8 @@ func (s *Scanner) End() bool {
 	return s.Pos == len(s.Src)
 }
 
-// Text reads a string and returns it with its quotes. plain says that the string has no
-// escapes and only ASCII: then the bytes between the quotes are its value.
+// Text reads a string and returns its bytes with the quotes. plain is true if the string has
+// only ASCII and no escapes. Then the bytes between the quotes are the value of the string.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
 		return nil, false, false
@@ -81,7 +82,7 @@ func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// isHex reports whether src has four hexadecimal digits at from.
+// isHex reports whether the four bytes of src from the index from on are hexadecimal digits.
 func isHex(src []byte, from int) bool {
 	if from+4 > len(src) {
 		return false
@@ -107,7 +108,7 @@ func (s *Scanner) String() (text string, ok bool) {
 	return text, err == nil
 }
 
-// Number reads a number in the grammar of JSON.
+// Number reads a number in the grammar of JSON, and returns its bytes.
 func (s *Scanner) Number() (raw []byte, ok bool) {
 	s.Peek()
 	i, src := s.Pos, s.Src
@@ -143,8 +144,8 @@ func (s *Scanner) Number() (raw []byte, ok bool) {
 	return raw, true
 }
 
-// Word reads the word w, which is null, true or false. If the document continues with
-// other bytes, it reports false.
+// Word reads the word w, which is null, true or false. If the document continues with other
+// bytes, Word does not read them, and returns false.
 func (s *Scanner) Word(w string) bool {
 	if s.Peek(); !bytes.HasPrefix(s.Src[s.Pos:], []byte(w)) {
 		return false
@@ -154,7 +155,7 @@ func (s *Scanner) Word(w string) bool {
 }
 
 // List reads a list. Before every element it calls the function each, which must read the
-// element.
+// element. List returns false if the bytes are not a list, or if each returns false.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -175,7 +176,8 @@ func (s *Scanner) List(each func() bool) bool {
 }
 
 // Object reads an object. After every key it calls the function each, which must read the
-// value. Object reports false if a key is not plain (see Text), or if each returns false.
+// value. Object returns false if the bytes are not an object, or if each returns false. It also
+// returns false if a key has an escape or a character outside of ASCII.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {
 		return false
@@ -196,7 +198,7 @@ func (s *Scanner) Object(each func(key []byte) bool) bool {
 	return s.Take('}')
 }
 
-// Skip passes over one value and reports whether it is JSON.
+// Skip reads one value of any kind, and returns false if the bytes are not JSON.
 func (s *Scanner) Skip() bool {
 	switch s.Peek() {
 	case '"':
@@ -217,7 +219,8 @@ func (s *Scanner) Skip() bool {
 	return ok
 }
 
-// Tree reads one value: nil, bool, string, json.Number, []any or map[string]any.
+// Tree reads one value and returns it as nil, bool, string, json.Number, []any or
+// map[string]any.
 func (s *Scanner) Tree() (tree any, ok bool) {
 	switch s.Peek() {
 	case '"':

@@ -7,21 +7,23 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A buffer has at least minBuffer bytes, so that the next batch probably fits into it, too.
-// Buffers larger than maxBuffer bytes are not kept.
+// Limits for the buffers of batches. A new buffer has at least minBuffer bytes, so that the
+// next batch probably fits into the buffer, too. Put drops a buffer of more than maxBuffer
+// bytes.
 const (
 	minBuffer = 16 << 10
 	maxBuffer = 256 << 10
 )
 
-// buffers is the pool of buffers for batches. Unlike gRPC's pool it does not clear a buffer
-// before it is used again. For a batch of more than 32 KiB gRPC would clear a whole
-// megabyte. Clearing is not needed, because a buffer is written before it is read.
+// buffers is a pool of buffers for batches. gRPC's own pool writes zeros into a buffer before
+// it returns the buffer again. For a batch of more than 32 KiB it would write a whole
+// megabyte. This pool writes no zeros: they are not needed, because the code writes a buffer
+// before it reads the buffer.
 type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)
 
-// batches is the pool that all sessions share.
+// batches is the pool of buffers that all sessions share.
 var batches buffers
 
 // Get returns a buffer of length n. Its content is undefined.
@@ -38,7 +40,7 @@ func (p *buffers) Get(n int) *[]byte {
 	return &b
 }
 
-// Put returns a buffer to the pool. The caller must not use it any more.
+// Put returns a buffer to the pool. The caller must not use the buffer any more.
 func (p *buffers) Put(b *[]byte) {
 	if cap(*b) <= maxBuffer {
 		p.pool.Put(b)

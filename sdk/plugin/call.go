@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// call is one call, in a session or on its own stream.
+// call holds the state of one call of an action. The call is sent either in a session or on
+// its own stream.
 type call struct {
 	process *Process
 	req     sdk.Request
@@ -27,7 +28,7 @@ type call struct {
 	// Only for a call in a session; protected by session.mu.
 	session   *session
 	id        uint64
-	size      int // upper bound of the call's size in a batch, in bytes
+	size      int // largest possible size of the call in a batch, in bytes
 	state     callState
 	timer     *time.Timer // fires at complete-by, and again at the end of the wait for a late reply
 	listening bool        // the timer is set to the end of the wait for a late reply
@@ -35,8 +36,8 @@ type call struct {
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
-// prepare checks whether the call can be sent. If it cannot, over is true, and the reply or
-// the error says why.
+// prepare checks whether the call can be sent. If it cannot be sent, over is true, and either
+// reply or err says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {
@@ -60,8 +61,9 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 	return sdk.Reply{}, nil, false
 }
 
-// validText finds text that protobuf cannot encode. Without this check sending could fail
-// in the middle of a message, and the outcome of the call would be unknown.
+// validText returns an error if a text of the request is not valid UTF-8: protobuf cannot
+// encode such a text. Without this check, gRPC could fail in the middle of a message, and the
+// outcome of the call would be unknown.
 func validText(r *sdk.Request) error {
 	for _, text := range [...]struct{ name, value string }{
 		{"action", r.Action}, {"idempotency key", r.IdempotencyKey}, {"forward key", r.ForwardKey},
@@ -74,11 +76,12 @@ func validText(r *sdk.Request) error {
 	return nil
 }
 
-// finish reports the result to the caller that started the call. It is called only once.
+// finish reports the result of the call to the code that started the call. It must be called
+// only once.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
-// expire reports to the caller that complete-by has passed. It returns how long to wait
-// for a late reply; 0 = not at all. It is called only once.
+// expire reports to the code that started the call that complete-by has passed. It returns
+// how long to wait for a late reply; 0 = do not wait. It must be called only once.
 func (c *call) expire() time.Duration {
 	if c.options.OnExpired == nil {
 		return 0
@@ -105,8 +108,8 @@ func (c *call) notSent(err error) error {
 
 func (c *call) silence() error { return c.fail(errSilence) }
 
-// accept returns the reply if it is valid. For an invalid reply it returns an unknown
-// outcome (S35).
+// accept checks a reply of the agent and returns it. If the reply is invalid, accept returns
+// a reply with OutcomeUnknown and sdk.CodeBadReply instead (S35).
 func (c *call) accept(r sdk.Reply) sdk.Reply {
 	lookup := c.req.Purpose == sdk.PurposeLookup
 	switch r.Outcome {
@@ -135,7 +138,7 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 	return badReply(fmt.Sprintf("an outcome that is none: %d", r.Outcome))
 }
 
-// maxMessage is the largest size of an error text that is kept, in bytes.
+// maxMessage is the largest size of an error text, in bytes. Longer texts are cut.
 const maxMessage = 4 << 10
 
 func badReply(message string) sdk.Reply {

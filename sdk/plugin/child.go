@@ -20,14 +20,15 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// drainTime is how long the host still reads the output after the process has ended. The
-// output usually ends sooner. It continues only if a process that could not be killed
-// keeps the pipe open.
+// drainTime is how long the host still reads the output after the process has ended. Usually
+// the output ends sooner. It does not end if a descendant that could not be killed keeps the
+// pipe open.
 const drainTime = 500 * time.Millisecond
 
-// child runs an agent for go-plugin. It replaces go-plugin's own runner. That runner gives
-// the child the host's standard input and no private directory for sockets. It waits for
-// ever if a grandchild keeps a pipe open, and it kills the process without its group.
+// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has
+// these faults: the process gets the host's standard input, and no private directory for
+// sockets. The runner waits for ever if a child of the process keeps a pipe open. It kills
+// only the process and not the process group.
 type child struct {
 	options *OpenOptions
 	lines   *lines
@@ -39,10 +40,10 @@ type child struct {
 	errPipe *os.File
 	exited  chan struct{}
 
-	mu      sync.Mutex     // protects following fields
+	mu      sync.Mutex     // protects the fields below
 	process *leash.Process // nil before the start
-	killed  bool
-	exit    error // how the process ended; valid once the channel exited is closed
+	killed  bool           // the method kill was called
+	exit    error          // how the process ended; valid once the channel exited is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -98,7 +99,7 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
-// launchError says that the system refused to run a binary.
+// launchError is the error if the operating system refused to run a binary.
 type launchError struct{ err error }
 
 func (e *launchError) Error() string { return e.err.Error() }
@@ -136,16 +137,15 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy once the process does not need it any more. Open
-// does not call it right after the start, because the interpreter of a script opens the
-// script by its path later.
+// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake.
+// If the binary is a script, its interpreter opens the copy some time after the start.
 func (c *child) forgetCopy() {
 	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
-		_ = os.Remove(c.copied) // if this fails, go-plugin removes it with the directory
+		_ = os.Remove(c.copied) // if this fails, go-plugin removes the copy with the directory
 	}
 }
 
-// kill ends the process with all its descendants at once. It does nothing after the end.
+// kill kills the process and all its descendants. It does nothing if they have ended.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,10 +155,11 @@ func (c *child) kill() {
 	}
 }
 
-// endPatience is how long hasEnded waits for the end of a process to be noticed.
+// endPatience is how long hasEnded waits for the end of a process.
 const endPatience = 200 * time.Millisecond
 
-// hasEnded reports whether a process was started and has ended without a call of kill.
+// hasEnded reports whether the process has ended without a call of the method kill. It returns
+// false if no process was started, or if the process does not end within endPatience.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
 	none := c.killed || c.process == nil
@@ -176,7 +177,7 @@ func (c *child) hasEnded() bool {
 	}
 }
 
-// err returns how the process ended; nil while it runs.
+// err returns an error that says how the process ended; nil if the process has not ended.
 func (c *child) err() error {
 	select {
 	case <-c.exited:
@@ -186,8 +187,9 @@ func (c *child) err() error {
 	return c.end()
 }
 
-// killedFor returns which limit the process has exceeded; nil if none. The process may
-// still be running, because its descendants are killed first.
+// killedFor returns an error that names the limit which the process has exceeded; nil if it
+// has exceeded none. After an error, the process and its descendants may still be running for
+// a short time.
 func (c *child) killedFor() error {
 	c.mu.Lock()
 	process := c.process
@@ -201,7 +203,7 @@ func (c *child) killedFor() error {
 	return nil
 }
 
-// end returns how the process has ended.
+// end returns an error that says how the process ended. The process must have ended.
 func (c *child) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,10 +213,10 @@ func (c *child) end() error {
 	return fmt.Errorf("%w: %w", ErrExited, c.exit)
 }
 
-// Diagnose returns no text, because startError makes the text of the error.
+// Diagnose returns "" to go-plugin, because the method startError makes the error text.
 func (c *child) Diagnose(context.Context) string { return "" }
 
-// Stdout returns the output from which the handshake is read.
+// Stdout returns the standard output of the process. go-plugin reads the handshake from it.
 func (c *child) Stdout() io.ReadCloser {
 	return struct {
 		io.Reader
@@ -222,8 +224,9 @@ func (c *child) Stdout() io.ReadCloser {
 	}{c.out, c.outPipe}
 }
 
-// Stderr returns an empty reader to go-plugin, because go-plugin would end the host after a
-// JSON line whose @message is not a string. The child reads standard error itself.
+// Stderr returns an empty reader to go-plugin. With the real output, go-plugin would end the
+// host after a JSON line whose @message is not a string. The method stay reads the standard
+// error of the process.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name returns the binary's path.
@@ -247,7 +250,7 @@ func (c *child) pidNumber() int {
 	return c.process.Pid()
 }
 
-// firstLine returns the first line that the process printed.
+// firstLine returns the first line that the process printed; "" if it has printed none.
 func (c *child) firstLine() string {
 	if c.out == nil {
 		return ""
@@ -255,7 +258,8 @@ func (c *child) firstLine() string {
 	return c.out.text()
 }
 
-// Wait waits until the process has ended and its output has been read.
+// Wait waits until the process has ended and its output has been read. It returns nil for
+// exit status 0.
 func (c *child) Wait(context.Context) error {
 	<-c.exited
 	c.mu.Lock()
@@ -269,7 +273,8 @@ func (c *child) Kill(context.Context) error {
 	return nil
 }
 
-// PluginToHost accepts only a socket in the private directory.
+// PluginToHost returns the address of the agent unchanged. If the address is not a socket in
+// the private directory, PluginToHost returns an error. Windows has no such check.
 func (c *child) PluginToHost(network, addr string) (string, string, error) {
 	if goruntime.GOOS == "windows" {
 		return network, addr, nil
@@ -280,7 +285,7 @@ func (c *child) PluginToHost(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// HostToPlugin changes nothing.
+// HostToPlugin returns the address of the host unchanged.
 func (c *child) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }

@@ -21,18 +21,20 @@ import (
 // those of InvocationBatch and ResultBatch in agent.proto; a test compares both codecs.
 // All other messages use the generated code.
 
-// codec is gRPC's codec for protobuf. It encodes and decodes batches itself.
+// codec is a gRPC codec. It encodes and decodes batches itself, and uses gRPC's codec for
+// protobuf for all other messages.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// A batch is a message that encodes itself. bound returns the most bytes that it can need.
+// A batch is a message that encodes itself. The method bound returns the largest size, in
+// bytes, that the encoded message can have.
 type batch interface {
 	bound() int
 	append(b []byte) []byte
 }
 
-// A parser decodes a message. It keeps no reference to the bytes.
+// A parser is a message that decodes itself from bytes. It keeps no reference to the bytes.
 type parser interface{ parse(b []byte) error }
 
 // Marshal encodes a message.
@@ -57,8 +59,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return m.parse(buf.ReadOnlyData())
 }
 
-// frame is an upper bound, in bytes, of what a call or an answer needs in addition to its
-// texts and payloads: tags, lengths and numbers.
+// frame is the largest number of bytes that an encoded call or answer needs in addition to
+// its texts and payloads: for tags, lengths and numbers.
 const frame = 160
 
 func appendString[T ~string | ~[]byte](b []byte, n protowire.Number, s T) []byte {
@@ -78,8 +80,9 @@ func appendNumber(b []byte, n protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(b, uint64(v))
 }
 
-// openField begins a nested message whose length is not known yet. shutField writes the
-// length afterwards.
+// openField begins a nested message whose length is not known yet. at is the position where
+// the content begins. The caller appends the content and then calls shutField, which writes
+// the length.
 func openField(b []byte, n protowire.Number) (out []byte, at int) {
 	b = protowire.AppendTag(b, n, protowire.BytesType)
 	return append(b, 0), len(b) + 1
@@ -130,7 +133,7 @@ func (m *invocations) append(b []byte) []byte {
 	return b
 }
 
-// callBound returns an upper bound of a call's size in a batch.
+// callBound returns the largest size, in bytes, that a call can have in a batch.
 func callBound(r *sdk.Request) int {
 	n := frame + len(r.Action) + len(r.Input) + len(r.IdempotencyKey) + len(r.ForwardKey) + len(r.Run) +
 		len(r.Workflow) + len(r.Step)
@@ -166,8 +169,8 @@ func appendCheckpoint(b []byte, n protowire.Number, c *sdk.Checkpoint) []byte {
 	return shutField(b, at)
 }
 
-// A field is one field of a message. The protocol uses only numbers, doubles, and fields with
-// a length: texts, bytes and nested messages.
+// A field is one encoded field of a message. The protocol has only numbers, doubles, and
+// fields with a length: texts, bytes and nested messages.
 type field struct {
 	number protowire.Number
 	value  uint64 // value of a number, or the bits of a double
@@ -176,8 +179,9 @@ type field struct {
 
 var errGarbage = errors.New("plugin: a message that makes no sense")
 
-// fields calls the function take for every field of a message. A field in a form that the
-// protocol does not use gets the number 0.
+// fields decodes the fields of a message and calls the function take for every field. If the
+// protocol does not use the form of a field, take gets the number 0 for this field. fields
+// returns errGarbage if the bytes are not a message, or the error of take.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)
@@ -245,10 +249,11 @@ func (m *received) parse(b []byte) error {
 	})
 }
 
-// names holds texts that occur often, so that each is allocated once.
+// names holds texts that occur often in requests, so that each text is allocated only once.
 type names map[string]string
 
-// maxNames limits the size of names: step names with the keys of instances can be many.
+// maxNames is the largest number of texts in names. Without a limit there could be many,
+// because the name of a step can contain the key of an instance.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {
@@ -263,7 +268,8 @@ func (m names) get(b []byte) string {
 	return s
 }
 
-// request decodes the message Call. An unknown purpose stays zero, which is invalid.
+// request decodes the protobuf message Call into r. If the purpose is unknown, r.Purpose
+// stays 0, which is invalid.
 func (m names) request(b []byte, r *sdk.Request) error {
 	r.CompleteBy = time.Unix(0, 0)
 	return fields(b, func(f field) error {
@@ -314,12 +320,12 @@ func parseCheckpoint(b []byte, c *sdk.Checkpoint) error {
 	})
 }
 
-// outgoing is a message of an agent about a call: an event or the reply.
+// outgoing is a message of an agent about a call: an event or the reply. The agent sends it.
 type outgoing struct {
 	id    uint64
 	event sdk.Event // the event; nil = the message is the reply
 	reply sdk.Reply
-	size  int // upper bound of the message's size in a batch, in bytes
+	size  int // largest possible size of the message in a batch, in bytes
 	time  *allowance
 }
 
@@ -356,7 +362,7 @@ func (m *results) append(b []byte) []byte {
 	return b
 }
 
-// bound sets o.size.
+// bound computes the largest possible size of the message and stores it in o.size.
 func (o *outgoing) bound() {
 	o.size = frame + len(o.reply.Output) + len(o.reply.Code) + len(o.reply.Message)
 	switch ev := o.event.(type) {
@@ -384,7 +390,8 @@ type answers struct {
 	window int
 }
 
-// An answer is a message of an agent about a call.
+// An answer is a message of an agent about a call: an event or the reply. The engine has
+// received it.
 type answer struct {
 	id    uint64
 	event sdk.Event // the event; nil = the message has no known event

@@ -14,9 +14,9 @@ import (
 )
 
 // checkedCopy copies a binary to dir, which must be private, checks the SHA-256 of the
-// copy, and returns the path of the copy. The copy is run instead of the original, because
-// the original may change between the check and the start. If sum is empty, the copy is not
-// checked.
+// copy, and returns the path of the copy. The caller runs the copy and not the original,
+// because the original may change between the check and the start. If sum is empty,
+// checkedCopy does not check the copy.
 func checkedCopy(dir, original string, sum []byte) (string, error) {
 	in, err := os.Open(original)
 	if err != nil {
@@ -41,7 +41,8 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 	return path, nil
 }
 
-// openChecked opens a binary and checks the SHA-256 of the open file.
+// openChecked opens a binary and checks the SHA-256 of the open file. If sum is empty, it does
+// not check.
 func openChecked(path string, sum []byte) (*os.File, error) {
 	file, err := os.Open(path)
 	if err != nil || len(sum) == 0 {
@@ -57,10 +58,10 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 	return file, nil
 }
 
-// copyTo writes a new executable file.
+// copyTo copies the bytes of in to a new executable file. The file must not exist yet.
 func copyTo(path string, in io.Reader) error {
-	// Without this lock a process that is forked meanwhile would have the copy open for
-	// writing, and such a file cannot be run.
+	// Without this lock, another goroutine could fork a process meanwhile. That process would
+	// have the copy open for writing, and the system does not run such a file.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)

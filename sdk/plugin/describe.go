@@ -17,13 +17,14 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// Limits for describe: the time, and the size of the output in bytes.
+// Limits for a run of `engine-agent-NAME describe`: the time, and the size of the output in
+// bytes.
 const (
 	describeTimeout = 10 * time.Second
 	describeLimit   = 4 << 20
 )
 
-// DescribeOptions says which binary to ask. Path is required.
+// DescribeOptions says which binary Describe runs. Path is required.
 type DescribeOptions struct {
 	Path     string // path of the binary; absolute, or relative to the working directory
 	Checksum []byte // SHA-256 that the binary must have; nil = not checked
@@ -31,9 +32,10 @@ type DescribeOptions struct {
 }
 
 // Describe runs the binary with the argument describe, in an empty environment, for at most
-// ten seconds. It returns the description that the binary prints. Like Open, it runs a
-// private copy that has the checksum. It does not check the protocol versions: see
-// Description.Compatible. The error is a *StartError if the binary is the cause.
+// ten seconds. It returns the description that the binary prints. Like Open, it makes a
+// private copy, checks the checksum of the copy and runs the copy. It does not check the
+// protocol versions: see Description.Compatible. The error is a *StartError if the binary is
+// the cause.
 func Describe(ctx context.Context, o DescribeOptions) (d Description, err error) {
 	path, err := executable(o.Path)
 	if err != nil {
@@ -76,10 +78,10 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand returns a command that runs the checked file. This is a private copy or,
-// if no copy can be made, the open file itself. (A user who may write to that file can
-// still change it between the check and the start. If another file takes its place, that
-// other file is not run.) The caller must call done at the end.
+// checkedCommand checks the file at path and returns a command that runs it. The command runs
+// a private copy or, if no copy can be made, the open file itself. (A user who may write to
+// the open file can still change it between the check and the start. But a file that replaces
+// it under the same path is not run.) The caller must call done at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -90,7 +92,7 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// describe only reads, so it should work on a system where no file can be written.
+		// Describe should also work on a system where it cannot write a file.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil
@@ -107,7 +109,9 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 	return leash.Command{}, nil, err
 }
 
-// runDescribe runs a process until it ends or ctx ends, and collects its output.
+// runDescribe runs a process until it ends, or kills the process when ctx ends. It writes the
+// standard output to out and the standard error to errs. It returns an error if the process
+// could not be started or did not end with exit status 0.
 func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) error {
 	if err := CloseOnExec(); err != nil {
 		return err
@@ -163,8 +167,9 @@ func parseDescription(path string, data []byte) (Description, error) {
 	return d, nil
 }
 
-// Compatible returns nil if this engine can talk to the agent at path. Otherwise it returns
-// a *StartError with the versions of both sides, which says which side to update.
+// Compatible returns nil if this engine and the agent at path have a common version of the
+// protocol. Otherwise it returns a *StartError that names the versions of both sides and says
+// which side to update.
 func (d Description) Compatible(path string) error {
 	hint, err := mismatch(d.ProtocolVersions)
 	if err == nil {
@@ -173,15 +178,16 @@ func (d Description) Compatible(path string) error {
 	return &StartError{Path: path, Reason: ReasonProtocol, Hint: hint, Err: err}
 }
 
-// limitedBuffer keeps the written bytes up to a limit.
+// limitedBuffer keeps the written bytes up to a limit, and drops further bytes.
 type limitedBuffer struct {
 	buf      bytes.Buffer
 	limit    int
-	full     func() // called once when the limit is exceeded; may be nil
-	overflow bool
+	full     func() // called once when the limit is exceeded; nil = not called
+	overflow bool   // the limit was exceeded
 }
 
-// Write never fails, so that the process which writes is not killed by a broken pipe.
+// Write keeps p up to the limit and never fails. So the reader of the pipe does not stop, and
+// the writing process does not die because of a broken pipe.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	room := b.limit - b.buf.Len()
 	b.buf.Write(p[:min(len(p), room)])

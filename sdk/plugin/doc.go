@@ -1,18 +1,18 @@
-// Package plugin is the protocol between the engine and its agent processes. It contains both
-// sides of the protocol.
+// Package plugin implements both sides of the protocol between the engine and its agent
+// processes.
 //
 // An author calls Serve at the end of main. The binary is named engine-agent-NAME. People
 // never start it by hand, except as
 //
 //	engine-agent-NAME describe
 //
-// which prints its schema as JSON. A host reads that with the function Describe, starts the
-// process with Open, and calls its actions through Process.
+// which prints its schema as JSON. A host reads the schema with the function Describe, starts
+// the process with Open, and calls the actions with the methods of Process.
 //
 // # What a host can rely on
 //
-//   - The process gets only the environment it is given, an empty standard input, and none of
-//     the host's open files.
+//   - The process gets only the environment that the host passes to Open, an empty standard
+//     input, and none of the host's open files.
 //   - The two sides authenticate each other with certificates that are made for this start
 //     only. They use a socket in a directory that only this user can enter.
 //   - If a checksum is given, the host makes a private copy, checks it and runs the copy. So
@@ -21,18 +21,18 @@
 //   - The process leads its own process group. Its descendants end together with it: when it
 //     ends or is killed, and within two seconds after the host has died in any way.
 //     On Linux this includes descendants that ignore SIGTERM or have left the group. On other
-//     systems only the group ends. There, after the death of the host, a process ends only if
-//     it notices that death.
+//     systems only the process group ends. If the host dies there, a process ends only if it
+//     notices that the host has died.
 //   - On Linux there is a keeper process between the host and each agent. It is the host's own
 //     program, started again. The code of the keeper runs before main would begin.
 //   - Standard output and standard error become log lines, with a limited length and rate.
 //
 // # What a reply means
 //
-// Process.Invoke returns a Reply for every answer of the agent. If the process was lost during
-// the call, it returns an unknown outcome with sdk.CodeAgentLost. If the context ended or
-// complete-by passed, it returns an error and no reply: then the outcome is not known. If the
-// error is ErrNotSent, the agent has never received the call.
+// Process.Invoke returns a Reply for every answer of the agent. If the process ended during
+// the call, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the context ended or
+// complete-by passed, Invoke returns an error and no reply: then the outcome is not known. If
+// the error is ErrNotSent, the agent has never received the call.
 //
 // This package uses go-plugin internally. It exports none of go-plugin's types or global
 // state.

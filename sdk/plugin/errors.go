@@ -17,7 +17,7 @@ type Reason string
 // Reasons why an agent could not be started or described.
 const (
 	ReasonMissing       Reason = "missing"        // the file does not exist
-	ReasonNotExecutable Reason = "not_executable" // no program, or one for another machine, or no right to run it
+	ReasonNotExecutable Reason = "not_executable" // not a program for this machine, or not executable
 	ReasonChecksum      Reason = "checksum"       // the file has another checksum
 	ReasonHandshake     Reason = "handshake"      // the process printed something that is not a handshake
 	ReasonProtocol      Reason = "protocol"       // engine and agent have no common version of the protocol
@@ -35,7 +35,7 @@ type StartError struct {
 	Err    error
 }
 
-// Error returns what is wrong, without the hint.
+// Error returns a text with the path and the cause, without the hint.
 func (e *StartError) Error() string { return fmt.Sprintf("agent binary %s: %v", e.Path, e.Err) }
 
 // Unwrap returns the cause.

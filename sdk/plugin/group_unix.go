@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// killOwnGroup kills the calling process and its children if it leads a process group. In a
-// group that another process leads it does nothing.
+// killOwnGroup kills all processes of this process's group, including this process. It does
+// nothing if another process leads the group.
 func killOwnGroup() {
 	if syscall.Getpgrp() == os.Getpid() {
 		_ = syscall.Kill(0, syscall.SIGKILL)

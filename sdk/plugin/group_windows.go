@@ -1,4 +1,4 @@
 package plugin
 
-// killOwnGroup does nothing: Windows has no process groups to kill.
+// killOwnGroup does nothing, because Windows has no process groups that can be killed.
 func killOwnGroup() {}

@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// realStdout is the standard output for the handshake and the description. In an agent
-// process, os.Stdout is replaced by standard error. So the output of the author's packages
-// during their initialization becomes log lines and does not break the handshake. This
-// must happen before any other package of the agent runs. So the initialization of this
-// variable does it, and not a call in Serve. In a host nothing is replaced.
+// realStdout is the process's original standard output, for the handshake and the
+// description. In an agent process, guardStdout replaces os.Stdout by standard error. So the
+// output of the author's packages during their initialization becomes log lines and does not
+// break the handshake. guardStdout must run before any other package of the agent. So the
+// initialization of this variable calls it, and not Serve. In a host guardStdout replaces
+// nothing.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {
@@ -26,9 +27,9 @@ func guardStdout() *os.File {
 	return stdout
 }
 
-// openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. It
-// passes only the handshake line to out, and all other lines to log. sent reports whether
-// the handshake line was passed to out.
+// openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. A
+// goroutine reads the pipe. It writes the handshake line to out, and all other lines to log.
+// sent becomes true when the goroutine begins to write the handshake line to out.
 func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -36,8 +37,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine ends with the process, because other code may keep this os.Stdout and
-	// write to it at any time.
+	// This goroutine runs until the process ends, because other code may keep this os.Stdout
+	// and write to it at any time.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')
@@ -53,8 +54,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	return sent, nil
 }
 
-// isHandshake recognizes go-plugin's line. It contains the core version, protocol version,
-// network, address, "grpc" and so on.
+// isHandshake reports whether a line is go-plugin's handshake. Such a line contains the core
+// version, protocol version, network, address, "grpc" and more, separated by "|".
 func isHandshake(line []byte) bool {
 	parts := bytes.Split(bytes.TrimSpace(line), []byte("|"))
 	return len(parts) >= 5 && string(parts[0]) == "1" && string(parts[4]) == "grpc"

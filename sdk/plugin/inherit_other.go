@@ -2,6 +2,6 @@
 
 package plugin
 
-// CloseOnExec does nothing: on this system a process inherits only the files that it is
-// given.
+// CloseOnExec does nothing. On this system a new process inherits only the files that its
+// parent names at the start.
 func CloseOnExec() error { return nil }

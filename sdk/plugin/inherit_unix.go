@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// CloseOnExec marks every open file of this process above standard error, so that
-// processes it starts do not inherit them. Go marks the files that it opens itself.
-// CloseOnExec is for files that were open before. Examples are a lock file, or a script
-// that the shell had open when it started this process. Open and Describe call it before
-// each start. An agent that starts programs should call it too. Files in
-// exec.Cmd.ExtraFiles are still inherited.
+// CloseOnExec marks all open files of this process except standard input, output and error.
+// Processes that this process starts later do not inherit marked files. Go marks the files
+// that it opens itself. CloseOnExec is for files that were open before this process started:
+// for example a lock file or a script that the shell had open. Open and Describe call
+// CloseOnExec before each start. An agent that starts programs should call it too. Programs
+// still inherit the files in exec.Cmd.ExtraFiles.
 //
-// It returns an error if the open files cannot be listed. On a system whose /dev/fd lists
-// only the standard files, other files stay unmarked.
+// CloseOnExec returns an error if it cannot list the open files. On a system whose /dev/fd
+// lists only the standard files, it does not mark the other files.
 func CloseOnExec() error {
 	dir := "/dev/fd"
 	if runtime.GOOS == "linux" {
@@ -29,8 +29,8 @@ func CloseOnExec() error {
 		return fmt.Errorf("plugin: list open files: %w", err)
 	}
 	for _, f := range files {
-		// A file that is closed meanwhile needs no mark. A file that Go opens with the same
-		// number has the mark already.
+		// If the file is closed meanwhile, it needs no mark. If Go then opens another file with
+		// the same number, that file has the mark already.
 		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
 		}

@@ -13,29 +13,30 @@ import (
 // heartbeats and checkpoints, in order, before Invoke returns. Invoke sets
 // Request.Remaining.
 //
-// The reply is the agent's, checked against its schema, or an unknown outcome:
-// sdk.CodeAgentLost if the process or the connection was lost, sdk.CodeBadReply if the
-// reply was too large or invalid (S35). If the input is larger than the payload limit, the
-// reply is a definite failure with sdk.CodeInvalid.
+// Invoke checks the agent's reply against the schema and returns it. If the process or the
+// connection was lost, the reply is an unknown outcome with sdk.CodeAgentLost. If the agent's
+// reply was too large or invalid, it is an unknown outcome with sdk.CodeBadReply (S35). If
+// the input is larger than the payload limit, the reply is a definite failure with
+// sdk.CodeInvalid.
 //
-// The error is ctx's error, or context.DeadlineExceeded if complete-by passes first (S28).
-// Then there is no reply. When ctx is cancelled, the agent is asked to stop, and it may
-// still answer for OpenOptions.CancelGrace. If the error is ErrNotSent, the agent has never
-// received the call.
+// If Invoke returns an error, there is no reply. The error is ctx's error, or
+// context.DeadlineExceeded if complete-by passes first (S28). When ctx is cancelled, Invoke
+// asks the agent to stop, and still accepts a reply for OpenOptions.CancelGrace. If the error
+// is ErrNotSent, the agent has never received the call.
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions holds functions that are called for events of a call. A function that is nil
-// is not called.
+// CallOptions holds functions that Call and Start call for events of a call. They do not call
+// a function that is nil.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
 	// OnExpired is called once when complete-by passes without a reply, perhaps by another
-	// goroutine. It returns how long the call waits for a late reply; 0 = not at all.
+	// goroutine. It returns how long to wait for a late reply; 0 = do not wait.
 	OnExpired func() time.Duration
-	// OnLate receives the late reply, if one arrives during that wait. The reply is
-	// checked like any other. It is evidence that the agent answers after complete-by
+	// OnLate receives the late reply, if a reply arrives during that wait. The reply was
+	// checked against the schema. It is evidence that the agent answers after complete-by
 	// (S28).
 	OnLate func(sdk.Reply)
 }
@@ -67,12 +68,12 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start begins a call like Call, but does not wait for its end. done is called once with
-// the results that Call would return. It is called after the functions of o, and perhaps
-// before Start returns. None of these functions may block, because that would delay the
-// answers to other calls. None of them may call Process.Close.
+// Start begins a call like Call, but does not wait for its end. The function done is called
+// once, with the results that Call would return. done is called after the functions of o, and
+// perhaps before Start returns. done and the functions of o must not block, because that would
+// delay the answers to other calls. They must not call Process.Close.
 //
-// If complete-by or a cancel ends the call, OnEvent and done may run at the same time.
+// If complete-by or a cancel ends the call, o.OnEvent and done may run at the same time.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}
@@ -99,9 +100,9 @@ type Ongoing struct {
 	end  context.CancelFunc // cancels a call on its own stream; nil = the call is part of a session
 }
 
-// Cancel notifies the agent that the answer is not needed any more. The call continues for
-// OpenOptions.CancelGrace or until it is answered. Without an answer its error is
-// context.Canceled. Cancel does nothing once the call is over.
+// Cancel notifies the agent that the answer is not needed any more. The call continues until
+// the agent answers, but at most for OpenOptions.CancelGrace. If the agent does not answer,
+// the error of the call is context.Canceled. Cancel does nothing once the call is over.
 func (g *Ongoing) Cancel() {
 	if g.end != nil {
 		g.end()
@@ -110,9 +111,9 @@ func (g *Ongoing) Cancel() {
 	g.call.cancel(context.Canceled)
 }
 
-// maxEvents is the largest number of events of a call that wait for a slow caller. If
-// there are more, the oldest is dropped, so that the answers to other calls are not
-// delayed.
+// maxEvents is the largest number of events of a call that wait for a slow caller. With more
+// events, the waiter drops the oldest one. So a slow caller does not delay the answers to
+// other calls.
 const maxEvents = 256
 
 // A waiter passes the events and the result of a call in a session to the goroutine of its
@@ -121,7 +122,7 @@ type waiter struct {
 	wake    chan struct{} // a channel of capacity 1: it holds a value if a result or an event waits
 	onEvent func(sdk.Event)
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	events []sdk.Event
 	over   bool
 	reply  sdk.Reply
@@ -152,7 +153,8 @@ func (w *waiter) ring() {
 	}
 }
 
-// wait returns the result of the call, after its events.
+// wait waits until the call is over, and returns its result. Meanwhile it passes the events
+// of the call to the function onEvent.
 func (w *waiter) wait() (sdk.Reply, error) {
 	for {
 		<-w.wake

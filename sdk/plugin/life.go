@@ -10,15 +10,15 @@ import (
 )
 
 // The longest waits of an agent process. An agent must end within two seconds after its
-// engine, so endGrace and closeNotice together are shorter than that.
+// engine has ended, so endGrace and closeNotice together are shorter than two seconds.
 const (
 	endGrace    = time.Second            // wait for actions to return after their context has ended
-	closeNotice = 200 * time.Millisecond // wait after a broken stream: the reason may be an orderly close
+	closeNotice = 200 * time.Millisecond // wait after the end of the control stream: the engine may close the agent
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
-// life is the lifetime of an agent process. It ends when the engine closes the agent or is
-// gone. Before that, running actions get a short time to stop their work.
+// life decides when an agent process ends. The process ends when the engine closes the agent
+// or is gone. Before the end, running actions get a short time to stop their work.
 type life struct {
 	socketDir string
 	connected atomic.Bool
@@ -26,13 +26,13 @@ type life struct {
 	once      sync.Once
 	exit      func(reason string) // ends the process at once
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	ending  bool
 	running map[*running]struct{}
 	idle    chan struct{} // closed when the process is ending and no function runs
 }
 
-// running is one running call of an action's function.
+// running represents one call of an action's function that has not returned yet.
 type running struct{ cancel context.CancelFunc }
 
 func newLife(socketDir string) *life {
@@ -46,8 +46,8 @@ func newLife(socketDir string) *life {
 	return l
 }
 
-// begin records that an action's function runs, until the caller calls end. If the process
-// ends in between, life calls cancel.
+// begin records that an action's function runs. The caller must call the function end when
+// that function has returned. If the process has to end before that, life calls cancel.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)
@@ -81,7 +81,7 @@ func (l *life) noteIdleLocked() {
 	}
 }
 
-// expectEngine ends the process if no engine takes control of it.
+// expectEngine ends the process if no engine connects to it within engineWait.
 func (l *life) expectEngine() {
 	time.AfterFunc(engineWait, func() {
 		if !l.connected.Load() {
@@ -90,8 +90,8 @@ func (l *life) expectEngine() {
 	})
 }
 
-// close ends the running actions, because the engine has closed the agent in an orderly
-// way. Afterwards Serve returns.
+// close ends the running actions. It is called when the engine has closed the agent in an
+// orderly way. Afterwards Serve returns.
 func (l *life) close() {
 	l.once.Do(func() {
 		close(l.served)
@@ -99,8 +99,8 @@ func (l *life) close() {
 	})
 }
 
-// lost ends the process and all its children, because the engine is gone. It does nothing
-// if the engine has closed the agent in an orderly way, or does so within closeNotice.
+// lost ends the process and all its children. It is called when the engine is gone. It does
+// nothing if the engine has closed the agent in an orderly way, or does so within closeNotice.
 func (l *life) lost(reason string) {
 	timer := time.NewTimer(closeNotice)
 	defer timer.Stop()
@@ -115,8 +115,8 @@ func (l *life) lost(reason string) {
 	})
 }
 
-// drain ends the context of every action and waits for a short time until they have
-// returned.
+// drain cancels the contexts of all running actions. It waits until the actions have
+// returned, but at most for endGrace.
 func (l *life) drain() {
 	l.mu.Lock()
 	l.ending = true
@@ -139,8 +139,8 @@ func (l *life) exitProcess(string) {
 	os.Exit(1)
 }
 
-// removeSockets removes the sockets that the engine would have removed. If the directory
-// contains other files, it stays.
+// removeSockets removes the sockets and their directory, which the engine would have removed.
+// If the directory contains other files, removeSockets leaves the directory.
 func (l *life) removeSockets() {
 	if l.socketDir == "" {
 		return

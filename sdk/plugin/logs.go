@@ -15,23 +15,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Limits for the log of an agent. A line longer than maxLine bytes is cut. Lines above the
-// rate are dropped and counted.
+// Limits for the log of an agent. Lines longer than maxLine bytes are cut. If there are more
+// lines than lineRate and lineBurst allow, lines are dropped and counted.
 const (
 	maxLine   = 64 << 10
-	lineRate  = 200  // largest number of lines per second
-	lineBurst = 1000 // largest number of lines at once
+	lineRate  = 200  // largest number of lines per second, for a long time
+	lineBurst = 1000 // largest number of lines that are logged without a pause
 	maxTail   = 20   // number of lines that are kept for an error message
 
 	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
 )
 
-// cutMark is added where a text was cut. Code that removes secrets also removes the
-// beginning of a secret in front of the mark.
+// cutMark is appended to a text that was cut. Code that removes secrets also removes the
+// beginning of a secret if it stands before this mark.
 const cutMark = "…"
 
-// shortened returns at most the given number of bytes of text. If it cuts the text, it
-// adds cutMark.
+// shortened returns the first bytes of text, at most as many as the parameter most says. If
+// it cuts the text, it appends cutMark.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -39,18 +39,18 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "�") + cutMark
 }
 
-// lines logs an agent's output. It parses JSON lines of slog and hclog. It logs every other
-// line as a message.
+// lines logs an agent's output. It parses JSON lines in the formats of slog and hclog, and
+// logs every other line as a message.
 type lines struct {
 	logger *slog.Logger
 	now    func() time.Time
 
-	mu      sync.Mutex // protects following fields
-	tokens  float64
-	last    time.Time
-	dropped int
-	tail    []string // the latest lines, for error messages
-	panicks bool     // a Go panic is being printed
+	mu      sync.Mutex // protects the fields below
+	tokens  float64    // number of lines that may be logged now
+	last    time.Time  // time of the last change of tokens
+	dropped int        // number of lines dropped since the last report
+	tail    []string   // the latest lines, for error messages
+	panicks bool       // the agent has begun to print a Go panic
 }
 
 func newLines(logger *slog.Logger, now func() time.Time) *lines {
@@ -73,8 +73,8 @@ func (l *lines) read(r io.Reader, stream string) {
 	}
 }
 
-// writer returns a Writer that logs whole lines. go-plugin uses it: it writes, in pieces,
-// all that the agent prints after the handshake.
+// writer returns a Writer that logs whole lines. go-plugin writes to it, in pieces, the
+// output of the agent after the handshake.
 func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
 
 type lineWriter struct {
@@ -84,7 +84,8 @@ type lineWriter struct {
 	cut    bool
 }
 
-// Write never fails; it is not safe for concurrent use.
+// Write logs the complete lines and keeps the rest for the next call. It never fails. It is
+// not safe for concurrent use.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
@@ -120,15 +121,16 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
 }
 
-// admit reports whether a line may be logged, and keeps the line for error messages.
+// admit reports whether the rate allows to log a line. It also keeps the line for error
+// messages.
 func (l *lines) admit(line []byte) bool {
 	ok, dropped := l.take(line)
 	l.report(dropped)
 	return ok
 }
 
-// take does the work of admit. It also returns the number of lines that were dropped since
-// the last report.
+// take does the work of admit, except for the report about dropped lines. dropped is the
+// number of lines that were dropped since the last report; the caller must report it.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +150,8 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// report logs how many lines were dropped. The caller must not hold the lock, because a
-// logger may be slow, and the method recent must not wait for it.
+// report logs how many lines were dropped, if any were. The caller must not hold l.mu: a
+// logger may be slow, and the method recent must not wait for the logger.
 func (l *lines) report(dropped int) {
 	if dropped > 0 {
 		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)
@@ -164,8 +166,8 @@ func (l *lines) flush() {
 	l.report(dropped)
 }
 
-// plainLevel returns the level of a line that has no level of its own. A Go panic and all
-// lines after it are errors.
+// plainLevel returns the log level for a line that is not JSON. A Go panic and all lines
+// after it have the level error. Other lines have the level info.
 func (l *lines) plainLevel(line []byte) slog.Level {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,8 +187,9 @@ func (l *lines) recent() string {
 	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
 }
 
-// parseLine reads a JSON log line. message is "" if the line is not a JSON log line. The
-// line comes from a foreign process, so the types of its values are all checked.
+// parseLine returns the level, message and attributes of a JSON log line. message is "" if
+// the line is not a JSON log line. parseLine checks the types of all values, because the line
+// comes from another process.
 func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
 	if line[0] != '{' {
 		return 0, "", nil
@@ -210,7 +213,8 @@ func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr
 	return level, message, attrs
 }
 
-// take removes the keys from fields, and returns the first string among their values.
+// take removes the keys from fields. It returns the first string among the removed values; ""
+// if there is none.
 func take(fields map[string]any, keys ...string) string {
 	text := ""
 	for _, key := range keys {
@@ -222,8 +226,8 @@ func take(fields map[string]any, keys ...string) string {
 	return text
 }
 
-// pluginLog passes go-plugin's own messages to a slog.Logger at debug level. The important
-// ones are also in the errors and outcomes of this package.
+// pluginLog passes go-plugin's own log messages to a slog.Logger at debug level. That is
+// enough, because the errors and outcomes of this package contain the important messages.
 type pluginLog struct{ logger *slog.Logger }
 
 var _ hclog.SinkAdapter = pluginLog{}
@@ -239,17 +243,17 @@ func newPluginLogger(logger *slog.Logger) hclog.Logger {
 	return l
 }
 
-// firstLine keeps the first line that is read, for error messages.
+// firstLine is a Reader that keeps the first line that is read from it, for error messages.
 type firstLine struct {
 	io.Reader
-	mu   sync.Mutex // protects following fields
-	line []byte
-	done bool
+	mu   sync.Mutex // protects the fields below
+	line []byte     // beginning of the first line, as far as it was read
+	done bool       // the first line is complete, or has maxFirstLine bytes
 }
 
 const maxFirstLine = 8 << 10
 
-// Read reads from the Reader.
+// Read reads from the inner Reader and keeps the first line.
 func (f *firstLine) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
 	f.mu.Lock()

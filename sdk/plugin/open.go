@@ -26,8 +26,8 @@ const (
 	DefaultFiles   = 16384
 )
 
-// MinFiles is the smallest allowed MaxFiles. An agent needs about ten files to start, and
-// its keeper needs as many.
+// MinFiles is the smallest allowed value of OpenOptions.MaxFiles. An agent needs
+// approximately ten open files to start, and its keeper needs as many.
 const MinFiles = 64
 
 // OpenOptions says how to start an agent. Path is required. A zero value in any other
@@ -36,9 +36,9 @@ type OpenOptions struct {
 	Path         string       // path of the binary; absolute, or relative to the working directory
 	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
 	Env          []string     // environment, as KEY=value; no other variables are passed on
-	Dir          string       // working directory; "" = the host's
+	Dir          string       // working directory; "" = that of the host
 	TempDir      string       // directory in which to create the private directory; "" = os.TempDir
-	Logger       *slog.Logger // receives all that the agent logs and prints; nil = the output is dropped
+	Logger       *slog.Logger // logger for all output of the agent; nil = the output is dropped
 	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
 	// MaxMemory is the largest memory, in bytes, of the process and its descendants
 	// together. Pages of files do not count. 0 = DefaultMemory.
@@ -47,8 +47,8 @@ type OpenOptions struct {
 	// together. 0 = DefaultThreads.
 	MaxThreads int
 	MaxFiles   int // largest number of open files of each process, at least MinFiles; 0 = DefaultFiles
-	// Protocol is the newest version of the protocol that may be used. 0 = the newest version
-	// that this package supports.
+	// Protocol is the newest version of the protocol that the host offers to the agent. 0 =
+	// the newest version that this package supports.
 	Protocol     int
 	StartTimeout time.Duration // longest time until the handshake is complete; 0 = 15 s
 	CancelGrace  time.Duration // longest wait for a reply after a call was cancelled; 0 = 5 s
@@ -103,9 +103,9 @@ func (o *OpenOptions) validate() error {
 	return nil
 }
 
-// Open starts an agent and reads its schema. The process runs until it ends itself or Close
-// or Kill is called. ctx limits only the start. The error is a *StartError if the binary is
-// the cause.
+// Open starts an agent and reads its schema. The process runs until it ends itself, or until
+// Close or Kill is called. ctx limits only the start. The error is a *StartError if the
+// binary is the cause.
 func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 	o := options.withDefaults()
 	if err := o.validate(); err != nil {
@@ -127,7 +127,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     2 * o.StartTimeout, // so long that ctx ends first
+		StartTimeout:     2 * o.StartTimeout, // longer than the time of ctx, so ctx ends first
 		Logger:           newPluginLogger(o.Logger),
 		SyncStdout:       l.writer("stdout"),
 		SyncStderr:       l.writer("stderr"),
@@ -155,7 +155,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		c.kill()
 		client.Kill()
 		if c.dir != "" {
-			// Go-plugin removes the directory only after a successful start.
+			// After a failed start, go-plugin does not remove the directory.
 			err = errors.Join(err, os.RemoveAll(c.dir))
 		}
 		return nil, c.startError(ctx, err, ended)

@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Process is a running agent. Open makes it. The caller must call Close or Kill at the
-// end. Its methods are safe for concurrent use.
+// A Process is a running agent, started by Open. The caller must call Close or Kill at the
+// end. The methods are safe for concurrent use.
 type Process struct {
 	child   *child
 	client  *goplugin.Client
@@ -32,15 +32,15 @@ type Process struct {
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
 	asked   atomic.Bool                     // Close or Kill was called, so the end is expected
-	config  atomic.Pointer[json.RawMessage] // configuration, for sdk.Excerpt; nil = none yet
+	config  atomic.Pointer[json.RawMessage] // the agent's configuration, for sdk.Excerpt; nil = none yet
 	session *session                        // sends calls in batches; nil = every call has its own stream
-	// broken is set when the session ends while the process is running. Then every call has
-	// its own stream.
+	// broken is true if the session has ended while the process was running. Then every later
+	// call has its own stream.
 	broken atomic.Bool
 }
 
-// Protocol returns the version of the protocol that the process and this host have agreed
-// on. From version 2 on, calls are sent in batches.
+// Protocol returns the version of the protocol that this host and the process use. From
+// version 2 on, the host sends calls in batches.
 func (p *Process) Protocol() int { return p.version }
 
 // liveSession returns the session that sends calls in batches; nil if every call has its
@@ -52,7 +52,7 @@ func (p *Process) liveSession() *session {
 	return p.session
 }
 
-// takeControl opens the control stream. When this stream ends, the agent ends.
+// takeControl opens the control stream to the agent. When this stream ends, the agent ends.
 func (p *Process) takeControl(ctx context.Context) error {
 	control, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -69,13 +69,13 @@ func (p *Process) takeControl(ctx context.Context) error {
 	return nil
 }
 
-// Schema describes what the agent can do. The caller must not change it.
+// Schema returns the schema of the agent. The caller must not change it.
 func (p *Process) Schema() schema.Schema { return p.schema }
 
 // Pid returns the process id. Once Done is closed, another process may have the same id.
 func (p *Process) Pid() int { return p.child.pidNumber() }
 
-// Done is closed when the process has ended, for any reason.
+// Done returns a channel that is closed when the process has ended, for any reason.
 func (p *Process) Done() <-chan struct{} { return p.child.exited }
 
 // Err returns nil while the process runs. Afterwards it returns an error that wraps
@@ -83,8 +83,8 @@ func (p *Process) Done() <-chan struct{} { return p.child.exited }
 func (p *Process) Err() error { return p.child.err() }
 
 // Configure sends the agent its configuration, a JSON object; nil means {}. It must be
-// called once, before the first Invoke. The error is the agent's own, or a *StartError if
-// the process has ended.
+// called once, before the first call of an action. The error is a *StartError if the process
+// has ended. Otherwise it is the error of the agent or of the connection.
 func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
@@ -103,7 +103,7 @@ func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	return nil
 }
 
-// configuration returns the agent's configuration.
+// configuration returns the agent's configuration; nil if Configure was not called yet.
 func (p *Process) configuration() json.RawMessage {
 	if c := p.config.Load(); c != nil {
 		return *c
@@ -111,7 +111,8 @@ func (p *Process) configuration() json.RawMessage {
 	return nil
 }
 
-// Ping asks the agent for a sign of life.
+// Ping asks the agent whether it can serve calls. It returns an error if the agent does not
+// answer, or answers that it cannot.
 func (p *Process) Ping(ctx context.Context) error {
 	client := grpc_health_v1.NewHealthClient(p.conn)
 	reply, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
@@ -125,15 +126,15 @@ func (p *Process) Ping(ctx context.Context) error {
 }
 
 // Kill ends the process and its children at once. Calls in flight end with
-// sdk.CodeAgentLost. Kill does not wait; Done is closed when the process has ended.
+// sdk.CodeAgentLost. Kill does not wait until the process has ended; use Done for that.
 func (p *Process) Kill() {
 	p.asked.Store(true)
 	p.child.kill()
 }
 
-// Close asks the agent to end and waits for it. If that takes longer than
-// OpenOptions.CloseGrace, it kills the process. Then it frees the resources of the process.
-// Calls in flight are cancelled. Close may be called several times.
+// Close asks the agent to end and waits until the process has ended. If that takes longer
+// than OpenOptions.CloseGrace, Close kills the process. Then Close frees the resources of the
+// process. The agent cancels the calls in flight. Close may be called several times.
 func (p *Process) Close() error {
 	p.asked.Store(true)
 	p.closing.Do(func() {
@@ -147,8 +148,8 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// explain returns how the process ended, if it has ended. Otherwise it returns err, the
-// error of the transport.
+// explain returns an error that says how the process ended, or which limit it exceeded. If
+// the process runs normally, explain returns err, which is an error of the connection.
 func (p *Process) explain(err error) error {
 	if gone := p.Err(); gone != nil {
 		return gone

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Values of the handshake that do not depend on the version.
+// Values of the handshake that are the same in all versions of the protocol.
 const (
 	cookieName  = "ENGINE_AGENT_PLUGIN"
 	cookieValue = "c1d5f7a0-agent"
@@ -22,24 +22,24 @@ const (
 	pluginName  = "agent"
 )
 
-// DefaultPayloadLimit is the default for the largest size of an input or an output, in
-// bytes.
+// DefaultPayloadLimit is the largest size of an input or an output, in bytes, if
+// OpenOptions.PayloadLimit is 0.
 const DefaultPayloadLimit = 1 << 20
 
 // messageRoom is how many bytes a message may have in addition to its payload.
 const messageRoom = 64 << 10
 
-// The largest number of sent bytes that the other side has not read yet: for one stream, and
-// for all streams of a process. Without these settings the transport would measure suitable
-// values. For that it sends a ping for each single message, which costs two more writes and
-// wake-ups on each side.
+// Limits for the number of bytes that one side has sent and the other side has not read yet:
+// for one stream, and for all streams of a process. Without these settings gRPC would measure
+// suitable values. For that it would send a ping for each message, which costs two more
+// writes and wake-ups on each side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20
 )
 
-// supported returns the versions of the protocol that this package supports. The engine
-// supports the current and the previous one.
+// supported returns the versions of the protocol that this package supports: the current and
+// the previous version.
 func supported() []int { return []int{ProtocolUnary, ProtocolBatched} }
 
 // The versions of the protocol. They differ in how calls are sent.
@@ -48,15 +48,15 @@ const (
 	ProtocolBatched = 2 // all calls use one stream, in batches
 )
 
-// handshake returns go-plugin's handshake. The cookie only prevents people from starting an
-// agent by hand. It is not a secret.
+// handshake returns the handshake settings for go-plugin. The cookie is not a secret. It only
+// helps an agent to notice that a person and not the engine has started it.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{MagicCookieKey: cookieName, MagicCookieValue: cookieValue}
 }
 
-// agentPlugin connects the protocol to go-plugin. In an agent it registers the service; in
-// a host it returns the connection. The service is the same in both versions. The agreed
-// version decides which of its methods the host may use.
+// agentPlugin connects the protocol to go-plugin. In an agent it registers the gRPC service;
+// in a host it returns the connection. The service is the same in both versions of the
+// protocol. The version decides which methods of the service the host may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -64,13 +64,13 @@ type agentPlugin struct {
 
 var _ goplugin.GRPCPlugin = (*agentPlugin)(nil)
 
-// GRPCServer registers the service.
+// GRPCServer registers the gRPC service of an agent.
 func (p *agentPlugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	pb.RegisterAgentServer(s, p.server)
 	return nil
 }
 
-// GRPCClient returns the connection.
+// GRPCClient returns conn to the host.
 func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	return conn, nil
 }
@@ -87,8 +87,8 @@ func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	return sets
 }
 
-// mismatch returns which side to update if an agent and this engine have no common version.
-// If they have one, it returns nil.
+// mismatch returns an error if an agent and this engine have no common version of the
+// protocol. Then hint says which side to update. If they have a common version, err is nil.
 func mismatch(agent []int) (hint string, err error) {
 	ours := supported()
 	for _, v := range agent {

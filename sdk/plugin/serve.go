@@ -22,18 +22,17 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Serve turns the calling program into an agent process. It is the last call in main. It
+// Serve makes the calling program an agent process. It is the last call in main. Serve
 // returns when the engine has closed the connection. If the program was started as
-// `engine-agent-NAME describe`, it prints the agent's Description as JSON instead.
+// `engine-agent-NAME describe`, Serve only prints the agent's Description as JSON.
 //
 // Serve ends the process with status 1, after printing the reason, in these cases: the
 // agent has mistakes; a person started the program by hand; the engine is gone.
 //
-// On Linux it prevents other processes of the same user from reading this one: see
-// private.Keep.
+// On Linux, Serve prevents other processes of the same user from reading the memory and
+// environment of this process: see private.Keep.
 //
-// It makes the garbage collector run less often (heap.AgentRoom), unless GOGC is set or
-// the program has set a percentage.
+// Serve makes the garbage collector run less often: see heap.Pace.
 func Serve(a *sdk.Agent) {
 	if code := serve(a, os.Args[1:], os.Stderr); code != 0 {
 		os.Exit(code)
@@ -72,10 +71,11 @@ func describeTo(w io.Writer, s schema.Schema) error {
 	return nil
 }
 
-// serveProcess runs the gRPC server until the engine closes it or is gone.
+// serveProcess runs the gRPC server until the engine closes the server or is gone. It returns
+// the exit status of the process.
 func serveProcess(a *sdk.Agent, schema schema.Schema) int {
-	stderr := os.Stderr // go-plugin replaces the variable
-	// All levels are passed on, because the engine knows which levels people want to see.
+	stderr := os.Stderr // go-plugin later replaces the variable os.Stderr
+	// Log lines of all levels, because the engine knows which levels people want to see.
 	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if err := private.Keep(); err != nil {
 		logger.Warn("other processes of this user can read this agent's environment and memory", "error", err)
@@ -83,9 +83,9 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)
-	// go-plugin sends the output over the connection, which ends with the process. The last
-	// output of a process that exits would be lost. So the output goes to standard error,
-	// which the engine reads to its end.
+	// go-plugin would send the output of the process over the connection. The last output
+	// before the end of the process would be lost. So the process writes to standard error,
+	// which the engine reads to the end.
 	server.controlled = func() { os.Stdout, os.Stderr = stderr, stderr }
 
 	terminated := make(chan os.Signal, 1)
@@ -122,7 +122,8 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	return 0
 }
 
-// payloadLimit returns the limit that the engine has set.
+// payloadLimit returns the payload limit, in bytes, that the engine has set in the
+// environment. If the engine has set none, it returns DefaultPayloadLimit.
 func payloadLimit(logger *slog.Logger) int {
 	text := os.Getenv(envLimit)
 	if text == "" {

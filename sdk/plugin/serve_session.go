@@ -12,30 +12,30 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// agentWindow is how many calls an agent accepts at once. It limits the agent's memory.
-// max_concurrency is the limit that protects the remote service.
+// agentWindow is the largest number of calls in flight that an agent accepts. It limits the
+// agent's memory. The limit that protects the remote service is max_concurrency.
 const agentWindow = 1 << 16
 
-// maxQueued is how many heartbeats and checkpoints may wait to be sent. A function that
-// sends more has to wait. Replies never wait.
+// maxQueued is the largest number of heartbeats and checkpoints in the queue. If the queue is
+// full, an action's function that sends another one has to wait. Replies have no limit.
 const maxQueued = 1024
 
-// brisk is the time below which a call is quick. The reply of a quick call waits until other
-// goroutines have run. An agent that answers this quickly is likely to have more replies
-// ready, and one message with many replies costs less. The time is short compared with a
-// remote service, and long compared with an agent that only computes.
+// brisk is the duration below which a call counts as quick. The reply of a quick call waits
+// until other goroutines have run. The reason: an agent with quick calls will probably have
+// more replies soon, and one message with many replies costs less. A call of a remote service
+// usually takes longer than brisk. A function that only computes usually takes less.
 const brisk = 10 * time.Millisecond
 
-// maxIdle is the largest number of idle goroutines that wait for the next call. They are
-// kept because their stacks have already grown to the size that a call needs.
+// maxIdle is the largest number of idle goroutines that wait for the next call. A link keeps
+// them because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the largest capacity, in items, that a nearly empty list keeps. A larger
-// list is released, so that the memory of a burst is freed.
+// maxIdleList is the largest capacity, in items, that a link keeps for a nearly empty list. It
+// releases a larger list, to free the memory after a burst of calls.
 const maxIdleList = 1024
 
-// A worker is the channel that wakes a goroutine which waits for calls. Sending to it never
-// blocks.
+// A worker is a channel. A goroutine that runs calls waits for a value from this channel. A
+// send to the channel never blocks.
 type worker chan struct{}
 
 // Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
@@ -51,7 +51,7 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	l.ctx, cancel = context.WithCancel(stream.Context())
 	l.quiet = sync.NewCond(&l.mu)
 	go l.send()
-	defer l.close() // nothing is sent after this function has returned
+	defer l.close() // after Session has returned, the link must not send
 	defer cancel()  // when the stream ends, its calls end
 	batch := received{names: names{}}
 	for {
@@ -69,7 +69,7 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 	}
 }
 
-// A link is the agent's side of a session.
+// A link is the agent's side of a session: the stream on which all calls of an engine arrive.
 type link struct {
 	server *server
 	stream grpc.ServerStream
@@ -77,13 +77,13 @@ type link struct {
 	wake   chan struct{}   // a channel of capacity 1: it holds a value if there is something to send
 	limit  int             // largest size of a batch, in bytes
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	jobs     map[uint64]*job
-	pending  []*job // received calls; those from index next on have not begun yet
+	pending  []*job // received calls; those from the index in the field next on have not begun yet
 	next     int
-	called   bool     // a worker was woken and has not looked for a job yet
-	idle     []worker // the last one is woken first, because its stack is in the CPU cache
-	queue    []outgoing
+	called   bool          // a worker was woken and has not looked for a job yet
+	idle     []worker      // idle workers; the last is woken first, because its stack is in the CPU cache
+	queue    []outgoing    // events and replies to send
 	events   int           // number of events in the queue
 	room     chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
@@ -92,7 +92,7 @@ type link struct {
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
 	out  results    // the batch that is sent; only the sending goroutine uses it
-	sent []outgoing // list that was sent last, to be used again as queue; only the sending goroutine uses it
+	sent []outgoing // list that was sent last; its memory becomes the next queue
 }
 
 // A job is a call that the agent has received.
@@ -105,7 +105,8 @@ type job struct {
 	running
 }
 
-// An allowance is the time within which a call may be answered.
+// An allowance says until when the agent may answer a call: for the duration left after
+// start, but not after completeBy.
 type allowance struct {
 	start      time.Time
 	left       time.Duration
@@ -117,7 +118,8 @@ func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
 
-// begin gives a call to a worker. It ignores a call whose number is in use.
+// begin queues a received call and wakes a worker if necessary. It ignores a call if the time
+// of the call is over, or if another call has the same number.
 func (l *link) begin(id uint64, req sdk.Request) {
 	now := time.Now()
 	j := &job{link: l, id: id, req: req, time: allowance{start: now, left: req.TimeLeft(now), completeBy: req.CompleteBy}}
@@ -132,7 +134,7 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	}
 	j.ctx, j.cancel = context.WithDeadline(l.ctx, now.Add(j.time.left))
 	l.jobs[id] = j
-	// Reuse the space of jobs that have begun.
+	// Reuse the space of calls that have begun.
 	if len(l.pending) == cap(l.pending) && l.next > len(l.pending)/2 {
 		n := copy(l.pending, l.pending[l.next:])
 		clear(l.pending[n:])
@@ -143,9 +145,9 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	l.mu.Unlock()
 }
 
-// callWorkerLocked wakes a worker for a call that has not begun. It wakes one worker at
-// a time, and that worker wakes the next before it runs its call. So no call waits for
-// the function of another call, and quick functions need few workers.
+// callWorkerLocked wakes or starts a worker if there is a call that has not begun. It wakes
+// only one worker. That worker wakes the next one before it runs its call. So no call waits
+// for the function of another call, and quick functions need few workers.
 func (l *link) callWorkerLocked() {
 	if l.called || l.next == len(l.pending) {
 		return
@@ -201,7 +203,8 @@ func (l *link) work(own worker) {
 	}
 }
 
-// takeJobLocked returns the oldest call that has not begun. There must be one.
+// takeJobLocked removes the oldest call that has not begun from the pending calls, and
+// returns it. The caller must know that there is such a call.
 func (l *link) takeJobLocked() *job {
 	j := l.pending[l.next]
 	l.pending[l.next] = nil
@@ -218,13 +221,13 @@ func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	// flush sends the reply, unless another goroutine is already sending.
+	// The method flush sends the reply, or leaves it to a goroutine that is already sending.
 	defer func() { l.flush(time.Since(j.time.start) < brisk) }()
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
 }
 
-// ended removes a call whose function has returned.
+// ended removes a call from l.jobs, because the action's function has returned.
 func (j *job) ended() {
 	l := j.link
 	l.mu.Lock()
@@ -241,7 +244,9 @@ func (j *job) answer(reply sdk.Reply) {
 	l.mu.Unlock()
 }
 
-// event queues a heartbeat or a checkpoint. While maxQueued of them are queued, it waits.
+// event queues a heartbeat or a checkpoint. If maxQueued of them are queued, it waits until
+// the queue has space, or until the context of the call ends; then it drops the event. It
+// also drops an event that is too large for a message.
 func (j *job) event(ev sdk.Event) {
 	l := j.link
 	o := outgoing{id: j.id, event: ev, time: &j.time}
@@ -276,8 +281,8 @@ func (l *link) ring() {
 	}
 }
 
-// send sends heartbeats and checkpoints until the stream ends. It runs in its own
-// goroutine, because functions must not wait until the engine has read them.
+// send sends heartbeats and checkpoints until the stream ends. It runs in its own goroutine,
+// so that an action's function need not wait until the engine has read an event.
 func (l *link) send() {
 	for {
 		select {
@@ -290,9 +295,10 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to it. If yield is true and other calls are in
-// flight, flush lets other goroutines run before each batch, because those calls may reply
-// soon. If yield is false, flush does not wait for a goroutine that yields.
+// already sending, flush leaves the items to that goroutine. If yield is true and other calls
+// are in flight, flush lets other goroutines run before each batch, because the other calls
+// may reply soon. If yield is true and another goroutine yields in flush, flush returns and
+// leaves the items to that goroutine.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -360,8 +366,8 @@ func (l *link) takeLocked() []outgoing {
 	return list
 }
 
-// fill fills the next batch with items whose complete-by has not passed (S28), and returns
-// the remaining items.
+// fill puts items of the list into the next batch, until the batch is full. It drops items
+// whose complete-by has passed (S28). It returns the items that did not fit.
 func (l *link) fill(list []outgoing, now time.Time) []outgoing {
 	clear(l.out.list)
 	l.out.list, l.out.size = l.out.list[:0], 0

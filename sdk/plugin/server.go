@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// server is the agent's side of the protocol.
+// server is the gRPC service of an agent: the agent's side of the protocol.
 type server struct {
 	pb.UnimplementedAgentServer
 	agent  *sdk.Agent
@@ -34,7 +34,7 @@ func newServer(a *sdk.Agent, schema schema.Schema, l *life, logger *slog.Logger,
 	return &server{agent: a, schema: schema, life: l, logger: logger, limit: limit, controlled: func() {}}
 }
 
-// Describe returns the schema.
+// Describe returns the agent's schema as JSON.
 func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeReply, error) {
 	data, err := json.Marshal(s.schema)
 	if err != nil {
@@ -43,7 +43,8 @@ func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRep
 	return &pb.DescribeReply{Schema: data}, nil
 }
 
-// Configure passes the configuration to the agent.
+// Configure passes the configuration to the agent. If the agent refuses it, the reply contains
+// the error.
 func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.ConfigureReply, error) {
 	if err := s.agent.Configure(ctx, req.GetConfig()); err != nil {
 		return &pb.ConfigureReply{Error: err.Error()}, nil
@@ -51,8 +52,8 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return &pb.ConfigureReply{}, nil
 }
 
-// Control runs until the control stream ends. Then the engine is gone, and the process
-// ends.
+// Control runs until the control stream ends. The end means that the engine is gone, so
+// Control ends the process. It refuses a second engine.
 func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")
@@ -66,7 +67,7 @@ func (s *server) Control(stream pb.Agent_ControlServer) error {
 	return nil
 }
 
-// Invoke runs one call.
+// Invoke runs one call on its own stream.
 func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -78,8 +79,8 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	go func() {
-		// This goroutine ends with the stream. Anything that arrives after the call means
-		// stop: a cancel, or the end of the stream.
+		// This goroutine ends with the stream. After the call, only a cancel or the end of the
+		// stream can arrive. Both mean that the action should stop.
 		_, _ = stream.Recv()
 		cancel()
 	}()
@@ -87,21 +88,21 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	out := &sender{stream: stream}
 	reply, ok := s.agent.Invoke(ctx, callFromWire(first.GetCall()), sdk.InvokeOptions{
 		Logger: s.logger,
-		// An error means that the stream is broken, which ends ctx.
+		// Ignore the error: it means that the stream has ended, and then ctx ends, too.
 		OnEvent: func(ev sdk.Event) { _ = out.send(eventToWire(ev)) },
 		Ended:   s.life.begin(cancel),
 	})
 	if !ok {
-		// Nothing may be sent now (S28). Returning would send the end of the stream, so
-		// wait until the engine has closed it.
+		// The agent must not send anything now (S28). A return from Invoke would send the end of
+		// the stream. So wait until the engine has closed the stream.
 		<-stream.Context().Done()
 		return nil
 	}
 	return out.send(replyToEvent(s.fit(reply)))
 }
 
-// fit replaces a reply that is too large. Otherwise the transport would return an error
-// that does not say the cause.
+// fit returns the reply if it is not too large. It replaces a reply that is too large by an
+// unknown outcome with sdk.CodeBadReply, because the error of gRPC would not name the cause.
 func (s *server) fit(reply sdk.Reply) sdk.Reply {
 	if len(reply.Output) <= s.limit {
 		return reply

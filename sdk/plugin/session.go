@@ -16,53 +16,54 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// The largest size of a batch. There is no timer: a batch contains the calls that were
-// queued while the previous batch was sent. A single call is sent at once.
+// The largest size of a batch. A batch contains the calls that were queued while the previous
+// batch was sent. There is no timer, so a single call is sent at once.
 const (
 	maxBatch   = 256     // number of calls, cancels, events and replies together
-	batchBytes = 1 << 20 // size in bytes; if the limit for a message is smaller, that limit counts
+	batchBytes = 1 << 20 // size in bytes; the limit for a message counts instead if it is smaller
 )
 
-// exitNotice is how long a session waits, after its connection broke, for the process
-// to end. The end of the process explains more than the error of the transport.
+// exitNotice is how long a session waits for the end of the process after its connection has
+// ended. If the process ends, the error can say why. The error of the connection does not.
 const exitNotice = 200 * time.Millisecond
 
 // callState is the state of a call in a session.
 type callState uint8
 
 const (
-	callNew       callState = iota
-	callWaiting             // the agent has certainly not received it
-	callSent                // the agent may have received it
-	callListening           // the agent may have received it, and complete-by has passed
-	callOver
+	callNew       callState = iota // the call was not passed to the session yet
+	callWaiting                    // the agent has certainly not received the call
+	callSent                       // the agent may have received the call
+	callListening                  // the agent may have received the call, and complete-by has passed
+	callOver                       // the call has a result
 )
 
-// A session is the host's side of the stream that carries calls in batches. One goroutine
-// sends and one receives. When the stream ends, the session and all its calls end.
+// A session is the host's side of the stream on which calls are sent in batches. One goroutine
+// sends and another one receives. When the stream ends, the session and all its calls end.
 type session struct {
 	process *Process
 	stream  grpc.ClientStream
 	end     context.CancelFunc // ends the stream
 	wake    chan struct{}      // a channel of capacity 1: it holds a value if there is something to send
-	over    chan struct{}      // closed when nothing is received any more
+	over    chan struct{}      // closed when the receiving goroutine has ended
 	limit   int                // largest size of a batch, in bytes
-	window  int                // number of calls that the agent accepts at once; 0 = any number
+	window  int                // largest number of calls in flight that the agent accepts; 0 = no limit
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	calls   map[uint64]*call
-	last    uint64 // id of the last call
-	busy    int    // number of calls in state callSent
-	waiting []*call
-	stale   int // number of calls in the field waiting that are over already
-	cancels []uint64
-	lost    error // the error because of which nothing is sent any more; nil = the session sends
+	last    uint64   // id of the last call
+	busy    int      // number of calls in state callSent
+	waiting []*call  // calls that were not sent yet, oldest first; some may be over
+	stale   int      // number of calls in the field waiting that are over
+	cancels []uint64 // ids of calls for which a cancel must be sent
+	lost    error    // error because of which the session sends nothing any more; nil = it sends
 
 	out invocations // the batch that is sent; only the sending goroutine uses it
 	in  []arrival   // content of the received batch; only the receiving goroutine uses it
 }
 
-// openSession opens the session of a process that was just started.
+// openSession opens the session with a process that was just started, and starts the two
+// goroutines of the session.
 func (p *Process) openSession(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -93,7 +94,8 @@ func (s *session) ring() {
 	}
 }
 
-// start sends a call as soon as the agent accepts it. It does not wait.
+// start queues a call. The sending goroutine sends the call as soon as the agent accepts
+// another call. If the session has ended, start reports the error ErrNotSent.
 func (s *session) start(c *call) {
 	s.mu.Lock()
 	if s.lost != nil {
@@ -111,8 +113,8 @@ func (s *session) start(c *call) {
 	s.ring()
 }
 
-// cancel notifies the agent that the engine does not need the answer any more. A call that
-// was not sent yet is never sent.
+// cancel notifies the agent that the engine does not need the answer to a call any more. If
+// the call was not sent yet, cancel removes it from the queue and ends it.
 func (c *call) cancel(why error) {
 	s := c.session
 	if s == nil {
@@ -150,7 +152,8 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If false, this timer is for complete-by, which session.take has handled already.
+		// If listening is false, this is the timer for complete-by. The method session.take has
+		// already noticed that complete-by has passed.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -161,15 +164,15 @@ func (c *call) timeout() {
 	}
 }
 
-// expireLocked records that complete-by has passed for a call that was sent. The caller
-// must call listen afterwards.
+// expireLocked records that complete-by of a call has passed. The call was sent before. The
+// caller must call the method listen afterwards.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
 	s.busy--
 }
 
-// listen reports to the caller that complete-by has passed, and starts to wait for a late reply.
+// listen reports that complete-by of the call has passed, and starts the wait for a late reply.
 func (c *call) listen() {
 	listen := c.expire()
 	if listen <= 0 {
@@ -193,7 +196,7 @@ func (c *call) abandon() {
 		return
 	}
 	if c.cancelled == nil {
-		s.cancels = append(s.cancels, c.id) // in case the agent has not ended the call's context
+		s.cancels = append(s.cancels, c.id) // the agent may still be working on the call
 	}
 	err := c.cancelled
 	if c.state == callListening || c.late(time.Now()) {
@@ -205,7 +208,7 @@ func (c *call) abandon() {
 	c.finish(sdk.Reply{}, c.fail(err))
 }
 
-// removeLocked removes a call.
+// removeLocked removes a call from the session and stops the timers of the call.
 func (s *session) removeLocked(c *call) {
 	switch c.state {
 	case callSent:
@@ -232,8 +235,8 @@ func (s *session) send() {
 		}
 		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
-				// After io.EOF the receiving goroutine finds the cause. Any other error
-				// began on this side, and the agent may have received half a message.
+				// After io.EOF the receiving goroutine gets the cause. Any other error
+				// happened on this side, and the agent may have received half a message.
 				if !errors.Is(err, io.EOF) {
 					s.stop(err)
 				}
@@ -244,8 +247,8 @@ func (s *session) send() {
 	}
 }
 
-// yield lets other goroutines run first if calls are in flight. These goroutines are likely
-// to add calls, and one message with many calls costs less than many messages.
+// yield lets other goroutines run first if calls are in flight. The other goroutines will
+// probably add calls, and one message with many calls costs less than many messages.
 func (s *session) yield() {
 	s.mu.Lock()
 	busy := s.busy > 0
@@ -255,8 +258,8 @@ func (s *session) yield() {
 	}
 }
 
-// fill puts cancels and waiting calls into the next batch. It reports false if nothing can be
-// sent now.
+// fill puts cancels and waiting calls into the next batch. It returns false if the batch is
+// empty.
 func (s *session) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +293,7 @@ func (s *session) fill() bool {
 	return cancels+len(s.out.calls) > 0
 }
 
-// dropLocked removes the first n waiting calls.
+// dropLocked removes the first n calls from the field waiting.
 func (s *session) dropLocked(n int) {
 	clear(s.waiting[:n])
 	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
@@ -298,7 +301,7 @@ func (s *session) dropLocked(n int) {
 	}
 }
 
-// tidyLocked removes waiting calls that are over, once there are many of them.
+// tidyLocked removes calls that are over from the field waiting, if many of them are over.
 func (s *session) tidyLocked() {
 	if s.stale <= maxBatch || s.stale <= len(s.waiting)/2 || len(s.waiting) == 0 {
 		return
@@ -312,7 +315,8 @@ func (s *session) tidyLocked() {
 	s.waiting, s.stale = kept, 0
 }
 
-// stop prevents further calls from being sent. If it is called again, the first error stays.
+// stop makes the session send no further calls, because of err. If stop is called again, the
+// session keeps the first error.
 func (s *session) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,11 +342,12 @@ func (s *session) receive() {
 type arrival struct {
 	call *call
 	answer
-	first bool // the caller does not know yet that complete-by has passed
-	late  bool // it arrived after complete-by and does not count
+	first bool // the code that started the call does not know yet that complete-by has passed
+	late  bool // the event or reply arrived after complete-by and does not count
 }
 
-// take passes events and replies to their calls. It drops those of unknown or ended calls.
+// take passes events and replies to the calls to which they belong. It drops events and
+// replies of unknown or ended calls.
 func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
@@ -390,8 +395,9 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. A late reply is only evidence, for OnLate.
-// first says that the caller does not know yet that complete-by has passed.
+// answered ends a call with the agent's reply. If late is true, the reply is only passed to
+// OnLate, and the call ends with an error. If first is true, answered first reports that
+// complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -407,8 +413,8 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 }
 
 // lose ends the session and its calls. A call that the agent may have received has an
-// unknown outcome. If the process is still running, later calls get their own streams. So
-// an agent that breaks the rules of a session breaks only one call at a time.
+// unknown outcome. If the process is still running, each later call has its own stream. So
+// a later violation of the protocol by the agent ends only one call.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()
@@ -440,8 +446,8 @@ func (s *session) lose(err error) {
 	}
 }
 
-// endLocked ends a call because its session ends. It returns the function that reports the
-// end.
+// endLocked ends a call because its session ends. It returns a function that reports the end
+// to the code that started the call. The caller must call that function without the lock.
 func (c *call) endLocked(err error, now time.Time) func() {
 	p, state := c.process, c.state
 	c.session.removeLocked(c)
@@ -461,8 +467,8 @@ func (c *call) endLocked(err error, now time.Time) func() {
 	return func() { c.finish(p.lostReply(err), nil) }
 }
 
-// lostReply returns the reply of a call that the agent may have received before its stream
-// ended.
+// lostReply returns the reply for a call whose stream ended with err before a reply. The
+// agent may have received the call, so the outcome is unknown.
 func (p *Process) lostReply(err error) sdk.Reply {
 	switch {
 	case status.Code(err) == codes.ResourceExhausted:

@@ -15,8 +15,9 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 )
 
-// executable makes the path absolute, so that PATH is never searched, and finds common
-// mistakes before anything is started.
+// executable returns the absolute form of the path of a binary. With an absolute path, the
+// system does not search in the directories of the variable PATH. It returns a *StartError if
+// the file is missing, is not a regular file, or is not executable.
 func executable(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -38,7 +39,8 @@ func executable(path string) (string, error) {
 	return abs, nil
 }
 
-// execError explains why the system did not start a binary.
+// execError returns a *StartError with a hint why the system did not start a binary. err is
+// the error of the system.
 func execError(path string, err error) *StartError {
 	e := &StartError{Path: path, Reason: ReasonNotExecutable, Err: err}
 	switch {
@@ -52,9 +54,9 @@ func execError(path string, err error) *StartError {
 	return e
 }
 
-// startError returns the error that people see when a start has failed. It uses what the
-// process printed and whether it ended on its own, but not the wording of go-plugin's
-// errors.
+// startError returns the error that people see when a start has failed. It finds the cause
+// from the output of the process and from the parameter ended, which is the result of the
+// method hasEnded. It does not depend on the texts of go-plugin's errors.
 func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path
 	line := c.firstLine()
@@ -94,7 +96,7 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput returns an error with the given text and the latest lines that the process
+// withOutput returns an error with the text what and the latest lines that the process
 // printed.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {

@@ -10,12 +10,12 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// unary makes the call on its own stream. In version 1 of the protocol all calls do this.
-// In later versions they do it if the session is broken.
+// unary makes the call on its own stream and returns its result. The host calls unary for all
+// calls in version 1 of the protocol, and in later versions if the session has ended.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
-	// The stream has no deadline, because gRPC would send the deadline to the agent, and
-	// the agent's side would then answer at that time (S28).
+	// The stream has no deadline. gRPC would send a deadline to the agent, and gRPC on the
+	// agent's side would answer at that time, which is not allowed (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	timer := time.AfterFunc(c.left, func() { c.expireUnary(end) })
@@ -26,8 +26,8 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 		stopEarly()
 		return sdk.Reply{}, c.notSent(c.cause(ctx, err))
 	}
-	// From now on the agent may have received the call. If Send fails it returns io.EOF,
-	// and Recv returns the cause.
+	// From now on the agent may have received the call. If the stream has ended, Send returns
+	// io.EOF, and Recv returns the cause.
 	if err := stream.Send(msg); err != nil && !errors.Is(err, io.EOF) {
 		return c.lost(ctx, err)
 	}
@@ -70,8 +70,9 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	}
 }
 
-// cause returns why the stream ended. It checks, in this order: complete-by, a cancel by
-// the caller, the end of the process. Otherwise the cause is err.
+// cause returns the error that says why the stream ended. If complete-by has passed, it
+// returns errSilence. If ctx has ended, it returns the error of ctx. If the process has ended,
+// it returns an error about that. Otherwise it returns err.
 func (c *call) cause(ctx context.Context, err error) error {
 	if c.expired.Load() || c.late(time.Now()) {
 		return errSilence
@@ -82,7 +83,7 @@ func (c *call) cause(ctx context.Context, err error) error {
 	return c.process.explain(err)
 }
 
-// lost returns the result of a call that ended without a reply.
+// lost returns the result of a call whose stream ended with err before a reply.
 func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	switch {
 	case c.expired.Load() || c.late(time.Now()):
@@ -93,8 +94,8 @@ func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	return c.process.lostReply(err), nil
 }
 
-// expireUnary records that complete-by has passed. It ends the call now or after the wait
-// for a late reply.
+// expireUnary records and reports that complete-by has passed. It ends the stream with the
+// function end, either now or after the wait for a late reply.
 func (c *call) expireUnary(end func()) {
 	c.expiry.Do(func() {
 		c.expired.Store(true)

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// MarshalJSON writes the type expression.
+// MarshalJSON returns the JSON form of the type.
 func (t Type) MarshalJSON() ([]byte, error) {
 	switch t.Kind {
 	case KindAny:
@@ -36,7 +36,7 @@ func (t Type) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("sdk: invalid type kind %q", t.Kind)
 }
 
-// UnmarshalJSON reads a type expression.
+// UnmarshalJSON sets t to the type whose JSON form is data.
 func (t *Type) UnmarshalJSON(data []byte) error {
 	var name string
 	if json.Unmarshal(data, &name) == nil {

@@ -10,16 +10,17 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/names"
 )
 
-// Words holds the rules for the texts of a field that has a Pattern or Codes. A nil *Words
+// Words holds the rules for the texts in a field that has a Pattern or Codes. A nil *Words
 // accepts every text.
 type Words struct {
-	pattern *regexp.Regexp
-	text    string // text of the pattern
-	codes   bool
+	pattern *regexp.Regexp // nil = any text
+	text    string         // text of the pattern, for errors
+	codes   bool           // the texts must be valid error codes
 }
 
-// Words returns the rules for the field's texts; nil if the field accepts every text. It
-// returns an error if the field's pattern or type is wrong.
+// Words returns the rules for the texts in the field; nil if the field accepts every text.
+// It returns an error if the pattern is wrong, or if the field's type cannot have a pattern or
+// codes.
 func (f Field) Words() (*Words, error) {
 	if f.Pattern == "" && !f.Codes {
 		return nil, nil
@@ -41,8 +42,8 @@ func (f Field) Words() (*Words, error) {
 	return w, nil
 }
 
-// CheckPattern checks whether a text matches the pattern. The text is a key of a map, an
-// element of a list, or the string itself.
+// CheckPattern returns an error if a text does not match the pattern. The text is a key of a
+// map, an element of a list, or the string itself.
 func (w *Words) CheckPattern(text string) error {
 	if w == nil || w.pattern == nil || w.pattern.MatchString(text) {
 		return nil
@@ -50,8 +51,9 @@ func (w *Words) CheckPattern(text string) error {
 	return fmt.Errorf("%q does not match %s", text, w.text)
 }
 
-// CheckCode checks whether a text can be the code of a definite failure. The text is a
-// value of a map, an element of a list, or the string itself.
+// CheckCode returns an error if the texts must be error codes and text is not an error code
+// that an agent may use. The text is a value of a map, an element of a list, or the string
+// itself.
 func (w *Words) CheckCode(text string) error {
 	if w == nil || !w.codes || names.Valid(text) && !names.Reserved(text) {
 		return nil
@@ -59,7 +61,8 @@ func (w *Words) CheckCode(text string) error {
 	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
 }
 
-// Check checks all texts of a value that has the field's type.
+// Check checks all texts in a value that has the field's type. It returns the first error of
+// CheckPattern and CheckCode.
 func (w *Words) Check(tree any) error {
 	if w == nil {
 		return nil

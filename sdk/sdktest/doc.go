@@ -1,7 +1,7 @@
-// Package sdktest checks that an agent keeps its promises.
+// Package sdktest tests whether an agent really has the properties that it declares.
 //
-// An author lists cases, one for each interesting input. Every rule that applies is checked
-// for each case:
+// An author lists cases, one for each interesting input. The package checks every rule that
+// applies to a case:
 //
 //	func TestAgent(t *testing.T) {
 //		sdktest.Run(t, newAgent(), sdktest.Case{
@@ -10,12 +10,12 @@
 //		})
 //	}
 //
-// A rule applies if the action declares the capability (sdk.Idempotent, sdk.CompensatedBy,
-// sdk.Lookup, …) and the case has what the check needs. Each rule has a reason, which is
-// printed if the rule is broken. Rules are checked one after the other, each with new
-// idempotency keys. A case needs about thirty calls. If the action has an undo, the
-// effects of successful calls are undone again.
+// A rule applies if the action declares the property (sdk.Idempotent, sdk.CompensatedBy,
+// sdk.Lookup, …) and the case has the fields that the check needs. Each rule has a reason. The
+// package prints the reason if the agent breaks the rule. It checks one rule after the other,
+// each with new idempotency keys. A case needs approximately thirty calls. If the action has
+// an undo, the package undoes the effects of successful calls.
 //
-// Run tests an agent in the test's own process. RunTarget tests anything that can be called,
-// in particular a *plugin.Process: a real binary with the real handshake.
+// Run tests an agent in the test's own process. RunTarget tests every Target, in particular a
+// *plugin.Process: a real binary with the real handshake.
 package sdktest

@@ -14,13 +14,14 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// agentRule is a rule about the whole agent.
+// agentRule is a rule about the whole agent. check returns an error if the agent breaks it.
 type agentRule struct {
 	name, reason string
 	check        func(*harness) error
 }
 
-// caseRule is a rule about one case.
+// caseRule is a rule about one case. check is called only if applies returns true. It returns
+// an error if the agent breaks the rule.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool
@@ -110,7 +111,8 @@ func caseRules() []caseRule {
 	}
 }
 
-// undoByKey reports whether the undo can be called without an output.
+// undoByKey reports whether the undo of the action needs only the key of the call, and not its
+// output.
 func (s *subject) undoByKey() bool { return s.schema.Actions[s.action.CompensatedBy].ByKey }
 
 func schemaRoundTrip(h *harness) error {
@@ -171,7 +173,8 @@ func callEnds(s *subject) error {
 	return s.tidy(key, reply.Output)
 }
 
-// checkReply checks the rules that apply to every reply.
+// checkReply returns an error if the output of a reply does not fit the schema. It also returns
+// an error if the action may not answer with the code of the reply.
 func (s *subject) checkReply(r sdk.Reply) error {
 	if r.Outcome == sdk.OutcomeResult {
 		if err := sdk.CheckObject(s.action.Outputs, r.Output); err != nil {
@@ -195,7 +198,8 @@ func (s *subject) checkReply(r sdk.Reply) error {
 	return fmt.Errorf("the code %q is not declared (%s)", r.Code, say(r))
 }
 
-// tidy undoes a call, so that the next rule finds the service in the same state.
+// tidy undoes a call if the action has an undo, so that the next rule finds the service in the
+// same state.
 func (s *subject) tidy(key string, output json.RawMessage) error {
 	if s.action.CompensatedBy == "" {
 		return nil
@@ -242,7 +246,7 @@ func sameKeyTwice(s *subject) error {
 	return s.tidy(key, first)
 }
 
-// atOnce is how many calls with one key run at the same time.
+// atOnce is the number of calls with the same key that sameKeyAtOnce makes at the same time.
 const atOnce = 8
 
 func sameKeyAtOnce(s *subject) error {
@@ -344,8 +348,9 @@ func undoesNothing(s *subject) error {
 	return nil
 }
 
-// refusesLateCall sends a call after its own undo. If the undo needs the output, the call
-// is also sent before the undo. An idempotent action may then repeat the first result.
+// refusesLateCall sends a call after its own undo, and returns an error if that call has an
+// effect. If the undo needs the output, refusesLateCall also sends the call before the undo.
+// An idempotent action may then repeat the first result.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -417,7 +422,8 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is the time until complete-by or until the cancel. A slow action needs longer.
+// shortTime is how long the rules for slow actions wait until complete-by, or until they
+// cancel the call. A slow action needs longer.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {
@@ -425,7 +431,7 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// An event that was being sent when complete-by passed is allowed.
+		// Allow an event that the agent was sending when complete-by passed.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}

@@ -24,34 +24,34 @@ type T interface {
 // A Target is an agent that can be called, such as a *plugin.Process.
 type Target interface {
 	Schema() schema.Schema
-	// Invoke returns the reply. If the agent was silent until complete-by, the error is
-	// context.DeadlineExceeded.
+	// Invoke calls an action and returns the reply. If the agent did not reply before
+	// complete-by, the error is context.DeadlineExceeded.
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 
-// A Case is one input of one action, and says how a call with this input ends. Action is
-// required; the zero value of every other field can be used.
+// A Case is one input of one action. It also says how a call with this input must end. Action
+// is required; every other field may have its zero value.
 type Case struct {
 	Name   string // name of the case; "" = the name of the action
 	Action string
 	Input  string // JSON object; "" = {}
 
 	// Effects returns the number of effects that exist in the remote service now, for
-	// example the number of reservations. nil = effects are not counted, and rules that need
-	// the count are not checked.
+	// example the number of reservations. nil = the package does not count effects, and does
+	// not check rules that need the count.
 	Effects func() int
-	// UndoInput returns the input of the undo. Its argument is the output of the action,
-	// or null if that is not known. If UndoInput is nil, the input is {}.
+	// UndoInput returns the input of the undo. Its argument is the output of the action, or
+	// null if the output is not known. If UndoInput is nil, the input of the undo is {}.
 	UndoInput func(output json.RawMessage) string
 
 	Code   string // error code with which the agent refuses the input; "" = the action gives a result
 	Varies bool   // two calls with one key may give different outputs
-	Slow   bool   // the action works longer than Grace, unless it is stopped
+	Slow   bool   // the action works longer than Grace, unless its context ends
 	Panics bool   // the action panics
 
-	// LateDo is the reason why a call may have an effect although its own undo arrived
-	// before it. "" = the call must not have an effect then. This rule is checked if the
-	// action has an undo, and if the action is idempotent or the undo works by key.
+	// LateDo is the reason why a call may have an effect although the undo of the call arrived
+	// before the call. "" = such a call must not have an effect. The package checks this if the
+	// action has an undo, and the action is idempotent or the undo needs only the key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s
@@ -81,7 +81,7 @@ type Problem struct {
 	Err    error  // what happened instead
 }
 
-// String returns all fields as text.
+// String returns a text with all fields of the problem.
 func (p Problem) String() string {
 	where := "agent"
 	if p.Case != "" {
@@ -91,7 +91,7 @@ func (p Problem) String() string {
 }
 
 // Run checks an agent in this process, and reports each Problem with t.Errorf. If the agent
-// needs a configuration, call Configure first.
+// needs a configuration, call Agent.Configure before Run.
 func Run(t T, a *sdk.Agent, cases ...Case) {
 	t.Helper()
 	schema, err := a.Schema()
@@ -102,7 +102,7 @@ func Run(t T, a *sdk.Agent, cases ...Case) {
 	RunTarget(t, &inProcess{agent: a, schema: schema}, cases...)
 }
 
-// RunTarget checks any target and reports each Problem with t.Errorf.
+// RunTarget checks a target and reports each Problem with t.Errorf.
 func RunTarget(t T, target Target, cases ...Case) {
 	t.Helper()
 	for _, p := range Check(t.Context(), target, cases...) {
@@ -110,8 +110,8 @@ func RunTarget(t T, target Target, cases ...Case) {
 	}
 }
 
-// Check checks any target and returns the problems, in the order of the cases and rules.
-// nil means that the target keeps every rule that applies.
+// Check checks a target and returns the problems, in the order of the cases and rules. It
+// returns nil if the target keeps every rule that applies.
 func Check(ctx context.Context, target Target, cases ...Case) []Problem {
 	h := &harness{ctx: ctx, target: target, schema: target.Schema(), prefix: "sdktest-" + rand.Text()}
 	var problems []Problem
@@ -148,7 +148,7 @@ type inProcess struct {
 	agent  *sdk.Agent
 	schema schema.Schema
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	running int
 	idle    chan struct{} // closed while no function runs; nil before the first call
 }
@@ -158,7 +158,7 @@ var _ Target = (*inProcess)(nil)
 // Schema returns the agent's schema.
 func (p *inProcess) Schema() schema.Schema { return p.schema }
 
-// Invoke calls the agent.
+// Invoke calls an action of the agent.
 func (p *inProcess) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	p.begin()
 	reply, ok := p.agent.Invoke(ctx, req, sdk.InvokeOptions{
@@ -188,7 +188,8 @@ func (p *inProcess) end() {
 	}
 }
 
-// stopped reports whether all functions return within limit.
+// stopped waits until all running functions of actions have returned, and returns true. If
+// that takes longer than limit, it returns false.
 func (p *inProcess) stopped(limit time.Duration) bool {
 	p.mu.Lock()
 	idle := p.idle
@@ -203,7 +204,7 @@ func (p *inProcess) stopped(limit time.Duration) bool {
 	}
 }
 
-// harness is the state of one call of Check.
+// harness holds the state of one call of Check.
 type harness struct {
 	ctx    context.Context //nolint:containedctx // the life of this value is one call of Check
 	target Target
@@ -212,7 +213,7 @@ type harness struct {
 	calls  int
 }
 
-// subject is one case under test.
+// subject is one case together with its action and the state of Check.
 type subject struct {
 	*harness
 	Case
@@ -235,7 +236,8 @@ func (s *subject) request(key string) sdk.Request {
 	}
 }
 
-// send sends a call to the target. A call without a reply within callTime is an error.
+// send sends a call to the target and returns the reply. If there is no reply within callTime,
+// it returns an error.
 func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
 	reply, err := s.target.Invoke(s.ctx, req, nil)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -244,7 +246,8 @@ func (s *subject) send(req sdk.Request) (sdk.Reply, error) {
 	return reply, err
 }
 
-// do calls the action with a key. It returns an error unless there is a result.
+// do calls the action with a key and returns the output. It returns an error if the reply is
+// not a result.
 func (s *subject) do(key string) (json.RawMessage, error) {
 	reply, err := s.send(s.request(key))
 	if err != nil {
@@ -254,7 +257,7 @@ func (s *subject) do(key string) (json.RawMessage, error) {
 }
 
 // undo undoes the call that had the given key. output is the output of that call; nil = not
-// known.
+// known. It returns an error if the reply is not a result.
 func (s *subject) undo(key string, output json.RawMessage) error {
 	req := s.request(s.key())
 	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key
@@ -273,7 +276,8 @@ func (s *subject) undoAgain(req sdk.Request) error {
 	return wantResult("the undo", reply)
 }
 
-// effects returns the number of effects, or 0 if effects are not counted.
+// effects returns the number of effects in the remote service; 0 if the case does not count
+// effects.
 func (s *subject) effects() int {
 	if s.Effects == nil {
 		return 0

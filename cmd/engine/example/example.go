@@ -1,5 +1,5 @@
-// Package example holds the workflows that `engine init --example NAME` writes, one
-// directory for each.
+// Package example holds the example workflows that `engine init --example NAME` writes. Each
+// example has its own directory.
 package example
 
 import "embed"

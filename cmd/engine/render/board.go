@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// phase is what a row of the board is doing.
+// phase says what the step, instance or undo of a row is doing.
 type phase uint8
 
 const (
@@ -21,16 +21,16 @@ const (
 	phaseEnded
 )
 
-// A row is one step, instance or undo on the board.
+// A row holds what is known about one step, instance or undo of the board.
 type row struct {
 	name, action string
 	undo         bool
-	heading      bool // the row is no step, but the line above the undos
+	heading      bool // the row is the line above the undos, and no step
 	after        []string
 	undoable     bool
 
 	phase   phase
-	status  string // how the step or undo has ended; "" = not yet
+	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
 	begun   time.Time // first attempt
@@ -41,29 +41,29 @@ type row struct {
 	code    string
 	message string
 	took    time.Duration
-	unknown bool // the last attempt's outcome is not known
+	unknown bool // the outcome of the last attempt is unknown
 
-	purpose  story.Purpose // what the current or the next attempt is for
+	purpose  story.Purpose // purpose of the current or the next attempt
 	coolDown bool          // the pause is a cool-down
-	agent    string        // the agent that a held step waits for
+	agent    string        // agent for which a held step waits
 
 	step  *row      // the step of an instance; nil = the row is no instance
-	parts []*row    // the instances known so far; a step with a few instances has no line of its own
+	parts []*row    // instances known so far; a step with at most manyInstances instances has no line of its own
 	total int       // number of instances of the step; 0 = not known, or none
-	said  int       // number of "still running" lines so far
-	next  time.Time // when the next "still running" line is due
+	said  int       // number of "still running" lines that were written
+	next  time.Time // time at which the next "still running" line is due
 }
 
-// A board is what a view knows about a run: the result of all facts received so far.
+// A board is what a view knows about a run. It is the result of all facts received so far.
 type board struct {
 	story    Story
 	forward  []*row
 	undos    []*row
 	index    map[rowKey]*row
-	ended    []*row // rows that have ended, in order, and the heading of the undos
+	ended    []*row // rows that have ended, in the order of their ends, and the heading of the undos
 	turned   bool
-	deadline time.Time // deadline of the run; after it has turned back, of its compensation
-	status   string    // status of the run if it has ended or needs a human; else ""
+	deadline time.Time // deadline of the run; after the run has turned back, deadline of its compensation
+	status   string    // status of the run if it has ended or needs a human; "" = neither
 	outputs  []story.NamedValue
 	circuits map[string]Circuit
 }
@@ -83,7 +83,7 @@ func newBoard(s Story) *board {
 	return b
 }
 
-// base returns the step's name without the key of an instance.
+// base returns the name of a step without the key of an instance.
 func base(name string) string {
 	if i := strings.Index(name, "["); i > 0 {
 		return name[:i]
@@ -91,7 +91,7 @@ func base(name string) string {
 	return name
 }
 
-// at returns the row of a step, an instance or an undo. It makes the row if there is none.
+// at returns the row of a step, an instance or an undo. If the row does not exist, at makes it.
 func (b *board) at(name string, undo bool) *row {
 	k := rowKey{name, undo}
 	if r := b.index[k]; r != nil {
@@ -115,21 +115,21 @@ func (b *board) at(name string, undo bool) *row {
 	return r
 }
 
-// join makes a row an instance of a step.
+// join makes the row r an instance of the step.
 func (r *row) join(step *row) {
 	r.step = step
 	step.parts = append(step.parts, r)
 }
 
-// manyInstances is the highest number of instances that are shown one by one. A step with more
-// instances has one line that counts them.
+// manyInstances is the highest number of instances that a view shows one by one. A step with more
+// instances has one line that counts its instances.
 const manyInstances = 12
 
-// wide reports whether the step has one line for all of its instances.
+// wide reports whether a step has one line for all of its instances.
 func (r *row) wide() bool { return r.total > manyInstances }
 
-// collapsed reports whether the row is an instance that is only counted in the line of its
-// step. An instance that waits, is repeated or has failed has its own line.
+// collapsed reports whether the row is an instance that has no line of its own, because the line
+// of its step only counts it. An instance that waits, is repeated or has failed has its own line.
 func (r *row) collapsed(b *board) bool {
 	if r.step == nil || !b.wide(r.step) {
 		return false
@@ -154,8 +154,8 @@ func (b *board) wide(r *row) bool {
 	return step != nil && step.wide()
 }
 
-// leaves calls fn for each row that has no instances, and for each instance of the other
-// rows.
+// leaves calls fn for each row without instances. For a row with instances, it calls fn for each
+// instance.
 func leaves(rows []*row, fn func(*row)) {
 	for _, r := range rows {
 		if len(r.parts) == 0 {
@@ -197,7 +197,7 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	again := r.phase == phaseEnded // the row had ended, but an operator started another round of attempts
+	again := r.phase == phaseEnded // an operator has started another round of attempts after the row had ended
 	r.apply(f)
 	if r.step != nil && undo {
 		r.step.action = r.action
@@ -242,7 +242,7 @@ func (r *row) apply(f story.Fact) {
 	case story.FactRetryScheduled:
 		r.phase, r.until, r.purpose, r.coolDown = phaseBackoff, f.Until, f.Purpose, f.CoolDown
 		if f.CoolDown {
-			r.attempt = 0 // a fresh round follows
+			r.attempt = 0 // a fresh round of attempts follows
 		}
 		if f.Code != "" {
 			r.code, r.message = f.Code, f.Message
@@ -259,11 +259,12 @@ func (r *row) apply(f story.Fact) {
 	}
 }
 
-// tried reports whether an attempt counts as a try of the step or its undo.
+// tried reports whether an attempt with this purpose counts as a try. Lookups, and calls to learn
+// the output, do not count.
 func tried(p story.Purpose) bool { return p != story.PurposeLookup && p != story.PurposeLearn }
 
-// stillAfter returns the pause before the n-th "still running" line of a step. The lines come
-// after 10 s, after 30 s and then every 60 s.
+// stillAfter returns the pause before a "still running" line of a step, if n such lines came
+// before. The lines come after 10 s, after 30 s and then every 60 s.
 func stillAfter(n int) time.Duration {
 	switch n {
 	case 0:
@@ -274,7 +275,8 @@ func stillAfter(n int) time.Duration {
 	return time.Minute
 }
 
-// still returns the rows for which a "still running" line is due.
+// still returns the rows for which a "still running" line is due, and sets the time of their next
+// line.
 func (b *board) still(now time.Time) []*row {
 	var out []*row
 	check := func(r *row) {
@@ -293,8 +295,8 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress says how many steps and instances are done. After the undo has begun, it says how
-// many are undone.
+// progress returns a text that says how many steps and instances are done. After the undo has
+// begun, the text says how many are undone.
 func (b *board) progress() string {
 	if len(b.undos) > 0 {
 		done, all := count(b.undos)
@@ -304,7 +306,7 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count returns how many steps and instances the rows have, and how many of those have ended.
+// count returns how many steps and instances the rows stand for, and how many of them have ended.
 // Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
@@ -327,10 +329,11 @@ func (r *row) counted() (done, all int) {
 	return done, all
 }
 
-// toUndo counts the steps and instances to undo: those that have, or may have, taken effect.
+// toUndo returns the number of steps and instances that must be undone: those that have, or may
+// have, taken effect.
 func (b *board) toUndo() int { return b.mayUndo(b.forward) }
 
-// undoing counts the instances of a step that are to be undone.
+// undoing returns the number of instances of a step that must be undone.
 func (b *board) undoing(step string) int {
 	if r := b.index[rowKey{step, false}]; r != nil {
 		return b.mayUndo([]*row{r})
@@ -350,7 +353,7 @@ func (b *board) mayUndo(rows []*row) int {
 	return n
 }
 
-// waitsFor lists the steps that a pending row still waits for.
+// waitsFor returns the names of the steps for which a pending row still waits.
 func (b *board) waitsFor(r *row) []string {
 	var out []string
 	for _, name := range r.after {

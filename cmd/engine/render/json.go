@@ -18,9 +18,9 @@ import (
 // StreamVersion is the version of the stream's format. The first line of the stream shows it.
 const StreamVersion = "1.0"
 
-// A JSON view writes one JSON object on each line. Each object has the common fields of
-// Terraform's JSON output, such as @level; its type is the kind of fact. It escapes characters
-// that could control a terminal.
+// A JSON is a view that writes one JSON object on each line. Each object has the common fields of
+// Terraform's JSON output, such as @level; its type is the kind of fact. The view escapes
+// characters that could control a terminal.
 type JSON struct {
 	out    io.Writer
 	exit   func(story.Fact) int
@@ -32,13 +32,14 @@ type JSON struct {
 
 var _ View = (*JSON)(nil)
 
-// NewJSON returns a JSON view on out. version is the version of the program. now returns the
-// time for lines that are not facts.
+// NewJSON returns a JSON view that writes to out. version is the version of the program. exit
+// returns the exit code that a fact means; negative = the fact does not end the command. now
+// returns the time for lines that are not facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
 
-// line is one object of the stream. Its fields are written in this order.
+// line is one object of the stream. The JSON has the fields in this order.
 type line struct {
 	Level     string `json:"@level"`
 	Message   string `json:"@message"`
@@ -60,12 +61,12 @@ type line struct {
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
 	Purpose    story.Purpose     `json:"purpose,omitempty"`
-	Of         any               `json:"of,omitempty"` // most attempts, as Attempts returns it
+	Of         any               `json:"of,omitempty"` // largest number of attempts, as Attempts returns it
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // message of the fact; the field Message is a whole sentence
+	Reason     string            `json:"message,omitempty"` // message of the fact; the field Message holds a whole sentence
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
@@ -89,10 +90,10 @@ type line struct {
 	CompensationDeadline *time.Time `json:"compensation_deadline,omitempty"`
 }
 
-// Unbounded is written in JSON if a number of attempts has no limit.
+// Unbounded is the JSON value for a number of attempts without a limit.
 const Unbounded = "unbounded"
 
-// Attempts returns a number of attempts as JSON shows it.
+// Attempts returns the JSON value for a number of attempts: n, or Unbounded if there is no limit.
 func Attempts(n int) any {
 	if n == dsl.Unbounded {
 		return Unbounded
@@ -117,7 +118,7 @@ func undoFailures(all []story.UndoFailure) []undoFailure {
 type output struct {
 	Sensitive bool            `json:"sensitive"`
 	Value     json.RawMessage `json:"value"`
-	Problem   string          `json:"problem,omitempty"` // why the value is null
+	Problem   string          `json:"problem,omitempty"` // says why the value could not be evaluated; "" = no problem
 }
 
 // OutputProblems returns a warning for each output that could not be evaluated.
@@ -159,7 +160,7 @@ func outputs(values []story.NamedValue) map[string]output {
 	return out
 }
 
-// Version writes the first line of the stream, once.
+// Version writes the first line of the stream. Later calls do nothing.
 func (j *JSON) Version() {
 	if j.begun {
 		return
@@ -216,7 +217,7 @@ func (j *JSON) Facts(first int, facts []story.Fact) {
 	}
 }
 
-// Circuit writes a change of a circuit breaker.
+// Circuit writes an object about the changed state of a circuit.
 func (j *JSON) Circuit(c Circuit) {
 	j.Version()
 	l := line{Type: "circuit_changed", Message: circuitText(c), Agent: c.Agent, State: c.State, Until: timeOrNil(c.Until)}
@@ -253,7 +254,8 @@ func (j *JSON) Tick(time.Time) {}
 // End does nothing.
 func (j *JSON) End() {}
 
-// write ignores errors, because the run must continue even if nothing reads the output.
+// write writes the line l with the time at. It ignores errors, because the run must continue even
+// if nothing reads the output.
 func (j *JSON) write(l line, at time.Time) {
 	if l.Level == "" {
 		l.Level = "info"
@@ -270,8 +272,8 @@ func (j *JSON) write(l line, at time.Time) {
 	_, _ = io.WriteString(j.out, EscapeJSON(b.String()))
 }
 
-// EscapeJSON writes \u escapes for the characters that Clean would replace. In JSON these
-// characters can only be inside strings, so the meaning stays the same.
+// EscapeJSON returns text with \u escapes in place of the characters that Clean would replace. In
+// JSON these characters can only be inside strings, so the meaning stays the same.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

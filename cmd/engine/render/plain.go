@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Plain view writes one line for each thing that happens, for pipes and logs.
+// A Plain is a view that writes one line for each event, for pipes and log files.
 type Plain struct {
 	mu    sync.Mutex // protects writes to out
 	out   io.Writer
@@ -19,7 +19,7 @@ type Plain struct {
 
 var _ View = (*Plain)(nil)
 
-// NewPlain returns a Plain view on out. exit returns the exit code that a fact means;
+// NewPlain returns a Plain view that writes to out. exit returns the exit code that a fact means;
 // negative = the fact does not end the command.
 func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
@@ -34,8 +34,8 @@ func (p *Plain) Begin(s Story) {
 	}
 }
 
-// Facts writes the facts. A failed attempt and its retry are on one line. A successful
-// attempt has no line, because the line about the end of its step shows it.
+// Facts writes the lines about the facts. A failed attempt and its retry are on one line. A
+// successful attempt has no line, because the line about the end of its step shows it.
 func (p *Plain) Facts(_ int, facts []story.Fact) {
 	for i, f := range facts {
 		p.board.apply(f)
@@ -67,8 +67,8 @@ func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText describes an attempt a and its retry b in one line. If the attempt ended well, the
-// line says why it is repeated nevertheless.
+// pairText returns the end of the line that describes an attempt a and its retry b. If the attempt
+// was successful, the text says why it is repeated nevertheless.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {
@@ -77,19 +77,19 @@ func pairText(a, b story.Fact) string {
 	return s + "; " + retryText(b)
 }
 
-// Circuit writes a change of a circuit breaker.
+// Circuit writes a line about the changed state of a circuit.
 func (p *Plain) Circuit(c Circuit) {
 	p.line(c.At, circuitText(c)+untilText(", next probe at ", c.Until, c.At))
 }
 
-// Note writes a remark.
+// Note writes a remark on a line of its own.
 func (p *Plain) Note(text string) { p.write(Clean(text) + "\n") }
 
 // manyStill is the highest number of steps that have a "still running" line each. If more
 // steps are running, one line counts them.
 const manyStill = 8
 
-// Tick writes "still running" lines.
+// Tick writes the "still running" lines that are due at the time now.
 func (p *Plain) Tick(now time.Time) {
 	if !p.board.story.told(story.Fact{}) {
 		return
@@ -104,7 +104,7 @@ func (p *Plain) Tick(now time.Time) {
 	}
 }
 
-// End does nothing: what was written stays.
+// End does nothing, because the view never changes the lines that it has written.
 func (p *Plain) End() {}
 
 // Write writes log lines between the lines of the view.
@@ -118,7 +118,8 @@ func (p *Plain) line(at time.Time, text string) {
 	p.write(fmt.Sprintf("%s %s %s\n", at.UTC().Format("15:04:05Z"), Clean(p.board.story.Name()), text))
 }
 
-// write ignores errors, because the run must continue even if nothing reads the output.
+// write writes s. It ignores errors, because the run must continue even if nothing reads the
+// output.
 func (p *Plain) write(s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +147,7 @@ func stillText(r *row, now time.Time) string {
 	return s + untilText(what, r.limit, now)
 }
 
-// waitText says what a pause is for.
+// waitText returns a text that says for what the row r waits during a pause.
 func waitText(r *row, f story.Fact) string {
 	switch {
 	case r.purpose == story.PurposeLookup:

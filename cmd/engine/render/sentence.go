@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// attemptOf returns "attempt 2/5", or "attempt 2" if there is no limit.
+// attemptOf returns a text for an attempt, such as "attempt 2/5", or "attempt 2" if there is no
+// limit. For a lookup it returns "lookup".
 func attemptOf(f story.Fact) string {
 	what, why := "attempt", ""
 	switch f.Purpose {
@@ -30,8 +31,8 @@ func attemptOf(f story.Fact) string {
 	return what + why
 }
 
-// Sentence describes one fact in one line, without time and run. exit is the exit code if the
-// fact ends the command; else it is negative.
+// Sentence returns one line that describes a fact, without time and run. exit is the exit code if
+// the fact ends the command; otherwise exit is negative.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -57,7 +58,7 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // every line begins with the key
+		if f.Key != "" && f.Run != "" { // every line begins with the key, so the sentence names the run
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
@@ -136,8 +137,8 @@ func runSentence(f story.Fact, why string) string {
 // mostKept is the highest number of steps that a sentence names.
 const mostKept = 10
 
-// KeptText names the steps whose effects are kept, because the workflow declares that they
-// are not undone.
+// KeptText returns the names of the steps whose effects stay, because the workflow declares that
+// they are not undone. It names at most mostKept steps and counts the others.
 func KeptText(steps []string) string {
 	shown := steps[:min(len(steps), mostKept)]
 	names := make([]string, len(shown))
@@ -151,7 +152,7 @@ func KeptText(steps []string) string {
 	return text
 }
 
-// retryText says what follows a pause, and when.
+// retryText returns a text that says what follows a pause, and when.
 func retryText(f story.Fact) string {
 	what := "retry"
 	switch {
@@ -166,7 +167,8 @@ func retryText(f story.Fact) string {
 	return what + " in " + Took(f.Until.Sub(f.At))
 }
 
-// heldText says why a step waits, or for which agent if the reason is not known.
+// heldText returns a text that says why a step is held. If the reason is not known, it names the
+// agent for which the step waits.
 func heldText(agent, why string) string {
 	agent = Clean(agent)
 	switch {
@@ -178,7 +180,7 @@ func heldText(agent, why string) string {
 	return "held: agent " + agent + ": " + why
 }
 
-// turnText says why a run needs a human.
+// turnText returns a text that says why a run needs a human.
 func turnText(f story.Fact, why string) string {
 	undo := undoBlame(f)
 	if undo == "" {
@@ -187,8 +189,8 @@ func turnText(f story.Fact, why string) string {
 	return ": " + undo + prefixed("; it turned back because ", blame(f, why))
 }
 
-// undoBlame names the first undos that failed, and counts the others. It returns "" if no undo
-// has failed.
+// undoBlame returns a text that names the first undos that failed, and counts the others. It
+// returns "" if no undo has failed.
 func undoBlame(f story.Fact) string {
 	const most = 3
 	if len(f.UndoFailures) == 0 {
@@ -209,7 +211,8 @@ func undoBlame(f story.Fact) string {
 	return s
 }
 
-// blame returns "book failed: no_carrier", or only the reason if no step has failed.
+// blame returns a text such as "book failed: no_carrier". If no step has failed, it returns only
+// the reason.
 func blame(f story.Fact, why string) string {
 	if f.Step == "" {
 		return why

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Table is text in columns. Write replaces control characters in the cells.
+// A Table is a text with columns. The method Write replaces control characters in the cells.
 type Table struct {
 	Head []string
 	rows [][]string
@@ -14,7 +14,7 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Len returns the number of rows without the head.
+// Len returns the number of rows. The head does not count.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Write writes the table. Each column is as wide as its widest cell. Write adds no spaces

@@ -12,41 +12,41 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// TerminalOptions describe the screen.
+// TerminalOptions describe the terminal on which a view draws.
 type TerminalOptions struct {
-	// Size returns the columns and lines of the screen; nil = 80 by 24.
+	// Size returns the columns and lines of the terminal; nil = 80 by 24.
 	Size func() (columns, lines int)
-	// Now returns the time that limits how often the screen is drawn; nil = time.Now.
+	// Now returns the current time, which limits how often the view draws; nil = time.Now.
 	Now func() time.Time
-	// Exit returns the exit code that a fact means; negative = the fact does not end the
-	// command. nil = no fact ends it.
+	// Exit returns the exit code that a fact means; negative = the fact does not end the command.
+	// nil = no fact ends the command.
 	Exit  func(story.Fact) int
 	Color bool
-	ASCII bool // the screen can show only ASCII characters
+	ASCII bool // the terminal can show only ASCII characters
 }
 
-// A Terminal view is a block of lines that is redrawn in place: the run's header, a line for
-// each step, a summary. When the screen is full, lines of ended steps scroll up; the header
-// stays in the block.
+// A Terminal is a view that draws a block of lines in place: the run's header, a line for each
+// step, a summary. When the screen is full, lines of ended steps scroll up; the header stays in
+// the block.
 type Terminal struct {
 	mu      sync.Mutex // protects all fields below
 	out     io.Writer
 	opts    TerminalOptions
 	board   *board
 	now     time.Time
-	drawn   []int     // widths of the block's lines on the screen
+	drawn   []int     // width of each line of the block on the screen, in columns; nil = no block is drawn
 	columns int       // columns of the screen at the last drawing
 	flown   int       // number of rows of board.ended that have scrolled up
-	room    int       // most lines that the block may have
+	room    int       // largest number of lines of the block
 	last    time.Time // time of the last drawing
-	verdict string    // how the run has ended, or what it waits for
-	whole   bool      // this is the last drawing: the verdict may take several lines
+	verdict string    // sentence that says how the run has ended, or what it waits for; "" = none yet
+	whole   bool      // true = this is the last drawing: the verdict may take several lines
 	closed  bool
 }
 
 var _ View = (*Terminal)(nil)
 
-// NewTerminal returns a Terminal view on out.
+// NewTerminal returns a Terminal view that writes to out.
 func NewTerminal(out io.Writer, o TerminalOptions) *Terminal {
 	if o.Size == nil {
 		o.Size = func() (int, int) { return 80, 24 }
@@ -93,7 +93,7 @@ func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	}
 }
 
-// Circuit shows a change of a circuit breaker in the summary.
+// Circuit shows the changed state of a circuit in the summary.
 func (t *Terminal) Circuit(c Circuit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Terminal) Note(text string) {
 	t.above(Clean(text))
 }
 
-// Tick redraws the block, so that it shows the current times.
+// Tick redraws the block, so that it shows times relative to now.
 func (t *Terminal) Tick(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *Terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// above writes text where the block stands and draws the block below it.
+// above erases the block, writes text in its place, and draws the block below the text.
 func (t *Terminal) above(text string) {
 	var b strings.Builder
 	t.erase(&b)
@@ -142,9 +142,9 @@ func (t *Terminal) above(text string) {
 	t.redraw()
 }
 
-// erase removes the block. If the screen has become narrower since the block was drawn, the
-// terminal has broken long lines into several. erase counts the lines as they are now.
-// Otherwise the upper lines would stay on the screen.
+// erase adds to b the control sequence that removes the block. If the screen has become narrower
+// since the last drawing, the terminal has broken long lines into several. So erase counts the
+// lines as they are now. Otherwise the upper lines would stay on the screen.
 func (t *Terminal) erase(b *strings.Builder) {
 	if len(t.drawn) == 0 {
 		return
@@ -164,7 +164,7 @@ func (t *Terminal) erase(b *strings.Builder) {
 	t.drawn = nil
 }
 
-// redrawEvery is the shortest pause between two drawings that new facts cause.
+// redrawEvery is the shortest pause between two drawings, if new facts cause the second drawing.
 const redrawEvery = 50 * time.Millisecond
 
 func (t *Terminal) redraw() {
@@ -176,7 +176,7 @@ func (t *Terminal) redraw() {
 	settled, live, hidden := t.lines()
 	var b strings.Builder
 	t.erase(&b)
-	for len(settled) > 0 && 1+len(settled)+len(live) > t.room { // scroll up what has ended
+	for len(settled) > 0 && 1+len(settled)+len(live) > t.room { // scroll up the lines of ended steps
 		b.WriteString(t.fit(settled[0], columns) + "\n")
 		settled = settled[1:]
 		t.flown++
@@ -200,16 +200,17 @@ func (t *Terminal) redraw() {
 	t.last = t.opts.Now()
 }
 
-// write ignores errors, because the run must continue even if the screen is gone.
+// write writes s. It ignores errors, because the run must continue even if the terminal is gone.
 func (t *Terminal) write(s string) { _, _ = io.WriteString(t.out, s) }
 
-// A styled line is text and the colour it is shown in.
+// A styled is a line of text with its colour.
 type styled struct {
 	text  string
-	style string // SGR parameters, or ""
+	style string // parameters of the terminal's colour command (SGR); "" = no colour
 }
 
-// fit cuts a line to the width of the screen and colours it.
+// fit shortens a line to the width of the terminal, which is given in columns, and adds the colour
+// of the line. If columns is 0, fit does not shorten the line.
 func (t *Terminal) fit(l styled, columns int) string {
 	s := t.cut(l, columns)
 	if t.opts.Color && l.style != "" {
@@ -218,7 +219,8 @@ func (t *Terminal) fit(l styled, columns int) string {
 	return s
 }
 
-// cut shortens a line to the width of the screen.
+// cut shortens the text of a line to the width of the terminal, which is given in columns. If
+// columns is 0, cut does not shorten the text.
 func (t *Terminal) cut(l styled, columns int) string {
 	s := l.text
 	if t.opts.ASCII {
@@ -233,18 +235,18 @@ func (t *Terminal) cut(l styled, columns int) string {
 	return s
 }
 
-// width returns how many columns a line takes on the screen.
+// width returns the number of columns that a line takes on the screen.
 func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
 
-// lines returns what has not scrolled up yet: settled lines, which do not change any more,
-// and live lines. hidden is how many live lines the screen cannot hold.
+// lines returns the lines that have not scrolled up yet. settled lines do not change any more;
+// live lines do. hidden is the number of live lines for which the screen has no room.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // further live lines are only counted
+	room := t.room + 1 // lines counts further live lines, but does not make them
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return
@@ -270,10 +272,11 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	return settled, append(live, t.summary()), hidden
 }
 
-// waits reports whether neither the row nor an instance of it has begun.
+// waits reports whether neither the row nor one of its instances has begun.
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
-// widths computes the widths of the columns from the steps and their first instances.
+// widths returns the widths of the columns with the names and with the actions. It computes them
+// from the steps and the first instances.
 func (t *Terminal) widths() (name, action int) {
 	name, action = 10, 10
 	measure := func(r *row) {
@@ -296,8 +299,8 @@ func (t *Terminal) widths() (name, action int) {
 	return name, action
 }
 
-// headline returns the first line: the names of the run, and the time until its deadline. On
-// a narrow screen it cuts the names, not the deadline.
+// headline returns the first line: the names of the run, and the time until its deadline. On a
+// narrow terminal it cuts the names, not the deadline.
 func (t *Terminal) headline(columns int) styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
 	if run := t.board.story.Run; run != t.board.story.Name() {
@@ -315,7 +318,7 @@ func (t *Terminal) headline(columns int) styled {
 	if t.now.After(d) {
 		right = what + " passed"
 	}
-	const gap = 52 // column of the deadline if there is room
+	const gap = 52 // column in which the deadline begins if there is room
 	if room := columns - 2 - Width(right); columns > 1 && room < max(gap, Width(s)) {
 		s = pad(Cut(s, max(room, 1)), room)
 	}
@@ -383,7 +386,8 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 	return t.describeEnd(r)
 }
 
-// describeWide counts the instances of a step that are not shown one by one.
+// describeWide describes a step that has one line for all of its instances. The detail says how
+// many instances are done, running and waiting.
 func (t *Terminal) describeWide(r *row) (symbol, detail, style string) {
 	done, all := r.counted()
 	symbol, style, what := "▸", "36", ""
@@ -438,7 +442,8 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	return "-", undoneText(r.status), "2"
 }
 
-// remaining returns the time until the step's deadline, or else until complete-by.
+// remaining returns a text with the time until the step's deadline. Without a deadline, it shows
+// the time until complete-by; "" = the row has neither.
 func (t *Terminal) remaining(r *row) string {
 	by := r.limit
 	if by.IsZero() && r.phase == phaseRunning {

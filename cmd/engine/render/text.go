@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from a stranger safe to show on one line of a terminal. It replaces control
-// characters, escape sequences and characters that change the direction of text. Line breaks
-// become spaces (T20).
+// Clean makes a text that does not come from the engine safe to show on one line of a terminal. It
+// replaces control characters, escape sequences and characters that change the direction of text.
+// Line breaks become spaces (T20).
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -25,8 +25,8 @@ func Clean(s string) string {
 }
 
 // Visible makes a text of several lines, such as a source file, safe to show on a terminal. It
-// writes every character that Clean would replace as an escape such as \u001b, and a byte that
-// is not valid UTF-8 as an escape such as \x9b. Line breaks and tabs stay.
+// writes every character that Clean would replace as an escape such as \u001b. It writes a byte
+// that is not valid UTF-8 as an escape such as \x9b. Line breaks and tabs stay.
 func Visible(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -57,8 +57,8 @@ func Took(d time.Duration) string {
 	return Span(d)
 }
 
-// Span formats a limit or an estimate in its two largest units, without the
-// smaller one if it is zero: "5s", "4m33s", "2h", "3d4h".
+// Span formats a limit or an estimate in its two largest units: "5s", "4m33s", "3d4h". If the
+// smaller unit is zero, Span leaves it out: "2h".
 func Span(d time.Duration) string {
 	if d < 0 {
 		d = 0
@@ -104,7 +104,7 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02T15:04:05Z")
 }
 
-// Count formats a number with its noun: "1 step", "3 steps".
+// Count formats a number with a noun: "1 step", "3 steps".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -121,8 +121,9 @@ func Width(s string) int {
 	return n
 }
 
-// runeWidth returns 2 for East Asian wide characters and pictographs, 0 for combining
-// marks, and else 1. If in doubt, it returns too much rather than too little, so that no line wraps.
+// runeWidth returns the number of columns of a character. It is 2 for East Asian wide characters
+// and pictographs, 0 for combining marks, and 1 for others. In doubt it returns the larger number,
+// so that no line becomes longer than expected.
 func runeWidth(r rune) int {
 	switch {
 	case r >= 0x0300 && r <= 0x036f, r == 0x200b, r == 0x200c, r == 0x200d, r >= 0xfe00 && r <= 0xfe0f:
@@ -159,7 +160,8 @@ func pad(s string, width int) string {
 	return s
 }
 
-// reason joins a code and a message: "unavailable: gateway 503".
+// reason joins a code and a message, such as "unavailable: gateway 503". It returns only one of
+// them if the other is empty or equal.
 func reason(code, message string) string {
 	code, message = Clean(code), Clean(message)
 	switch {

@@ -13,8 +13,9 @@ import (
 // SensitiveText replaces a sensitive value in all output.
 const SensitiveText = "(sensitive)"
 
-// Redact returns the JSON of a value. It replaces sensitive parts by "(sensitive)", and
-// references to secrets by a text such as "(secret env:TOKEN)". Numbers stay as they are.
+// Redact returns the JSON of a value without its secrets. It replaces sensitive parts by
+// "(sensitive)", and references to secrets by a text such as "(secret env:TOKEN)". Numbers stay as
+// they are.
 func Redact(v dsl.Value) json.RawMessage {
 	if len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 {
 		return v.JSON()
@@ -58,9 +59,9 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt puts the text in the parameter with in place of the value at path. If there is no
-// value at path, it replaces the deepest value on the way. So it hides too much rather than
-// too little.
+// replaceAt replaces the value at path in doc by the text in the parameter with, and returns doc.
+// If path leads to no value, replaceAt replaces the deepest value on the way. So it hides too much
+// rather than too little.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
@@ -84,8 +85,8 @@ func replaceAt(doc any, path []string, with string) any {
 	return with
 }
 
-// Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need
-// them. A long value takes several lines. All lines except the first are indented.
+// Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need them.
+// A long value takes several lines. All lines except the first begin with indent.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -144,7 +145,7 @@ func literal(v any, indent string, lines bool) string {
 	return string(out)
 }
 
-// quote writes a string as JSON does, with control characters escaped.
+// quote returns s as a JSON string in which control characters are replaced.
 func quote(s string) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

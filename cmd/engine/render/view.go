@@ -6,35 +6,36 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A View shows the progress of one run. Several goroutines may write log lines through a view
-// that writes to a screen. Its other methods are called by one goroutine at a time.
+// A View shows the progress of one run. Several goroutines may write log lines through a view that
+// writes to a terminal. Only one goroutine at a time calls the other methods of a view.
 type View interface {
-	// Begin sets the run that the view shows. It is called once, before any fact.
+	// Begin sets the run that the view shows. The command calls Begin once, before any other
+	// method that shows facts.
 	Begin(s Story)
 	// Facts shows new facts. first is the number of facts[0] among all facts of the run,
 	// counted from 1.
 	Facts(first int, facts []story.Fact)
-	// Circuit shows that an agent's circuit breaker changed its state.
+	// Circuit shows the changed state of an agent's circuit.
 	Circuit(c Circuit)
-	// Note shows a remark that is no fact of the run, on one line.
+	// Note shows a remark on one line. A remark is not a fact of the run.
 	Note(text string)
-	// Tick lets the view update the times that it shows, and write "still running" lines. It
-	// must be called a few times a second.
+	// Tick updates the times that the view shows, and writes "still running" lines. The command
+	// must call Tick a few times a second.
 	Tick(now time.Time)
-	// End completes the output. No other method is called after it.
+	// End completes the output. The command calls no other method after End.
 	End()
 }
 
 // A Story holds what a view must know about a run before it shows the facts.
 type Story struct {
-	Run      string // public run id
+	Run      string // public name of the run
 	Workflow string
-	Key      string     // unique key, or ""
+	Key      string     // unique key of the run; "" = it has none
 	Steps    []StepInfo // steps in the order of the workflow
-	Attached bool       // the run existed already
+	Attached bool       // true = the run existed before this command
 	Status   string     // status of an attached run
-	Ended    time.Time  // when an attached run ended; zero = it is open
-	Past     bool       // the past facts of an attached run are shown first
+	Ended    time.Time  // time at which an attached run ended; zero = it is open
+	Past     bool       // true = the view first shows the past facts of an attached run
 }
 
 // attached returns a line about a run that existed already, so that users do not take its past
@@ -58,13 +59,14 @@ func (s Story) attached() string {
 	return ended + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
 }
 
-// told reports whether a fact is shown as a line. If the run has ended, only its end is
-// shown, unless Past is set.
+// told reports whether the view shows the fact f as a line. If the run has ended, the view shows
+// only its end, unless Past is set.
 func (s Story) told(f story.Fact) bool {
 	return s.Ended.IsZero() || s.Past || f.Kind == story.FactRunFinished
 }
 
-// Name returns the name of the run for people: its unique key, or else its id.
+// Name returns the name of the run for people: its unique key, or its public name if it has no
+// key.
 func (s Story) Name() string {
 	if s.Key != "" {
 		return s.Key
@@ -72,20 +74,20 @@ func (s Story) Name() string {
 	return s.Run
 }
 
-// A StepInfo holds what is known about a step before it runs.
+// A StepInfo holds what a view knows about a step before the step runs.
 type StepInfo struct {
 	Name   string
-	Action string   // AGENT.ACTION
-	After  []string // steps that it waits for directly
-	Undo   bool     // its effect can be undone
+	Action string   // name of the action: AGENT.ACTION
+	After  []string // names of the steps for which this step waits directly
+	Undo   bool     // true = the effect of the step can be undone
 }
 
-// A Circuit is the state of one agent's circuit breaker.
+// A Circuit holds the state of an agent's circuit.
 type Circuit struct {
 	Agent     string
 	State     string // closed, open or half-open
-	Failures  int    // number of failures that the breaker counts now
-	Threshold int    // number of failures in a row that open it; 0 = a ratio of failures opens it
+	Failures  int    // number of failures that the circuit counts now
+	Threshold int    // number of failures in a row that open the circuit; 0 = a ratio of failures opens it
 	Until     time.Time
 	At        time.Time
 }

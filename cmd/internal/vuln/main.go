@@ -1,7 +1,7 @@
-// The vuln command looks for known vulnerabilities with the pinned govulncheck,
-// which asks the Go vulnerability database. Without a network the command prints a
-// message and exits with 0, so that `make check` also works on a machine without one.
-// If a vulnerability is found, the command fails.
+// The vuln command looks for known vulnerabilities with the pinned govulncheck, which asks the Go
+// vulnerability database. Without a network the command prints a message and exits with 0. So
+// `make check` works without a network, too. If govulncheck finds a vulnerability, the command
+// fails.
 package main
 
 import (
@@ -29,8 +29,8 @@ func main() {
 	}))
 }
 
-// run looks for vulnerabilities, if the database answers, and returns the exit
-// code.
+// run calls the function look to find vulnerabilities, if the database answers. It returns the
+// exit code of the command.
 func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	if err := reachable(ctx, db); err != nil {
 		fmt.Fprintf(out, "NOT LOOKED FOR known vulnerabilities: %s does not answer (%v). Run `make vuln` where there is a network.\n", db, err)
@@ -40,8 +40,8 @@ func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	if err == nil {
 		return 0
 	}
-	// The network may have gone meanwhile. govulncheck ends with 3 if it has found
-	// something.
+	// The network may have failed during the search. govulncheck ends with exit code 3 if it has
+	// found a vulnerability.
 	var exit *exec.ExitError
 	if gone := reachable(ctx, db); gone != nil && !(errors.As(err, &exit) && exit.ExitCode() == 3) {
 		fmt.Fprintf(out, "NOT LOOKED FOR known vulnerabilities: %s does not answer any more (%v). Run `make vuln` again.\n", db, gone)
@@ -51,7 +51,7 @@ func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	return 1
 }
 
-// reachable returns an error that says why the database cannot be reached; nil = it answers.
+// reachable returns an error that says why the database does not answer; nil = it answers.
 func reachable(ctx context.Context, db string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 // A List holds the compiled attributes of an input or config block.
 type List struct {
 	Evaluator *eval.Evaluator
-	Self      int
-	List      []Argument // sorted by name; includes arguments that are not written but have a default
-	UsesSelf  bool
-	konst     *value.Value
-	room      int // estimated size of the JSON, in bytes
+	Self      int          // index of the step that self.* describes
+	List      []Argument   // arguments in the source and arguments with a default, sorted by name
+	UsesSelf  bool         // true = an argument uses self.output
+	konst     *value.Value // object of all arguments, if it is known before a run; otherwise nil
+	room      int          // estimated size of the JSON, in bytes
 }
 
 // An Argument is one attribute of an input or config block.
@@ -26,22 +26,23 @@ type Argument struct {
 	Spec     *Spec
 	Name     string
 	Path     []byte         // JSON pointer of the argument, such as /amount
-	Compiled *eval.Compiled // nil: the argument is not written, but it has a default
-	At       diag.Range
-	Direct   *fasteval.Expr // compiled for the fast evaluator; nil = it needs the general evaluator
+	Compiled *eval.Compiled // expression of the argument; nil = not in the source, use the default
+	At       diag.Range     // place of the argument in the source
+	Direct   *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
 	Ready    *ready         // encoded value; nil = not known before a run
 	Preset   *ready         // encoded default; nil = the argument has no default
 }
 
-// A ready holds an argument in encoded form: its value, or its default. If json is nil, the
-// argument is left out of the object of all arguments.
+// A ready holds the encoded value or the encoded default of an argument. If json is nil, the
+// object of all arguments does not contain the argument.
 type ready struct {
-	json      []byte
-	sensitive []string // JSON pointers of sensitive parts; they start at the object of all arguments
+	json      []byte   // name, colon and value as JSON
+	sensitive []string // JSON pointers of sensitive parts in the object of all arguments
 	secrets   []value.Secret
 }
 
-// ReadyOf encodes the value of an argument. It returns nil if the value cannot be encoded.
+// ReadyOf encodes the value v of the argument with this name. If v is cty.NilVal, the result
+// contains no JSON. ReadyOf returns nil if it cannot encode v.
 func ReadyOf(name string, v cty.Value) *ready {
 	if v == cty.NilVal {
 		return &ready{}
@@ -56,8 +57,8 @@ func ReadyOf(name string, v cty.Value) *ready {
 // usualSize is the size in bytes that Fold assumes for a value that is not known yet.
 const usualSize = 112
 
-// Fold estimates the size of the object of all arguments. If all arguments are known already,
-// it builds the object now, once for all calls.
+// Fold estimates the size of the object of all arguments. If all arguments are known before a
+// run, Fold also builds this object, so that Build need not do so for each call.
 func (a *List) Fold() {
 	a.room = 2
 	for _, x := range a.List {
@@ -77,12 +78,13 @@ func (a *List) Fold() {
 	}
 }
 
-// Eval evaluates all arguments. It is used as a ValueFunc.
+// Eval evaluates all arguments and returns one object. Callers use Eval as a ValueFunc.
 func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
 
-// Build evaluates all arguments and writes them into one object. With skipSelf, an argument
-// that depends on self.output gets its default, or is left out if it has none. If one argument
-// cannot be evaluated and another cannot be encoded, Build returns the evaluation error.
+// Build evaluates all arguments and returns one object. If skipSelf is true, an argument that
+// depends on self.output has its default as value. Without a default, Build leaves out this
+// argument. If one argument cannot be evaluated and another cannot be encoded, Build returns the
+// error of the evaluation.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
@@ -124,7 +126,8 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	return e.Finish(), nil
 }
 
-// evaluate evaluates one argument with the general evaluator.
+// evaluate evaluates one argument with the general evaluator. It returns cty.NilVal if the
+// argument must be left out.
 func (a *List) evaluate(x *Argument, s *eval.Scope) (cty.Value, error) {
 	if x.Compiled == nil {
 		return x.Spec.mark(x.Spec.Default), nil
@@ -159,8 +162,8 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct writes an argument with the fast evaluator. It returns false and leaves e unchanged if
-// that evaluator cannot evaluate the argument, or if the value needs further checks.
+// direct evaluates the argument x with the fast evaluator, and writes it to e. It returns false
+// and does not change e in two cases: the fast evaluator gives up, or the value needs more checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

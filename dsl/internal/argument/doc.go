@@ -3,11 +3,11 @@
 //	in:   a Spec of each argument, from the schema of an action; compiled expressions; a Scope
 //	out:  one Value, an object with all arguments, converted and marked as the schema says
 //
-// It touches nothing but the Scope.
+// Apart from its arguments, the package reads only the Scope.
 //
 // Invariants:
 //   - A value that does not fit the type, enum, pattern or codes of its argument is an error.
-//   - If the value is null, the argument gets its default. An optional argument without a
-//     default is left out.
-//   - Arguments that refer to nothing are evaluated once, when the workflow is linked.
+//   - If the value is null, the default replaces it. If the argument is optional and has no
+//     default, the object does not contain the argument.
+//   - An argument without references is evaluated once, when the workflow is linked.
 package argument

@@ -9,23 +9,25 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Filler builds the arguments of an undo that the schema declares (compensated_by).
+// A Filler builds the arguments of a declared undo. A declared undo is an undo that the schema of
+// the agent names with compensated_by.
 type Filler struct {
 	Evaluator *eval.Evaluator
-	Self      int
-	ByKey     bool
-	UsesSelf  bool
-	Fields    []Fill
+	Self      int    // index of the step that is undone
+	ByKey     bool   // true = the undo needs no output of the step
+	UsesSelf  bool   // true = an argument comes from the output of the step
+	Fields    []Fill // arguments of the undo
 }
 
-// A Fill says from which part of the step one argument of a declared undo gets its value.
+// A Fill says where one argument of a declared undo comes from: the output or input of the step.
 type Fill struct {
 	Spec *Spec
-	From string // part of the step that has the value: "output" or "input"; "" = use the default
+	From string // part of the step that holds the value: "output" or "input"; "" = use the default
 }
 
-// Eval returns the object of all arguments. It is used as a ValueFunc. Self of the Scope must
-// be set.
+// Eval returns the object of all arguments. Callers use Eval as a ValueFunc. If s.Self is nil,
+// Eval returns eval.ErrNoScope. If the undo needs an output of the step that is not known, Eval
+// returns an error, too.
 func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
 		return value.Value{}, eval.ErrNoScope
@@ -59,8 +61,8 @@ func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	return v, nil
 }
 
-// attribute returns an attribute of an object. It returns null if v is null, is no object or
-// does not have the attribute.
+// attribute returns the attribute of v with this name. It returns null if v is null, is not an
+// object, or does not have the attribute.
 func attribute(v cty.Value, name string) cty.Value {
 	raw, marks := v.Unmark()
 	if raw.IsNull() || !raw.IsKnown() || !raw.Type().IsObjectType() || !raw.Type().HasAttribute(name) {

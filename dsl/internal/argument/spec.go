@@ -15,18 +15,19 @@ import (
 // A Spec describes one argument of an action, or of the config of an agent.
 type Spec struct {
 	Field   schema.Field
-	Type    cty.Type
-	Default cty.Value // default, converted to Type; cty.NilVal = none
-	enum    []cty.Value
+	Type    cty.Type    // type of the argument, made from Field
+	Default cty.Value   // default, converted to Type; cty.NilVal = the argument has no default
+	enum    []cty.Value // allowed values; empty = all values are allowed
 	// enumText holds the values of enum as canonical JSON.
 	enumText []string
-	Words    *schema.Words
-	// hide is true for a list or map whose elements have sensitive parts. Then the whole value
-	// is sensitive.
+	Words    *schema.Words // pattern and codes that texts must match; nil = every text is allowed
+	// true = the argument is a list or map whose elements have sensitive parts. Then the whole
+	// value is sensitive.
 	hide bool
 }
 
-// Specs returns a Spec for each field of a schema, by name.
+// Specs returns a Spec for each field of a schema, by name of the field. It returns an error if
+// the schema has an invalid type, default, enum, pattern or list of codes.
 func Specs(fields []schema.Field) (map[string]*Spec, error) {
 	out := map[string]*Spec{}
 	for _, f := range fields {
@@ -61,7 +62,7 @@ func Specs(fields []schema.Field) (map[string]*Spec, error) {
 	return out, nil
 }
 
-// parse decodes JSON of the schema, such as a default, to the type of the argument.
+// parse decodes JSON from the schema, such as a default, and converts it to s.Type.
 func (s *Spec) parse(raw []byte) (cty.Value, error) {
 	v, err := value.DecodeJSON(raw)
 	if err != nil {
@@ -70,14 +71,15 @@ func (s *Spec) parse(raw []byte) (cty.Value, error) {
 	return value.Conform(v, s.Type)
 }
 
-// Required reports whether a workflow must give a value: the argument is not optional and has
-// no default.
+// Required reports whether a workflow must set the argument: the argument is not optional and
+// has no default.
 func (s *Spec) Required() bool { return !s.Field.Optional && s.Default == cty.NilVal }
 
 var errRequired = errors.New("a value is required, this is null")
 
-// Accept converts a value to the type of the argument, checks it and marks its sensitive
-// parts. For null it returns the default, or cty.NilVal if the argument is left out.
+// Accept converts v to the type of the argument, checks it, and marks the sensitive parts. If v is
+// null, Accept returns the default. If v is null and an optional argument has no default, Accept
+// returns cty.NilVal: the caller leaves the argument out.
 func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	if v.IsKnown() && v.IsNull() {
 		switch {
@@ -105,7 +107,7 @@ func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 	return out, nil
 }
 
-// checkEnum refuses a known value that is not in the enum of the schema.
+// checkEnum returns an error if v is known, but the enum of the schema does not contain v.
 func (s *Spec) checkEnum(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if len(s.enum) == 0 || !raw.IsWhollyKnown() || isSecret(marks) {
@@ -125,9 +127,9 @@ func (s *Spec) checkEnum(v cty.Value) error {
 	return fmt.Errorf("it must be one of %s", strings.Join(texts, ", "))
 }
 
-// checkWords checks the texts in v that are already known. They must match the pattern of the
-// field. If the field holds codes, they must be error codes, too. In a map, the pattern applies
-// to the keys, and the values are the codes.
+// checkWords returns an error if a known text in v does not match the pattern of the field. If the
+// field holds codes, each text must also be a valid error code. In a map, the keys must match the
+// pattern, and the values must be error codes.
 func (s *Spec) checkWords(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if s.Words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
@@ -162,8 +164,8 @@ func (s *Spec) checkWords(v cty.Value) error {
 	return nil
 }
 
-// checkWord checks that text matches the pattern of the field. It also checks that code can be
-// an error code, if the field holds codes.
+// checkWord returns an error if text does not match the pattern of the field. It also returns an
+// error if the field holds codes and code is not a valid error code.
 func (s *Spec) checkWord(text, code string) error {
 	if err := s.Words.CheckPattern(text); err != nil {
 		return err
@@ -171,8 +173,8 @@ func (s *Spec) checkWord(text, code string) error {
 	return s.Words.CheckCode(code)
 }
 
-// isSecret reports whether one of the marks is a SecretMark. Then the text is not known yet and
-// cannot be checked.
+// isSecret reports whether one of the marks is a SecretMark. A value with a SecretMark cannot be
+// checked, because the text of the secret is not known yet.
 func isSecret(marks cty.ValueMarks) bool {
 	for m := range marks {
 		if _, ok := m.(value.SecretMark); ok {
@@ -182,7 +184,7 @@ func isSecret(marks cty.ValueMarks) bool {
 	return false
 }
 
-// mark marks a default as sensitive, if the field is sensitive.
+// mark returns the default v. If the field is sensitive, mark marks it as sensitive.
 func (s *Spec) mark(v cty.Value) cty.Value {
 	if s.Field.Sensitive {
 		return v.Mark(value.SensitiveMark{})
@@ -190,7 +192,7 @@ func (s *Spec) mark(v cty.Value) cty.Value {
 	return v
 }
 
-// Preset returns the encoded default of the argument; nil if it has none.
+// Preset returns the encoded default of the argument; nil if the argument has no default.
 func (s *Spec) Preset() *ready {
 	if s.Default == cty.NilVal {
 		return nil
@@ -198,8 +200,8 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes reports whether the JSON of an argument is valid without further checks. Such JSON is
-// not null. The enum contains it, if there is one. The field has neither a pattern nor codes.
+// takes reports whether the JSON of an argument is valid without more checks. It returns false if
+// the JSON is null, if the enum does not contain it, or if the field has a pattern or codes.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -15,39 +15,40 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A Module holds the declarations of a module. They are checked as far as that is possible
-// without the schemas of agents. Package link makes workflows of them.
+// A Module holds the declarations of a module. Package decl has checked everything in them that
+// needs no schemas of agents. Package link makes workflows from the declarations.
 type Module struct {
-	Files   map[string][]byte // texts of the module's files, by name
+	Files   map[string][]byte // texts of the files of the module, by name
 	Sources map[string][]byte // texts of all files that were read, by name; for messages
-	Reads   functions.Reads
-	Places  report.Places
+	Reads   functions.Reads   // results of file() and env()
+	Places  report.Places     // places of the blocks, for messages
 
-	Agents    map[string]*Agent
+	Agents    map[string]*Agent      // agents by name, with implied agents
 	Variables map[string]*Variable   // variables outside of workflows, by name
 	locals    map[string]*eval.Local // locals outside of workflows, by name
-	ownLocals []*eval.Local          // all locals outside of workflows, also those whose name is already used
-	Workflows []*Workflow            // all workflows, also those whose name is already used
-	Auto      []noun.Assignment
+	ownLocals []*eval.Local          // all locals outside of workflows, with duplicates
+	Workflows []*Workflow            // all workflows, with duplicates
+	Auto      []noun.Assignment      // values from *.auto.vars.hcl files
 	Funcs     map[string]function.Function
-	File      string
-	Failed    bool
-	Partial   bool // declarations are missing: a file has errors, or the check ended early
-	Older     bool // the definition was stored before some rules existed; these are not checked
+	File      string // name of the only file, if the module is a single file; otherwise ""
+	Failed    bool   // true = the module has errors
+	Partial   bool   // true = declarations are missing: a file has errors, or the check ended early
+	Older     bool   // true = do not check newer rules, because the definition may be older than these rules
 
-	// Declarations whose name is already used, which is an error. They are checked for other
-	// errors, but never used.
+	// Duplicates: declarations outside of workflows whose name another declaration already uses.
+	// A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
-	TwinVariables []*Variable // variables outside of workflows
+	TwinVariables []*Variable
 }
 
-// An Agent is an agent block, or an agent without a block that an action names (Implied).
+// An Agent is an agent block, or an implied agent. An implied agent has no block: a step or an
+// undo names the agent in its action.
 type Agent struct {
 	Name, Plugin, Constraint string
-	Where                    hcl.Range
-	PluginAt                 hcl.Range // place of the plugin argument; without one, the same as Where
+	Where                    hcl.Range // place of the block; for an implied agent, place of an action
+	PluginAt                 hcl.Range // place of the argument `plugin`; without this argument, the same as Where
 	Implied                  bool
-	Block                    *syntax.Block // nil if Implied
+	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
 	Env                      []string
 	Breaker                  noun.Breaker
@@ -58,14 +59,14 @@ type Agent struct {
 type Variable struct {
 	Name, Description string
 	Where             hcl.Range
-	Deployment        bool
-	Type              cty.Type // cty.DynamicPseudoType if it is neither written nor inferred
-	TypeText          string
-	typed             bool      // a type was written
-	kind              valueKind // kind of the default; used if no type was written
-	element           cty.Type  // type of the elements if kind is kindList
-	defaults          *typeexpr.Defaults
-	Default           cty.Value // converted default; cty.NilVal = none
+	Deployment        bool               // true = the variable is declared outside of workflows
+	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
+	TypeText          string             // name of the type, for messages
+	typed             bool               // true = the variable has a declared type
+	kind              valueKind          // kind of the default; only for a variable without a declared type
+	element           cty.Type           // type of the elements if kind is kindList
+	defaults          *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
+	Default           cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
 	Sensitive         bool
 	Nullable          bool
 	Validations       []*Condition
@@ -77,18 +78,18 @@ type Condition struct {
 	Condition, Message, Code *eval.Expr
 }
 
-// A Workflow is a workflow block with all that is inside of it.
+// A Workflow is a workflow block with all inner blocks.
 type Workflow struct {
 	Name, Description    string
 	Where                hcl.Range
-	Twin                 bool // another workflow has the name, an error; it is checked, but never used
+	Twin                 bool // true = another workflow already has this name; check this workflow, but never use it
 	Block                *syntax.Block
 	Variables            map[string]*Variable   // variables of the workflow and of the module, by name
 	TwinVariables        []*Variable            // variables of the workflow whose name is already used
 	Locals               map[string]*eval.Local // locals of the workflow and of the module, by name
-	OwnLocals            []*eval.Local          // all locals of the workflow, also duplicates
-	Steps                []*Step                // all steps, also duplicates
-	Index                map[string]int         // index in Steps by name; of duplicates, the first
+	OwnLocals            []*eval.Local          // all locals of the workflow, with duplicates
+	Steps                []*Step                // all steps, with duplicates
+	Index                map[string]int         // index in Steps, by name; the index of the first step with the name
 	Outputs              []*Output
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
@@ -96,7 +97,7 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
-	Order                []int // topological order of the steps; nil = there is a cycle
+	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
 }
 
 // An Output is an output block.
@@ -118,16 +119,16 @@ type Step struct {
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg
-	InputAt    hcl.Range
-	dependsOn  []int
-	After      map[int]hcl.Range // steps that it depends on directly, and place of each reference
-	OutputType cty.Type          // cty.NilType = not written
-	OutputAt   hcl.Range
-	NoUndo     bool
+	InputAt    hcl.Range         // place of the input block; without this block, place of the step
+	dependsOn  []int             // indexes of the steps in depends_on
+	After      map[int]hcl.Range // steps on which this step depends directly: place of the reference, by index
+	OutputType cty.Type          // type in output_type; cty.NilType = the step has no output_type
+	OutputAt   hcl.Range         // place of output_type
+	NoUndo     bool              // true = the step has the attribute `compensation`
 	Pivot      bool
-	Idempotent *bool
-	ReadOnly   *bool
-	OnRerun    noun.Rerun // RerunDefault = not written, or invalid
+	Idempotent *bool      // nil = the step does not have this attribute
+	ReadOnly   *bool      // nil = the step does not have this attribute
+	OnRerun    noun.Rerun // RerunDefault = the step has no valid on_rerun
 	Pre, Post  []*Condition
 	FailWhen   []*Refusal
 	Wait       *Wait         // of StepWait
@@ -158,12 +159,12 @@ type Undo struct {
 	Agent, Action string
 	ActionAt      hcl.Range
 	Input         []syntax.Arg
-	InputAt       hcl.Range
-	Idempotent    *bool
-	ByKey         *bool
+	InputAt       hcl.Range // place of the input block; without this block, place of the compensate block
+	Idempotent    *bool     // nil = the block does not have this attribute
+	ByKey         *bool     // nil = the block does not have this attribute
 }
 
-// Attr returns an argument of the step's block; nil if it is not written.
+// Attr returns an attribute of the step block; nil if the block does not have this attribute.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 
 // Conditions returns all conditions that can give the step an error code.
@@ -178,19 +179,19 @@ func (s *Step) Conditions() []*Condition {
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the condition in when mentions each.*. Such a condition is evaluated
-// for every instance, after for_each.
+// WhenEach reports whether the step has for_each and the attribute `when` uses each.*. The engine
+// evaluates such a condition for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
 	return s.Each() && e != nil && e.Compiled != nil && e.Compiled.Each
 }
 
-// A valueKind says which values a variable without a type accepts, if its default is a list or
-// an object.
+// A valueKind says which values a variable accepts if it has no declared type, and its default is
+// a list or an object.
 type valueKind uint8
 
 const (
-	kindOpen valueKind = iota // any value
-	kindList
-	kindObject
+	kindOpen   valueKind = iota // the default does not restrict the values to a kind
+	kindList                    // only lists, sets and tuples
+	kindObject                  // only objects and maps
 )

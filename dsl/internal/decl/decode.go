@@ -17,13 +17,15 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// duplicate reports a name that is already used. The declaration is checked like any other, so
-// its other errors are reported, too. But nothing can refer to it.
+// duplicate reports an error: another declaration already uses the name of b. first is the place
+// of the other declaration. The decoder still checks b for other errors, but nothing can refer to
+// b.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
 }
 
-// recordReads runs every file() and env() of a block once, and stores what they return.
+// recordReads evaluates each call of file() and env() in a block once, and adds the results to
+// Module.Reads.
 func (d *decoder) recordReads(b *syntax.Block) {
 	for _, name := range sorted.Keys(b.Attrs) {
 		d.recordExpr(b.Attrs[name])
@@ -88,8 +90,9 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block and adds the variable to a map. If the map has a variable with
-// this name already, it returns the new variable instead of adding it.
+// variable reads a variable block and adds the variable to the map into. It returns nil. If the
+// map already has a variable with this name, the method reports an error, and returns the new
+// variable instead of adding it.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -124,11 +127,12 @@ func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deploymen
 	return nil
 }
 
-// variableDefault evaluates a default. A default may call functions, but not refer to anything.
+// variableDefault evaluates the default e of a variable and sets v.Default. A default may call
+// functions, but must not contain references.
 func (d *decoder) variableDefault(v *Variable, e *eval.Expr) {
 	val, ok := d.lit.constant(e, "A default cannot refer to anything.")
 	if !ok {
-		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // the default is invalid
+		v.Default = cty.NullVal(v.Type.WithoutOptionalAttributesDeep()) // a default exists, but is invalid
 		return
 	}
 	val, err := v.Convert(val)
@@ -147,8 +151,9 @@ func conditionOf(b *syntax.Block) *Condition {
 	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
 }
 
-// localsBlock reads a locals block and adds the locals to a map. It returns all of them, also
-// those whose name is already used.
+// localsBlock reads a locals block and adds the locals to the map into. It returns all locals of
+// the block, also the locals whose name is already used. file means that the block is outside of
+// workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {
@@ -194,7 +199,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Steps = append(w.Steps, s)
 			if first, dup := w.Index[c.Label]; dup {
 				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // do not report the copy as a second pivot
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // do not report the duplicate as a second pivot
 				continue
 			}
 			w.Index[s.Name] = s.Index
@@ -267,7 +272,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also if the word is wrong: one error is enough, without a missing undo
+		s.NoUndo = true // also for an invalid word, so that no second error says that the undo is missing
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -294,7 +299,8 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	return s
 }
 
-// rerun reads on_rerun.
+// rerun reads the argument on_rerun. It returns noun.RerunDefault if the argument is missing or
+// invalid.
 func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
 	if e == nil {
 		return noun.RerunDefault
@@ -324,7 +330,8 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads the attribute action of a step or of a compensate block: agent.NAME.ACTION.
+// action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION. It
+// returns "" for both names if the attribute is missing or invalid.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// module reads the top level of the files. It first reads what other blocks need: file() and
-// env(), then variables and locals.
+// module reads the blocks at the top level of all files. It begins with the parts that other
+// blocks need: first file() and env(), then variables and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
 		d.recordReads(b)
@@ -56,12 +56,13 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	}
 }
 
-// maxShared limits the number of workflows multiplied by the number of variables and locals
-// outside of workflows. Each workflow checks all of these again.
+// maxShared limits the product of two numbers: the number of workflows, and the number of
+// variables and locals outside of workflows. For each workflow, the engine checks all these
+// variables and locals again.
 const maxShared = 1_000_000
 
-// tooMany reports an error and returns true if the module has too many workflows: more than
-// maxWorkflows, or more than maxShared allows.
+// tooMany returns whether the module has too many workflows: more than maxWorkflows, or more than
+// maxShared allows. If so, it also reports an error.
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n := 0
 	for _, b := range blocks {

@@ -6,7 +6,7 @@ import "github.com/saga-engine/engine/dsl/internal/report"
 type decoder struct {
 	*report.Reporter
 	lit           literalDecoder
-	m             *Module
-	source        readSource
-	engineVersion string
+	m             *Module    // module to which the decoder adds the declarations
+	source        readSource // source of the results of file() and env()
+	engineVersion string     // version to compare with required_version; "" = do not compare
 }

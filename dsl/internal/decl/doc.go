@@ -4,16 +4,16 @@
 //	in:   a file system, or the files of a stored definition
 //	out:  Module with its agents, variables, local values, workflows and steps
 //
-// A new block needs a struct in decl.go, a decoder function next to those of decode.go, and the
-// references that its expressions may make in graph.go.
+// To add a block to the language, add a struct in decl.go and a decoder function in decode.go. In
+// graph.go, add the references that the expressions of the block may contain.
 //
-// It reads the root directory of the file system, and the files and variables that file() and
-// env() name. It knows no schema of an agent.
+// The package reads the root directory of the file system. It also reads the files and the
+// environment variables that file() and env() name. It needs no schemas of agents.
 //
 // Invariants:
-//   - Parsing continues after an error, so that one mistake does not hide others. A declaration
-//     whose name is already used is checked, too. The code calls such a declaration a twin.
-//   - The module holds what file() and env() returned. So a stored definition does not read the
+//   - Parsing continues after an error, so that one mistake does not hide others. The package also
+//     checks a declaration whose name is already used. The code calls such a declaration a twin.
+//   - The Module holds the results of file() and env(). So a stored definition does not read the
 //     files and the environment again.
-//   - The same files give the same Module, in the same order.
+//   - The same files always give the same Module, with all parts in the same order.
 package decl

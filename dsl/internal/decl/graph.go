@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A graphDecoder orders the steps of a workflow by their dependencies.
+// A graphDecoder compiles the expressions of a module, and orders the steps of each workflow by
+// their dependencies.
 type graphDecoder struct {
 	*decoder
 	refs referenceDecoder
@@ -53,7 +54,8 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	}
 }
 
-// impliedAgents adds the agents that an action names, but that have no agent block.
+// impliedAgents adds agents to the module: the agents that actions of w name, and that have no
+// agent block.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.Agents[name] == nil {
@@ -112,7 +114,7 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 }
 
-// AttrsOf returns the arguments of a block; nil for a block that is not written.
+// AttrsOf returns the attributes of a block by name. It returns nil if b is nil.
 func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
 	if b == nil {
 		return nil
@@ -120,8 +122,8 @@ func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
 	return b.Attrs
 }
 
-// resolveStep compiles the expressions of a step, except those of its undo. Every step to which
-// they refer becomes a dependency.
+// resolveStep compiles the expressions of a step, except the expressions of its undo. Every step
+// to which these expressions refer becomes a dependency of s.
 func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
@@ -178,7 +180,7 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	if !direct {
 		at = e.Range
 	}
-	if w.Steps[on].Name == s.Name { // the step itself, or the first one with its name
+	if w.Steps[on].Name == s.Name { // the step s, or another step with the same name
 		e.Bad = true
 		d.Errorf(at, "Step refers to itself", "Step %q cannot use its own result here. In fail_when, postcondition and compensate it is self.output.", s.Name)
 		return
@@ -188,7 +190,8 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
-// dependsOn reads depends_on: a list of whole steps.
+// dependsOn reads depends_on of a step: a list of steps without keys. It adds these steps to
+// s.After and s.dependsOn.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	e := s.Attr("depends_on")
 	if e == nil || e.Bad {
@@ -227,7 +230,8 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// sortSteps sets w.Order. If the steps have a cycle, it reports the cycle and returns false.
+// sortSteps sorts the steps topologically: it sets w.Order and returns true. If the steps have a
+// cycle, it reports the cycle, sets w.Order to nil and returns false.
 func (d graphDecoder) sortSteps(w *Workflow) bool {
 	w.Order = nil
 	n := len(w.Steps)
@@ -263,8 +267,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap that returns the smallest number first. So steps that are ready come in the
-// order of their declaration.
+// intHeap is a heap. The method pop returns the smallest number first. So sortSteps keeps the
+// order of the declarations for steps that do not depend on each other.
 type intHeap []int
 
 func (h *intHeap) push(x int) {
@@ -298,8 +302,9 @@ func (h *intHeap) pop() int {
 	return top
 }
 
-// reportCycle reports one cycle of steps. From a step that could not be ordered, it follows the
-// dependencies until it comes to a step for the second time.
+// reportCycle reports one cycle of steps. It begins at a step that sortSteps could not order, and
+// follows the dependencies until it comes to a step for the second time. open[i] is the number of
+// dependencies of step i that sortSteps could not order.
 func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 	cur := 0
 	for i, n := range open {
@@ -308,7 +313,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 			break
 		}
 	}
-	back := func(i int) int { // the first dependency that could not be ordered either
+	back := func(i int) int { // returns the first dependency of step i that sortSteps could not order
 		best := -1
 		for on := range w.Steps[i].After {
 			if open[on] > 0 && (best < 0 || on < best) {
@@ -317,7 +322,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 		return best
 	}
-	for range w.Steps { // walk until surely inside the cycle
+	for range w.Steps { // after this many moves, the walk is certainly inside of the cycle
 		cur = back(cur)
 	}
 	path := []int{cur}
@@ -328,7 +333,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 	}
 	var text []string
-	for i := len(path) - 1; i >= 0; i-- { // from dependency to dependent
+	for i := len(path) - 1; i >= 0; i-- { // path goes from a step to its dependency, and the text goes the other way
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
 	var why []string
@@ -341,8 +346,9 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
-// pivotEdges makes the pivot wait for every step that does not wait for the pivot. Then no other
-// step runs at the same time as the pivot.
+// pivotEdges makes the pivot wait for every step that does not wait for the pivot. So no other
+// step runs at the same time as the pivot. It reports an error if w has more than one pivot.
+// sorted is the result of sortSteps; if it is false, pivotEdges adds no dependencies.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {
@@ -362,7 +368,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	for k := len(w.Order) - 1; k >= 0; k-- { // backwards: waiting for a step covers those before it
+	// The loop goes backwards: a step that waits for others covers these earlier steps, too.
+	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
 			p.After[i] = p.Block.Attr("pivot").Range
@@ -375,8 +382,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	d.sortSteps(w)
 }
 
-// Downstream returns the steps that wait for step i, directly or through others. It needs
-// w.Order.
+// Downstream returns the indexes of the steps that wait for step i, directly or through other
+// steps. It returns an empty map if w.Order is nil.
 func (w *Workflow) Downstream(i int) map[int]bool {
 	out := map[int]bool{}
 	for _, k := range w.Order {
@@ -390,7 +397,8 @@ func (w *Workflow) Downstream(i int) map[int]bool {
 	return out
 }
 
-// upstream returns the steps for which step i waits, directly or through others.
+// upstream returns the indexes of the steps for which step i waits, directly or through other
+// steps.
 func (w *Workflow) upstream(i int) map[int]bool {
 	seen := map[int]bool{}
 	stack := []int{i}
@@ -407,9 +415,9 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether s may wait for more steps than those in up. This is so if the
-// steps have a cycle, and s is the pivot or waits for it. Then it is not known for which steps
-// the pivot waits.
+// maybeUpstream reports whether step s may wait for more steps than the steps in up, which is the
+// result of upstream. It returns true if the steps have a cycle, and s is the pivot or waits for
+// the pivot. Because of the cycle, it is not known for which steps the pivot waits.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false
@@ -424,8 +432,8 @@ func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 
 func (w *Workflow) waitsFor(i, on int) bool { return w.upstream(i)[on] }
 
-// resolveUndo compiles the compensate block of a step. The block may use the results of steps
-// that surely ran before this step. Its references do not become dependencies.
+// resolveUndo compiles the compensate block of a step. The block may only use the results of steps
+// that certainly run before this step. The references in the block do not become dependencies.
 func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 	u := s.Undo
 	if u == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// open reports whether the variable accepts any value, because neither a type nor a default
-// restricts it.
+// open reports whether the variable accepts any value, because neither a declared type nor a
+// default restricts the values.
 func (v *Variable) open() bool {
 	return !v.typed && v.Type == cty.DynamicPseudoType && v.kind == kindOpen
 }
 
-// infer gives a variable without a type the type of its default. If the default is a list or an
-// object, it sets only the kind: then the variable accepts any list, or any object. If all
-// elements of a default list have one primitive type, the elements of every value must have this
-// type, too.
+// infer sets the type of a variable without a declared type to the type of its default. If the
+// default is a list or an object, infer sets only the kind: the variable then accepts any list, or
+// any object. If all elements of a default list have the same primitive type, the elements of
+// every value must have this type, too.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return
@@ -34,8 +34,8 @@ func (v *Variable) infer() {
 	}
 }
 
-// commonPrimitive returns the primitive type that all elements have; cty.DynamicPseudoType if
-// they have none in common.
+// commonPrimitive returns the primitive type that all elements have. It returns
+// cty.DynamicPseudoType if the elements have different types, or a type that is not primitive.
 func commonPrimitive(elements []cty.Type) cty.Type {
 	if len(elements) == 0 || !elements[0].IsPrimitiveType() {
 		return cty.DynamicPseudoType
@@ -48,8 +48,8 @@ func commonPrimitive(elements []cty.Type) cty.Type {
 	return elements[0]
 }
 
-// convertKind checks that a value has the kind of the default. If the type of the elements of a
-// list is known, it converts them.
+// convertKind returns the value x for a variable. It returns an error if x does not have the same
+// kind as the default. If x is a list and v.element is known, convertKind converts the elements.
 func (v *Variable) convertKind(x cty.Value) (cty.Value, error) {
 	ty := x.Type()
 	switch list := ty.IsTupleType() || ty.IsListType() || ty.IsSetType(); {

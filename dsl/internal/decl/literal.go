@@ -30,7 +30,8 @@ func (d literalDecoder) promise(b *syntax.Block, name string) *bool {
 	return &v
 }
 
-// flag returns an attribute that is a literal bool; def if it is not written or is invalid.
+// flag returns the value of an attribute that must be a literal bool. It returns def if the block
+// does not have the attribute, or if the attribute is invalid.
 func (d literalDecoder) flag(b *syntax.Block, name string, def bool) bool {
 	e := b.Attr(name)
 	if e == nil {
@@ -59,8 +60,8 @@ func (d literalDecoder) literalText(e *eval.Expr, name string) (string, bool) {
 	return v.AsString(), true
 }
 
-// text returns an attribute that is a constant string, such as description; "" if it is not
-// written or is invalid.
+// text returns the value of an attribute that must be a constant string, such as description. It
+// returns "" if the block does not have the attribute, or if the attribute is invalid.
 func (d literalDecoder) text(b *syntax.Block, name string) string {
 	e := b.Attr(name)
 	if e == nil {
@@ -78,7 +79,8 @@ func (d literalDecoder) text(b *syntax.Block, name string) string {
 	return s.AsString()
 }
 
-// literal evaluates an attribute that must neither refer to anything nor call functions.
+// literal evaluates an attribute that must not contain references or function calls. If the
+// attribute is invalid, literal reports an error and returns false.
 func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false
@@ -98,8 +100,9 @@ func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	return v, true
 }
 
-// constant evaluates an attribute that may call functions, but must not refer to anything. why
-// is the error message for an attribute that does.
+// constant evaluates an attribute that may call functions, but must not contain references. If it
+// contains a reference, constant reports an error with the text why. constant returns false after
+// any error.
 func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false
@@ -123,7 +126,9 @@ func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	return v, true
 }
 
-// typeOf reads a type constraint. In JSON it is a string.
+// typeOf reads a type constraint, such as list(string). It returns the type and the defaults of
+// optional attributes. In a JSON file the type constraint is a string. After an error typeOf
+// returns false.
 func (d literalDecoder) typeOf(e *eval.Expr) (cty.Type, *typeexpr.Defaults, bool) {
 	if e.Bad {
 		return cty.NilType, nil, false

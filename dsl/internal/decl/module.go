@@ -23,18 +23,20 @@ import (
 
 // Options choose what Parse reads.
 type Options struct {
-	// File is the one file that makes up the module; "" = every *.hcl and
-	// *.hcl.json file of the root directory.
+	// File is the name of the only file of the module; "" = the module consists of every
+	// *.hcl and *.hcl.json file in the root directory.
 	File string
 	// Env looks up an environment variable for env(); nil = no variable is set.
 	Env func(name string) (value string, ok bool)
 	// Dir is the name of the directory in messages; "" = "this directory".
 	Dir string
-	// EngineVersion is checked against required_version; "" = not checked.
+	// EngineVersion is the version of this engine, which must satisfy required_version;
+	// "" = required_version is not checked.
 	EngineVersion string
 }
 
-// ParseFiles reads the files of a module.
+// ParseFiles reads the files of a module from fsys. It returns the module and all findings. If a
+// file has errors, the module is incomplete, but not nil.
 func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	m := newModule(opts.File)
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
@@ -51,9 +53,9 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored reads the files of a stored definition. answers holds what file() and env()
-// returned when the definition was loaded. If older is true, the definition was stored before
-// some rules existed, and these are not checked.
+// ParseStored parses the files of a stored definition. answers holds the results that file() and
+// env() had when the definition was loaded. If older is true, ParseStored does not check newer
+// rules, because the definition may be older than these rules.
 func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(file)
 	m.Older, m.Reads = older, answers
@@ -80,7 +82,7 @@ func newModule(file string) *Module {
 	}
 }
 
-// isModuleFile reports whether a file of the directory belongs to the module.
+// isModuleFile reports whether a file in the directory belongs to the module, by its name.
 func isModuleFile(name string) bool {
 	base := strings.TrimSuffix(name, ".json")
 	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
@@ -91,7 +93,7 @@ func isAutoVars(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(name, ".json"), ".auto.vars.hcl") && !strings.HasPrefix(name, ".")
 }
 
-// load reads the files of the module.
+// load reads the files of the module into m.Files and m.Sources.
 func (m *Module) load(r *report.Reporter, fsys fs.FS, dir string) {
 	var names []string
 	if m.File != "" {
@@ -135,13 +137,13 @@ func (m *Module) load(r *report.Reporter, fsys fs.FS, dir string) {
 	}
 }
 
-// readFile reads a file and reports errors. It reads at most one byte more than is allowed, so
-// that a file of any size needs little memory.
+// readFile reads a file. If it cannot read the file, it reports an error and returns false. It
+// reads at most one byte more than the allowed size, so even a huge file needs little memory.
 func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
-		r.Sources[name] = nil // the file is known, but its text is not stored
+		r.Sources[name] = nil // the map has the name of the file, but not its text
 		r.HCL(hcl.Diagnostics{syntax.TooBig(name)})
 	case err != nil:
 		r.Errorf(hcl.Range{}, "Cannot read file", "%s.", err)
@@ -149,8 +151,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// build turns the files into declarations. It does the same for a directory and for a stored
-// definition.
+// build parses m.Files and adds the declarations to m. It does the same for a directory and for a
+// stored definition.
 func (m *Module) build(r *report.Reporter, source readSource, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
@@ -174,15 +176,15 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // names that a broken file declares would be reported as unknown
+	if !broken { // otherwise names that a broken file declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 	} else {
 		m.Failed, m.Partial = true, true
 	}
 }
 
-// parseFile checks the limits of one file and parses it. It adds the places of the blocks to
-// m.Places.
+// parseFile checks the limits of one file, parses the file, and adds the places of its blocks to
+// m.Places. If the file has errors, parseFile reports them and returns false.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
 	if strings.HasSuffix(name, ".json") {
@@ -206,8 +208,8 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces lists where the blocks of a body start and end, outer blocks before inner ones. It
-// leaves out input and locals blocks, because the source line alone is clear enough there.
+// blockPlaces appends the places of all blocks of a body to out, outer blocks before inner blocks.
+// It leaves out input and locals blocks, because the source line alone is clear enough there.
 func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type
@@ -223,7 +225,7 @@ func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	return out
 }
 
-// loadValues reads the *.auto.vars.hcl files next to the module.
+// loadValues reads the *.auto.vars.hcl files in the directory of the module into m.Auto.
 func (m *Module) loadValues(r *report.Reporter, fsys fs.FS) {
 	dir := "."
 	if m.File != "" {
@@ -232,7 +234,7 @@ func (m *Module) loadValues(r *report.Reporter, fsys fs.FS) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		if m.File == "" {
-			return // load has reported it
+			return // the method load has reported the error
 		}
 		r.Errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 		return

@@ -17,7 +17,8 @@ import (
 var errTooLarge = errors.New("larger than 1 MiB")
 
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
-	// Check before opening: opening a pipe would wait, and opening a device may have effects.
+	// Check the file before opening it: to open a pipe would wait, and to open a device may have
+	// effects.
 	info, err := fs.Stat(fsys, name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", name)
@@ -50,18 +51,18 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	return data, nil
 }
 
-// A readSource reads the files and variables for file() and env() while a definition is loaded.
-// It stores them in Module.Reads.
+// A readSource supplies the results of file() and env() while a definition is loaded. It adds
+// the results to Module.Reads.
 type readSource interface {
 	readFile(name string) error
 	readEnv(name string)
 }
 
-// liveSource reads the file system and the environment.
+// liveSource is a readSource that reads the file system and the environment.
 type liveSource struct {
 	fsys  fs.FS
-	env   func(string) (string, bool)
-	reads *functions.Reads
+	env   func(string) (string, bool) // looks up an environment variable; nil = no variable is set
+	reads *functions.Reads            // the source adds the results here
 }
 
 func (s liveSource) readFile(name string) error {
@@ -102,14 +103,14 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// ownDirectory reports whether a path leads into a directory .engine. It does not distinguish
-// upper and lower case, because some file systems do not, either.
+// ownDirectory reports whether a path leads into a directory named .engine. It ignores upper and
+// lower case in the name, because some file systems do so, too.
 func ownDirectory(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
 }
 
-// resolveLinks replaces the symbolic links in a path by their targets. It refuses a link that
-// leads out of the module's directory, because os.DirFS would follow it.
+// resolveLinks returns the path name with each symbolic link replaced by its target. If a link
+// leads out of the directory of the module, it returns an error. os.DirFS would follow such a link.
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {
@@ -146,7 +147,8 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 	return done, nil
 }
 
-// storedSource is the readSource of a stored definition, which already has the files and variables.
+// storedSource is the readSource of a stored definition. It reads nothing, because reads already
+// holds all results.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string) error {

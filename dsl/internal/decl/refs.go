@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// A referenceDecoder compiles expressions: it finds what they refer to, and refuses
-// references that are not allowed where they are.
+// A referenceDecoder compiles expressions. It finds the references in an expression. It reports
+// an error for a reference that is not allowed in its place.
 type referenceDecoder struct {
 	*decoder
 	visits map[*eval.Local]visit // state of each local in the search for cycles
@@ -29,12 +29,12 @@ type referenceDecoder struct {
 type visit uint8
 
 const (
-	unseen visit = iota
-	active
-	finished
+	unseen   visit = iota // the search has not reached the local
+	active                // the search is inside of the local; to reach the local again means a cycle
+	finished              // the local is compiled
 )
 
-// allow says what an expression may refer to.
+// allow is a set of bits. Each bit allows one kind of reference in an expression.
 type allow uint16
 
 const (
@@ -58,13 +58,14 @@ const (
 type names struct {
 	variables map[string]*Variable
 	locals    map[string]*eval.Local
-	steps     []*Step
-	index     map[string]int
-	hasEach   bool
-	inUndoOf  string // inside of compensate: name of the step; otherwise ""
+	steps     []*Step        // steps of the workflow; nil outside of workflows
+	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
+	hasEach   bool           // true = the place is inside of a step with for_each
+	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
 }
 
-// compile checks every reference of an expression. The result says what the expression uses.
+// compile compiles an expression and checks each of its references. a says which references are
+// allowed. compile returns nil if e is nil. After an error it sets e.Bad.
 func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
 	if e == nil {
 		return nil
@@ -75,7 +76,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	c := &eval.Compiled{Syntax: e.Syntax, Direct: map[int]hcl.Range{}}
 	e.Compiled = c
 	locals := map[string]*eval.Local{}
-	for _, t := range e.Syntax.Variables() { // also if the expression has another error
+	for _, t := range e.Syntax.Variables() { // check the references even if the expression has another error
 		if d.reference(c, t, ns, a, locals) {
 			c.Refs = append(c.Refs, t)
 		} else {
@@ -115,7 +116,8 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	return c
 }
 
-// fold evaluates an expression that refers to nothing, and stores its value in c.Constant.
+// fold evaluates an expression without references, and sets c.Constant to the result. If the
+// expression has references, fold does nothing.
 func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return
@@ -129,7 +131,8 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	c.Constant = &v
 }
 
-// reference checks one reference, t. If the reference is not allowed, it returns false.
+// reference checks one reference, t, and adds it to c. If t refers to a local, reference adds the
+// local to locals. If t is not allowed, reference reports an error and returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -216,11 +219,12 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 	return false
 }
 
-// refLocal checks a reference to a local. The steps that the local uses must be available there.
+// refLocal checks a reference to a local. If the local uses steps, steps must also be allowed at
+// the place of the reference. After an error refLocal returns false.
 func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
-		return false // the local is part of a cycle, which is reported
+		return false // the local is part of a cycle, and the cycle was reported
 	}
 	if len(lc.Steps) > 0 && a&allowStep == 0 {
 		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
@@ -232,7 +236,8 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	return true
 }
 
-// refStep checks a reference to step.NAME, its key and its attribute.
+// refStep checks a reference step.NAME, with its key and its attribute. After an error it returns
+// false.
 func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
 	if a&allowStep == 0 {
 		d.unavailable(at, "step")
@@ -319,8 +324,8 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	d.Errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
 }
 
-// local compiles the locals that a local uses, and then the local. It returns nil if the local
-// is part of a cycle.
+// local compiles a local, and all locals to which the local refers. It returns nil if the local is
+// part of a cycle.
 func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
 	switch d.visits[l] {
 	case finished:
@@ -375,7 +380,8 @@ func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
 	return nil
 }
 
-// secretCalls checks that secret() is used only in allowed places, and with valid references.
+// secretCalls reports an error for each call of secret() in a place that is not allowed, and for
+// each invalid argument of secret(). It returns false after an error.
 func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
 	all := eval.Calls(c.Syntax, "secret")
 	if len(all) == 0 {
@@ -409,8 +415,8 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// secretPlaces collects the calls of secret() in allowed places: alone or inside of a template,
-// also in values of objects and tuples.
+// secretPlaces adds to out the calls of secret() in allowed places. A call is allowed alone or
+// inside of a template, also in the values of objects and tuples.
 func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:

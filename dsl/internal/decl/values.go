@@ -18,10 +18,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A variableReader reads values that people give to variables.
+// A variableReader reads files with values of variables.
 type variableReader struct{ *report.Reporter }
 
-// ParseVars reads a values file.
+// ParseVars parses a values file, a file with values of variables. src is the text of the file.
 func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)
@@ -65,7 +65,8 @@ func (r variableReader) parseVars(name string, src []byte) []noun.Assignment {
 	return out
 }
 
-// Convert converts a value to the variable's type. It adds the defaults of optional attributes.
+// Convert converts x to the type of the variable. If the type has optional attributes with
+// defaults, Convert adds these defaults.
 func (v *Variable) Convert(x cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !x.IsNull() {
 		if !x.Type().IsPrimitiveType() {
@@ -97,14 +98,16 @@ func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	// Return the text: its conversion gives a better error, such as "a number is required".
+	// Return the text without an error. Later, the conversion of the text gives a better error,
+	// such as "a number is required".
 	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() {
 		return cty.StringVal(a.Text), nil
 	}
 	return x, err
 }
 
-// parseText parses the text of a flag or an environment variable as an expression.
+// parseText parses the text of a flag or an environment variable as an expression, and returns
+// the value. An expression with references or function calls is an error.
 func parseText(a noun.Assignment) (cty.Value, error) {
 	name := "<" + a.Source + ">"
 	if d := syntax.Prescan([]byte(a.Text), name); d != nil {

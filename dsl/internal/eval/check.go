@@ -6,20 +6,20 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A CheckWorld supplies values of which only the types are known. With it, errors in
-// expressions are found before a run.
+// A CheckWorld is a World for a check before a run. It supplies unknown values, of which only the
+// types are known. So a check finds errors in expressions before a run.
 type CheckWorld struct {
 	Evaluator *Evaluator
-	Vars      cty.Value
-	Steps     []cty.Value
-	Each      cty.Value
-	Self      cty.Value
-	Locals    map[*Local]KeptLocal
-	used      *metered.Meter // meter of the current expression; nil = not made yet
-	Effort    *metered.Allowance
+	Vars      cty.Value            // object of all variables
+	Steps     []cty.Value          // values of step.NAME, by index of the step
+	Each      cty.Value            // value of each
+	Self      cty.Value            // value of self
+	Locals    map[*Local]KeptLocal // locals that were evaluated so far
+	used      *metered.Meter       // meter of the current expression; nil = not made yet
+	Effort    *metered.Allowance   // limit for the cost of the whole check; nil = no limit
 }
 
-// Next begins the next expression, which gets its own meter.
+// Next begins the next expression. Each expression has its own meter.
 func (w *CheckWorld) Next() { w.used = nil }
 
 func (w *CheckWorld) meter() *metered.Meter {

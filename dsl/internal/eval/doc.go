@@ -4,14 +4,15 @@
 //	in:   a Compiled expression and a Scope (a run), or a CheckWorld (only types are known)
 //	out:  a value of the expression library, or an error for people
 //
-// An Expr is an expression as it is written. A Compiled expression also lists everything that it
-// refers to. An Evaluator puts only these values into the context of the evaluation. A World
-// supplies the values.
+// An Expr is an expression in the source. A Compiled is an expression with a list of its
+// references. An Evaluator puts only the values of these references into the context of the
+// evaluation. A World supplies the values.
 //
-// It touches nothing but the Scope. A Memo keeps decoded values between the evaluations of one run.
+// Apart from its arguments, the package reads only the Scope. A Memo keeps decoded values between
+// the evaluations of one run.
 //
 // Invariants:
-//   - The result and its cost do not depend on what a Memo holds.
-//   - An error of a run holds no sensitive text.
-//   - An expression can pass on a whole secret(), but never a part of it.
+//   - The result and the cost of an evaluation do not depend on the contents of a Memo.
+//   - The text of an error in a run contains no sensitive text.
+//   - An expression can pass on a whole secret(), but never a part of a secret.
 package eval

@@ -15,31 +15,30 @@ import (
 // An Evaluator evaluates the expressions of one linked workflow, or the
 // expressions outside of workflows, which cannot refer to steps.
 type Evaluator struct {
-	Funcs map[string]function.Function
-	Vars  map[string]VariableShape
-	Steps []StepShape
-	// Shared is set for expressions outside of workflows. They are evaluated with
-	// the scopes of many workflows, so the Evaluator caches nothing in a scope.
+	Funcs map[string]function.Function // functions that expressions can call, by name
+	Vars  map[string]VariableShape     // variables to which expressions can refer, by name
+	Steps []StepShape                  // steps of the workflow; nil outside of workflows
+	// true = the expressions are outside of workflows. Such expressions are evaluated with the
+	// scopes of many workflows, so the Evaluator caches nothing in a scope.
 	Shared bool
 }
 
-// A VariableShape describes a variable, as far as it is known before a run.
+// A VariableShape describes what is known about a variable before a run.
 type VariableShape struct {
 	Type      cty.Type
 	Sensitive bool
 }
 
-// A StepShape describes a step and the types of its result, as far as they are
-// known before a run.
+// A StepShape describes what is known about a step and its result before a run.
 type StepShape struct {
 	Name string
-	Each bool
+	Each bool     // true = the step has for_each
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments; all its attributes are optional
 }
 
-// Run evaluates an expression for a run. self is the index of the step that
-// self.* describes.
+// Run evaluates an expression for a run. self is the index of the step that self.* describes.
+// The text of the error contains no sensitive text.
 func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
 	if diags.HasErrors() {
@@ -48,7 +47,7 @@ func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	return v, nil
 }
 
-// Value evaluates an expression. w supplies the values that the expression refers to.
+// Value evaluates an expression. w supplies the values of the references in the expression.
 func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	if c.Constant != nil {
 		return *c.Constant, nil
@@ -60,8 +59,8 @@ func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	return c.evaluate(ctx)
 }
 
-// Context returns the context in which the expression is evaluated. It holds only the roots
-// (such as var or each), steps and locals that the expression refers to.
+// Context returns the context for the evaluation of an expression. The context holds only those
+// variables, steps, locals and other values to which the expression refers.
 func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagnostics) {
 	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
@@ -121,7 +120,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	c := l.Expr.Compiled
 	if l.Expr.Bad || c == nil {
-		return cty.DynamicVal, nil // the error was reported at the declaration
+		return cty.DynamicVal, nil // the check of the declaration has reported the error
 	}
 	if k, ok := w.localValue(l); ok {
 		return k.value, ev.settleLocal(l, k, w)
@@ -153,18 +152,18 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	return v, nil
 }
 
-// A KeptLocal is a cached local value with the cost of its computation. Each
-// evaluation that uses the value is charged this cost, even if it finds the value
-// in the cache. Otherwise an expression could fail on an engine that has to
-// compute the value, and succeed on an engine that has it already.
+// A KeptLocal is a cached local value with the cost of its computation. This cost
+// counts for each evaluation that uses the value, even if the value is in the cache.
+// Otherwise an expression could fail on an engine that must compute the value, and
+// succeed on an engine that has the value in its cache.
 type KeptLocal struct {
 	value cty.Value
 	metered.Spent
 }
 
-// settleLocal charges the evaluation for a local value that an earlier evaluation
-// has cached, and for the locals from which that value was made. Each of them is
-// charged only once in an evaluation.
+// settleLocal adds the cost of the cached local l to the cost of this evaluation. It does the
+// same for the locals that l uses. The cost of each local counts only once in an evaluation.
+// settleLocal returns an error if the evaluation exceeds a limit.
 func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
 	if !w.settle(l, k) {
 		return nil
@@ -185,9 +184,9 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 // maxText is the largest size of a local value, in bytes.
 const maxText = 4 << 20
 
-// checkSize refuses a local value that is too large. Without this limit, each local could be
-// twice as large as the one before, until memory is full. If a limit of the meter is exceeded
-// meanwhile, m.Over is set and checkSize does not panic.
+// checkSize returns an error if a local value is too large. Without this limit, each local could
+// be twice as large as the previous local, until memory is full. If the evaluation exceeds a
+// limit of m meanwhile, checkSize does not panic. Then m.Over is not nil, and checkSize returns nil.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {
@@ -203,8 +202,8 @@ func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	return nil
 }
 
-// instanceNodes is the number of nodes in the result of an instance, without its
-// output.
+// instanceNodes is the number of nodes in the result of an instance, without the nodes of the
+// output. A node is a value or a name.
 const instanceNodes = 4
 
 func loadOfStep(r StepResult) value.Load {

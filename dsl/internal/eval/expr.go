@@ -10,19 +10,19 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// An Expr is an expression as it is written. The JSON form was converted to the syntax of
-// HCL, so later code handles one form only.
+// An Expr is an expression in the source. An expression from a JSON file was converted to the
+// syntax of HCL, so later code handles only HCL.
 type Expr struct {
 	Syntax   hclsyntax.Expression
 	Range    hcl.Range
-	Raw      *string // the string as written, if the source is JSON
-	Bad      bool    // an error was reported for it, so it must not be evaluated
-	Compiled *Compiled
+	Raw      *string   // text of a string in a JSON file; nil for other expressions
+	Bad      bool      // true = an error was reported for the expression, so it must not be evaluated
+	Compiled *Compiled // compiled form of the expression; nil = not compiled yet
 }
 
-// Traversal returns the expression as a plain reference such as
-// agent.payment.charge, or nil if it is something else. In JSON it is the
-// string "agent.payment.charge" or "${agent.payment.charge}".
+// Traversal returns the traversal if the expression is a plain reference such as
+// agent.payment.charge, and nil otherwise. In JSON such a reference is the string
+// "agent.payment.charge" or "${agent.payment.charge}".
 func (e *Expr) Traversal() hcl.Traversal {
 	syn := e.Syntax
 	if w, ok := syn.(*hclsyntax.TemplateWrapExpr); ok && e.Raw != nil {
@@ -42,8 +42,8 @@ func (e *Expr) Traversal() hcl.Traversal {
 	return t
 }
 
-// Elements returns the elements of an expression such as [a, b]. It returns false
-// for any other expression.
+// Elements returns the elements of an expression such as [a, b], each as an Expr. It returns
+// false for any other expression.
 func (e *Expr) Elements() ([]*Expr, bool) {
 	t, ok := e.Syntax.(*hclsyntax.TupleConsExpr)
 	if !ok {
@@ -65,31 +65,30 @@ func (e *Expr) Elements() ([]*Expr, bool) {
 	return out, true
 }
 
-// isJSON reports whether the expression comes from the JSON form.
+// isJSON reports whether the expression comes from a JSON file.
 func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json") }
 
-// A Compiled is an expression with a list of everything that it refers to. Its evaluation
-// context holds only these values.
+// A Compiled is an expression with a list of its references.
 type Compiled struct {
-	Syntax     hclsyntax.Expression // the expression as written
-	Metered    hclsyntax.Expression // the same with nodes that charge for its cost; evaluate uses this form
-	Refs       []hcl.Traversal      // references that it contains, except those that were refused
-	Vars       bool
-	Locals     []*Local
-	Steps      []int             // indices of the steps that it or its locals refer to, ascending
-	Direct     map[int]hcl.Range // steps named in the expression itself: their place in it, by step index
-	Named      []int             // the keys of Direct, ascending
-	Each       bool
-	EachKey    bool
-	Self       bool
-	SelfOutput bool
-	Failure    bool
-	Run        bool
-	Secrets    bool
-	Constant   *cty.Value // its value, if it refers to nothing; otherwise nil
+	Syntax     hclsyntax.Expression // the expression in the source
+	Metered    hclsyntax.Expression // the expression with nodes that count its cost; evaluate uses this form
+	Refs       []hcl.Traversal      // references in the expression, without invalid references
+	Vars       bool                 // true = the expression or one of its locals uses var.*
+	Locals     []*Local             // locals to which the expression itself refers, sorted by name
+	Steps      []int                // indexes of the steps to which the expression or its locals refer, ascending
+	Direct     map[int]hcl.Range    // places of the references to steps in the expression itself, by step index
+	Named      []int                // keys of Direct, ascending
+	Each       bool                 // true = the expression uses each.*
+	EachKey    bool                 // true = the expression uses each.key
+	Self       bool                 // true = the expression uses self.*
+	SelfOutput bool                 // true = the expression uses self.output
+	Failure    bool                 // true = the expression uses failure.*
+	Run        bool                 // true = the expression or one of its locals uses run.*
+	Secrets    bool                 // true = the expression calls secret()
+	Constant   *cty.Value           // value of an expression without references; nil = the value is not constant
 }
 
-// evaluate evaluates the expression. The context must hold everything that it refers to.
+// evaluate evaluates the expression. ctx must hold the values of all references in the expression.
 func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.Secrets {
 		return secretTree(c.Syntax, ctx)
@@ -97,15 +96,16 @@ func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return metered.Evaluate(c.Metered, ctx)
 }
 
-// A Local is one local value.
+// A Local is one local value: a name and an expression in a locals block.
 type Local struct {
 	Name  string
-	Where hcl.Range
+	Where hcl.Range // place of the name
 	Expr  *Expr
-	File  bool
+	File  bool // true = the local is declared outside of workflows
 }
 
-// LiteralString returns the only argument of a call if it is a plain string.
+// LiteralString returns the argument of a call if the call has one argument and the argument is a
+// plain string. Otherwise it returns false.
 func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(Calls(call.Args[0])) > 0 {
 		return "", false
@@ -117,7 +117,7 @@ func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	return v.AsString(), true
 }
 
-// SecretRule says where secret() may be written.
+// SecretRule is a text for error messages. It says in which places secret() is allowed.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
 // Calls returns the function calls in an expression. If names are given, it returns only the

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// runtimeError makes one error for people from the diagnostics of an evaluation in
-// a run. It hides the sensitive values of the evaluation context.
+// runtimeError returns the first error in diags as an error for people. It replaces the sensitive
+// texts of the evaluation context by "(sensitive)".
 func runtimeError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
@@ -38,7 +38,7 @@ func runtimeError(diags hcl.Diagnostics) error {
 	return errors.New("the expression could not be evaluated")
 }
 
-// sensitiveTexts returns the sensitive strings of a context, longest first.
+// sensitiveTexts returns the sensitive strings and numbers of a context as texts, longest first.
 func sensitiveTexts(ctx *hcl.EvalContext) []string {
 	seen := map[string]bool{}
 	for ; ctx != nil; ctx = ctx.Parent() {
@@ -50,7 +50,7 @@ func sensitiveTexts(ctx *hcl.EvalContext) []string {
 			for _, m := range marks {
 				part, err := m.Path.Apply(raw)
 				if err != nil {
-					continue // a path cannot lead into a set, so texts in sets are not found
+					continue // a path cannot lead into a set, so sensitiveTexts does not find texts in sets
 				}
 				walkTexts(part, seen)
 			}
@@ -63,7 +63,7 @@ func sensitiveTexts(ctx *hcl.EvalContext) []string {
 }
 
 func walkTexts(v cty.Value, out map[string]bool) {
-	// The callback returns no error, so neither does Walk.
+	// Walk returns only an error of the callback, and the callback never returns an error.
 	_ = cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
 		if x.IsKnown() && !x.IsNull() && (x.Type() == cty.String || x.Type() == cty.Number) {
 			if s, err := value.ConvertScalar(x, cty.String); err == nil && len(s.AsString()) >= value.MinSensitive-1 {

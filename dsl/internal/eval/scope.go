@@ -9,25 +9,25 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Scope holds everything that an expression can refer to. An evaluation changes only its Memo
-// and its Allowance.
+// A Scope holds the values to which an expression can refer. An evaluation changes only the
+// fields Memo and Allowance.
 type Scope struct {
 	Run  RunInfo
 	Vars value.Value // object of all variables by name
 
-	// Step returns the result of the step with this index. It is called only for
-	// steps that the expression refers to. nil = the expression cannot refer to steps.
+	// Step returns the result of the step with this index. An evaluation calls it only for
+	// steps to which the expression refers. nil = the expression cannot refer to steps.
 	Step func(index int) StepResult
 
-	Each    *EachItem // each.* in an instance of a for_each step; otherwise nil
-	Self    *Self     // self.* in postcondition and compensate; otherwise nil
-	Failure *Failure  // failure.* in compensate; otherwise nil
+	Each    *EachItem // values of each.*; nil = not in an instance of a for_each step
+	Self    *Self     // values of self.*; nil = neither in postcondition nor in compensate
+	Failure *Failure  // values of failure.*; nil = not in compensate
 
 	// Memo caches decoded values between the evaluations of one run; nil = no
 	// cache. Only one goroutine at a time may use a Memo.
 	Memo *Memo
 
-	// Allowance limits the cost of all expressions of one decision together.
+	// Allowance limits the total cost of all expressions of one decision.
 	// nil = only the limits of each single expression apply.
 	Allowance *metered.Allowance
 }
@@ -36,22 +36,22 @@ type Scope struct {
 // The result of a finished step never changes, so an entry is never outdated.
 // The zero Memo is ready to use.
 type Memo struct {
-	owner   *Evaluator // evaluator that has made the entries
-	steps   map[int]keptStep
-	results map[int]StepResult // results of steps with instances, by index of the step
-	locals  map[*Local]KeptLocal
+	owner   *Evaluator           // evaluator that has made the entries
+	steps   map[int]keptStep     // values of finished steps, by index of the step
+	results map[int]StepResult   // results of finished steps with for_each, by index of the step
+	locals  map[*Local]KeptLocal // locals whose steps are all finished
 }
 
 type keptStep struct {
 	value cty.Value
-	load  value.Load // size of the value; each evaluation that uses it is charged for decoding it
+	load  value.Load // size of the encoded value; the cost of decoding counts for each evaluation
 }
 
 // RunInfo holds the values of run.* in expressions.
 type RunInfo struct {
-	ID        string // id of the run in the form that people see, such as r-6xlt…
-	Workflow  string
-	Key       string // value of unique.key, or ""
+	ID        string // id of the run in the form for people, such as r-6xlt…
+	Workflow  string // name of the workflow
+	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
 }
 
@@ -66,35 +66,32 @@ type Self struct {
 	Input       value.Value
 	Output      value.Value
 	OutputKnown bool   // false = the output is not known, because the outcome was unknown
-	Key         string // idempotency key of the forward call
+	Key         string // idempotency key of the step's call, not of the undo
 	TimedOut    bool
 }
 
-// A Failure holds the values of failure.*: the failure because of which the run
-// is undone. Step is "" if no step caused the failure.
+// A Failure holds the values of failure.*. They describe the failure that made the run turn back.
 type Failure struct {
-	Step    string
-	Code    string
+	Step    string // name of the step that failed; "" = no step caused the failure
+	Code    string // error code of the failure
 	Message string
 }
 
-// A StepResult holds the values of one step that expressions can refer to. For a
-// step without for_each only One is set. For a step with for_each, Instances holds
-// one entry for each key.
+// A StepResult holds the values of one step to which expressions can refer.
 type StepResult struct {
-	Each      bool
-	One       InstanceResult
-	Instances []InstanceResult // sorted by key
-	Final     bool             // the step makes no more attempts, so the result may be cached
+	Each      bool             // true = the step has for_each
+	One       InstanceResult   // result of a step without for_each
+	Instances []InstanceResult // results of the instances of a step with for_each, sorted by key
+	Final     bool             // true = the step makes no more attempts, so the result may be cached
 }
 
 // An InstanceResult is the result of one instance of a step.
 type InstanceResult struct {
-	Key       string
+	Key       string      // key of the instance; "" = the step has no for_each
 	Status    string      // succeeded, skipped, caught, failed, cancelled, or a state of a step that has not ended
-	Output    value.Value // null, except if the step succeeded, or was caught with an output
-	Attempts  int
-	ErrorCode string // "" = no error
+	Output    value.Value // output of the instance; null = no output
+	Attempts  int         // number of attempts so far
+	ErrorCode string      // code of the last error; "" = no error
 	ErrorText string
 	ErrorData value.Value // what the agent sent with the failure; null = nothing
 	StartedAt time.Time

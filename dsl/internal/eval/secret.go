@@ -10,7 +10,7 @@ import (
 )
 
 // secretTree evaluates an expression that contains secret(). Parse has already
-// refused secret() in places where SecretRule does not allow it.
+// reported an error for each secret() in a place that SecretRule does not allow.
 func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if len(Calls(e, "secret")) == 0 {
 		return metered.Evaluate(metered.Of(e), ctx)
@@ -73,7 +73,7 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 			return cty.DynamicVal, diags
 		}
 		if !v.IsKnown() {
-			continue // a value is unknown only while a definition is checked
+			continue // unknown values occur only while a definition is checked
 		}
 		for m := range v.Marks() {
 			if _, ok := m.(value.SecretMark); ok {

@@ -11,28 +11,28 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A World supplies the values of references: the values of a run, or unknown
-// values while a definition is checked.
+// A World supplies the values of references. In a run, a World supplies the values of the run.
+// While a definition is checked, a World supplies unknown values.
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
 	root(name string) (cty.Value, error) // name is each, self, failure or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
-	// settle reports whether the caller must charge this evaluation for the cached local l. That
-	// is so at its first use in the evaluation. A CheckWorld returns false, because it charges
-	// for a local when it computes the local.
+	// settle returns whether the caller must add the cost of the cached local l to the cost of
+	// this evaluation. A runWorld returns true at the first use of l in the evaluation. A
+	// CheckWorld always returns false, because the cost counted when the local was computed.
 	settle(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }
 
-// A runWorld takes values from a run's scope.
+// A runWorld is a World that takes the values from the Scope of a run.
 type runWorld struct {
 	ev   *Evaluator
-	s    *Scope
-	self int // index of the step that self.* describes
-	// locals holds the local values that this evaluation has used. So a local that several other
-	// locals use is evaluated only once.
+	s    *Scope // values of the run; nil = no values are available
+	self int    // index of the step that self.* describes
+	// locals holds the locals that this evaluation has used. So the evaluation computes a local
+	// only once, even if several other locals use it.
 	locals map[*Local]KeptLocal
 	used   metered.Meter // cost of this evaluation, including its locals
 }
@@ -44,7 +44,7 @@ func (w *runWorld) meter() *metered.Meter {
 	return &w.used
 }
 
-// ErrNoScope is the error of an expression that needs a Scope and has none.
+// ErrNoScope says that an expression cannot be evaluated without a Scope.
 var ErrNoScope = errors.New("no values are available here")
 
 func (w *runWorld) variables() (cty.Value, error) {
@@ -54,8 +54,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
-// decodeVars decodes the object of all variables and converts each variable to its declared
-// type. It caches the result in the Value. So the variables of a run are decoded only once.
+// decodeVars decodes the object v of all variables. It converts each variable to its declared
+// type. It caches the result in v, so the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
@@ -97,8 +97,8 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 
 func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
-// memoOf returns the Memo of the scope; nil if the evaluator must not cache. If another
-// evaluator has made the entries of the Memo, memoOf removes them.
+// memoOf returns the Memo of the scope. It returns nil if the scope has no Memo, or if ev must not
+// cache. If another evaluator has made the entries of the Memo, memoOf removes these entries.
 func memoOf(s *Scope, ev *Evaluator) *Memo {
 	if s == nil || s.Memo == nil || ev.Shared {
 		return nil
@@ -109,8 +109,8 @@ func memoOf(s *Scope, ev *Evaluator) *Memo {
 	return s.Memo
 }
 
-// ResultOf returns the result of a step. If the step is finished and has instances, ResultOf
-// caches the result in the Memo, because Scope.Step takes time for each instance.
+// ResultOf returns the result of the step with index i. If the step is finished and has for_each,
+// ResultOf caches the result in the Memo, because Scope.Step takes time for each instance.
 func ResultOf(s *Scope, ev *Evaluator, i int) StepResult {
 	if !ev.Steps[i].Each {
 		return s.Step(i)
@@ -178,7 +178,8 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 // ErrorType is the type of step.NAME.error.
 var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
-// instanceValue returns the value of step.NAME, or of one of its instances, in a run.
+// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. out is the type of the
+// output.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
 	if err != nil {
@@ -205,8 +206,8 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	}), nil
 }
 
-// decodeOutput decodes an output to its type. If the output does not fit this type, it keeps
-// its own type.
+// decodeOutput decodes an output and converts it to ty. If the output does not fit this type,
+// decodeOutput returns it without a conversion.
 func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
 	raw, err := value.Decode(v)
 	if err != nil {
@@ -218,7 +219,7 @@ func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
 	if c, err := value.Conform(raw, ty); err == nil {
 		return c, nil
 	}
-	return raw, nil // for example an output that catch has substituted
+	return raw, nil // for example the output of a catch block
 }
 
 func timeValue(t time.Time) cty.Value {
@@ -265,7 +266,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// SelfValue returns the value of self in a run.
+// SelfValue returns the value of self in a run. shape holds the types of the input and the output.
 func SelfValue(s *Self, shape StepShape) (cty.Value, error) {
 	in, err := decodeOutput(s.Input, shape.In)
 	if err != nil {
@@ -308,8 +309,8 @@ func (w *runWorld) note(l *Local, k KeptLocal) {
 	w.locals[l] = k
 }
 
-// keepLocal caches the value of a local. If all steps that it uses are final, it
-// keeps the value for the whole run; otherwise only for this evaluation.
+// keepLocal caches the value k of the local l. If all steps to which l refers are final, keepLocal
+// caches k for the whole run. Otherwise it caches k only for this evaluation.
 func (w *runWorld) keepLocal(l *Local, c *Compiled, k KeptLocal) {
 	w.note(l, k)
 	m := w.memo()

@@ -12,24 +12,24 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A copier checks JSON against a shape and writes its canonical form, in one pass and
-// without building a tree. It knows the common case only: it gives up if a value has to be
-// converted, or if something is wrong. Then the general evaluator handles the value: it
-// converts the value or reports the error. If a copier does not give up, its output is the
-// same as that of the general evaluator, byte for byte.
+// A copier checks JSON against a shape and writes the canonical form of the JSON, in one pass
+// and without building a tree. A copier handles only the common case. It gives up if a value
+// must be converted, or if the JSON has an error. Then the general evaluator (package eval)
+// converts the value or reports the error. If a copier does not give up, it writes the same
+// bytes as the general evaluator.
 type copier struct {
 	value.Lexer
-	out   []byte
-	depth int
-	path  []byte   // JSON pointer of the current value; correct only if its shape has sensitive parts
+	out   []byte   // canonical JSON written so far
+	depth int      // number of objects and lists that enclose the current value
+	path  []byte   // JSON pointer of the current value; valid only if its shape has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // buffer that the method arrange uses again
+	scratch []byte         // buffer that each call of the method arrange reuses
 	members []value.Member // members that the method attributes found
 }
 
-// Canonical checks a document against a shape and returns its canonical form; ok is false if the
-// copier gives up.
+// Canonical checks the JSON raw against a shape and returns its canonical form. ok is false if
+// sh is nil, or if the copier gives up.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -42,8 +42,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. hidden means that the value is inside of a sensitive part. Then its
-// own parts need no marks.
+// value copies one value. It returns false if it gives up. If hidden is true, the value is
+// inside of a sensitive part. Then the parts of the value need no marks.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -103,11 +103,12 @@ func (c *copier) numeral() bool {
 	return ok
 }
 
-// shortNumber is a length in bytes. A number up to this length has far fewer
-// digits than the evaluator keeps, so no digit can be lost.
+// shortNumber is a length in bytes. A number of at most this length has fewer digits than the
+// general evaluator keeps, so it loses no digit.
 const shortNumber = 100
 
-// appendNumber writes a number in the form of value.NumberText.
+// appendNumber appends the number raw to out, in the same form as value.NumberText. It returns
+// out, and false if the number is not allowed.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -158,7 +159,7 @@ func (c *copier) object(sh *Shape, hidden bool) bool {
 	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
-	start, n := len(c.out), 0 // n counts the attributes that are kept
+	start, n := len(c.out), 0 // n counts the attributes that stay in c.out
 	c.Pos++
 	c.out = append(c.out, '{')
 	ordered := true
@@ -207,8 +208,8 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map. keep is false
-// if the attribute does not belong to the object and must be dropped.
+// attribute copies the value of one attribute of an object or map. keep is false if the shape
+// does not have the attribute; then the caller removes it. ok is false if attribute gives up.
 func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
@@ -236,8 +237,9 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 	return true, ok
 }
 
-// allows reports whether the enum contains a value. A string must be written exactly as in the
-// enum, because the general evaluator compares it before it normalises Unicode.
+// allows reports whether the enum of f contains a value; true if f has no enum. src is the JSON
+// of the value, and out is its canonical form. A string in src must equal the string in the
+// enum, byte for byte: the general evaluator compares strings before it normalises Unicode.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true
@@ -266,7 +268,7 @@ func (s *Shape) field(name []byte) *shapeField {
 	return nil
 }
 
-// attributes stores the members of a canonical object in c.members.
+// attributes sets c.members to the members of a canonical object.
 func (c *copier) attributes(object []byte) {
 	c.members = c.members[:0]
 	l := value.Lex(object)
@@ -281,8 +283,8 @@ func (c *copier) attributes(object []byte) {
 }
 
 // arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
-// writes null for optional members that are missing. It gives up if two members have the same
-// name, or if a required member is missing.
+// writes null for missing optional members. It gives up and returns false if two members have
+// the same name, or if a required member is missing.
 func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)

@@ -16,26 +16,26 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Expr is an expression that is evaluated on the JSON bytes of the values that it refers to.
-// It can be a reference, a template, an object or a list of these, or a comparison. It gives up
-// if anything is unusual. Then the general evaluator evaluates the expression. So the result is
-// always that of the general evaluator.
+// An Expr is a compiled expression. It reads the JSON bytes of the values to which the
+// expression refers. An Expr is a constant, a reference, a template, an object, a list, a
+// comparison or a logical operation. It gives up if anything is unusual. Then the general
+// evaluator (package eval) evaluates the expression. So both give the same result.
 type Expr struct {
-	kind  directKind // decides which of the following fields are used
-	json  []byte     // constant: its canonical JSON; in a template: its bytes inside of the JSON string
-	ref   *reference // reference: where its value is
-	shape *Shape     // constant or reference: the shape that its value must have
-	keys  []string   // object: the names of its attributes, sorted, in the order of parts
-	parts []*Expr    // template, object, list or operation: its parts
+	kind  directKind // kind of the expression; it decides which of the following fields are used
+	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
+	ref   *reference // place of the value of a reference
+	shape *Shape     // shape that the value of a constant or reference must have
+	keys  []string   // sorted attribute names of an object; keys[i] belongs to parts[i]
+	parts []*Expr    // parts of a template, object, list or operation
 	op    *hclsyntax.Operation
-	local bool // the expression is the value of a local, whose size is limited
+	local bool // true = the expression is the value of a local, whose size is limited
 }
 
-// maxNodes is the largest number of nodes of an Expr. Without this limit, each local
-// that refers twice to another local would double the number.
+// maxNodes is the largest number of nodes of an Expr. A local may refer twice to another local,
+// and so on. Without this limit, each such local would double the number of nodes.
 const maxNodes = 200
 
-// smallLocal is a size of JSON in bytes. eval.checkSize accepts every local up to this size.
+// smallLocal is a size of JSON in bytes. eval.checkSize accepts every local of at most this size.
 const smallLocal = 64 << 10
 
 type directKind uint8
@@ -49,8 +49,9 @@ const (
 	directOperation
 )
 
-// Compile compiles an expression of a step; self is the index of the step. It returns nil if
-// the general evaluator must evaluate the expression. effort limits the cost of compiling.
+// Compile compiles an expression of a step. self is the index of the step. to is the shape that
+// the result must have. effort limits the cost of compiling. Compile returns nil if the general
+// evaluator must evaluate the expression.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
@@ -60,8 +61,8 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.direct(e.Syntax, to)
 }
 
-// direct compiles an expression whose value must have the shape to. It returns nil if the
-// general evaluator must evaluate it.
+// direct compiles an expression. The result of the expression must have the shape to. direct
+// returns nil if the general evaluator must evaluate the expression.
 func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
@@ -99,7 +100,8 @@ func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	return nil
 }
 
-// localValue compiles the expression behind local.NAME.
+// localValue compiles a reference local.NAME: it compiles the expression of this local. It
+// returns nil if the general evaluator must evaluate the reference.
 func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	if len(e.Traversal) != 2 {
 		return nil
@@ -118,7 +120,8 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles expressions as the parts of d; nil if one of them cannot be compiled.
+// of compiles the expressions in list, adds them to d.parts, and returns d. It returns nil if it
+// cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.direct(e, to)
@@ -130,7 +133,8 @@ func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	return d
 }
 
-// constant evaluates an expression that refers to nothing.
+// constant evaluates an expression without references. It returns nil if the general evaluator
+// must evaluate the expression.
 func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 	if len(eval.Calls(e, "secret")) > 0 {
 		return nil
@@ -144,8 +148,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
-	// In the JSON, a set is already sorted and a number has all its digits. So Canonical accepts
-	// the bytes exactly if the value fits the shape.
+	// In d.json, a set is already sorted and a number has all its digits. So Canonical accepts
+	// these bytes if and only if the value fits the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -165,8 +169,8 @@ func referring(r *reference, to *Shape) *Expr {
 	return &Expr{kind: directReference, ref: r, shape: sh}
 }
 
-// instanceReference compiles step.NAME[KEY].output.A with a key that is itself
-// a reference.
+// instanceReference compiles step.NAME[KEY].output.A, where KEY is a reference, too. It returns
+// nil if the general evaluator must read the value.
 func (x *Context) instanceReference(e *hclsyntax.RelativeTraversalExpr) *reference {
 	index, ok := e.Source.(*hclsyntax.IndexExpr)
 	if !ok {
@@ -204,7 +208,8 @@ func (x *Context) instanceReference(e *hclsyntax.RelativeTraversalExpr) *referen
 	return x.ofStep(r, rest)
 }
 
-// template compiles a string with interpolations.
+// template compiles a string with interpolations. It returns nil if a part of the string is
+// neither a constant nor a reference.
 func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindString {
 		return nil
@@ -231,9 +236,9 @@ func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	return d
 }
 
-// inTemplate returns the bytes of a JSON value as they appear in a template's string. It gives
-// up if the text is not ASCII, because normalisation may join it with the text next to it. It
-// also gives up for large numbers, fractions, null, lists and objects.
+// inTemplate returns the bytes that a JSON value adds to the string of a template. It returns
+// false for a text that is not ASCII, because Unicode normalisation may join such a text with
+// the text next to it. It also returns false for large numbers, fractions, null, lists and objects.
 func inTemplate(raw []byte) ([]byte, bool) {
 	switch {
 	case len(raw) == 0:
@@ -248,7 +253,7 @@ func inTemplate(raw []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// object compiles an object with constant keys.
+// object compiles an object whose keys are constants. It returns nil for any other object.
 func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny {
 		return nil
@@ -276,7 +281,7 @@ func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	return d
 }
 
-// operation compiles comparisons and logic.
+// operation compiles a comparison or a logical operation. It returns nil for any other operator.
 func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hclsyntax.Expression) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindBool {
 		return nil
@@ -290,9 +295,10 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	return nil
 }
 
-// WriteInto appends the value as JSON to out, and the pointers of its sensitive parts to marks.
-// path is the place of the value in its document. If WriteInto gives up, it returns false, and
-// out may end with a part of the value.
+// WriteInto evaluates d. It appends the result as JSON to out, and the JSON pointers of the
+// sensitive parts to marks. path is the JSON pointer of the result in its document. hidden means
+// that the whole result is sensitive. If WriteInto gives up, it returns false, and the returned
+// bytes may end with a part of the result.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -302,8 +308,8 @@ func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bo
 	return c.out, c.marks, ok
 }
 
-// write appends the value as canonical JSON; it returns false if it gives up.
-// c.path is the place of the value in its document.
+// write evaluates d and appends the result to c.out as canonical JSON. c.path is the JSON pointer
+// of the result in its document. write returns false if it gives up.
 func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
@@ -339,8 +345,8 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 	return false
 }
 
-// Scalar evaluates to a string, number or boolean that is not sensitive; ok is
-// false for anything else.
+// Scalar evaluates d. The result must be a string, number or boolean, and not sensitive.
+// Otherwise ok is false. It is also false if d is nil or gives up.
 func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false
@@ -367,7 +373,8 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	return v, err == nil
 }
 
-// Value evaluates to a Value. If whole is true, the whole Value is sensitive.
+// Value evaluates d and returns the result. If whole is true, the whole result is sensitive. It
+// returns false if d gives up.
 func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	c := copier{}
 	if whole {
@@ -380,7 +387,7 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// other copies a value from another document.
+// other copies raw, a value from another document. It returns false if it gives up.
 func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
@@ -451,8 +458,8 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 }
 
 // truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
-// the first decides the result. If one of them is sensitive, ok is false, and the general
-// evaluator evaluates the operation.
+// the first operand alone gives the result. If an operand is sensitive, ok is false, and the
+// general evaluator evaluates the operation.
 func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)
@@ -500,8 +507,8 @@ func truthOf(raw []byte) (v, ok bool) {
 	return string(raw) == "true", string(raw) == "true" || string(raw) == "false"
 }
 
-// scalars reports whether two JSON values have the same scalar type. Then they are
-// equal exactly if their canonical forms are equal.
+// scalars reports whether two JSON values are both strings, both booleans or both numbers. Such
+// values are equal if and only if their canonical forms are equal.
 func scalars(a, b []byte) bool {
 	class := func(raw []byte) byte {
 		switch c := raw[0]; {
@@ -519,7 +526,7 @@ func scalars(a, b []byte) bool {
 	return k == class(b) && strings.IndexByte(`"t0`, k) >= 0
 }
 
-// wholeOf parses a small whole number; it returns false for any other value.
+// wholeOf parses a whole number of at most 15 characters. It returns false for any other value.
 func wholeOf(raw []byte) (int64, bool) {
 	if len(raw) > 15 {
 		return 0, false

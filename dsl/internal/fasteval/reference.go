@@ -15,40 +15,41 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Context holds what an Expr needs: the declarations while it is compiled, and a
-// scope while it is evaluated.
+// A Context holds the data that an Expr needs. Compile uses all fields except Scope. For an
+// evaluation, the caller sets only Evaluator, Self and Scope.
 type Context struct {
-	Evaluator *eval.Evaluator
+	Evaluator *eval.Evaluator    // types of the variables and steps
 	Self      int                // index of the step that self.* describes
-	locals    []*eval.Local      // locals that the expression refers to
+	locals    []*eval.Local      // locals to which the expression refers
 	nodes     *int               // number of nodes that were compiled so far
-	effort    *metered.Allowance // limits the cost of compiling
-	Scope     *eval.Scope
+	effort    *metered.Allowance // limit for the cost of compiling
+	Scope     *eval.Scope        // values to which expressions can refer; nil while an Expr is compiled
 }
 
-// A reference reads one value. Its path is known when the definition is linked.
+// A reference reads one value. The path of the value is known when the definition is linked.
 type reference struct {
-	root  string
+	root  string           // first name of the reference, such as "var" or "step"
 	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
 	step  int              // index of the step; only if root is "step"
-	key   *reference       // reference to the instance's key; nil = the key is in name, or no instances
-	name  string           // key of the instance, if it is constant
-	each  bool             // the step has instances
+	key   *reference       // reference to the key of the instance; nil = the field name holds the key
+	name  string           // constant key of the instance; "" = no instance, or the key is not constant
+	each  bool             // true = the step has for_each
 	path  []value.PathStep // path of the value in its document
 	ptr   string           // the field path as a JSON pointer
 
-	shape     *Shape // shape of the value; nil if its type has none
-	sensitive bool   // the variable is declared sensitive
+	shape     *Shape // shape of the value; nil = the general evaluator must read the value
+	sensitive bool   // true = the variable is declared sensitive
 }
 
-// A finding is the value that a reference has found: a part of a document, or a text.
+// A finding is the value that a reference has read: a part of a document, or a text.
 type finding struct {
 	raw       []byte // canonical JSON; nil = the value is a string, in the field text
-	text      string
-	sensitive bool // the whole value is sensitive
+	text      string // the value, if raw is nil
+	sensitive bool   // true = the whole value is sensitive
 }
 
-// reference compiles a traversal; nil if the general evaluator must read the value.
+// reference compiles a traversal such as step.NAME.output.A. It returns nil, or a reference
+// whose shape is nil, if the general evaluator must read the value.
 func (x *Context) reference(t hcl.Traversal) *reference {
 	steps := make([]value.PathStep, 0, len(t))
 	for _, s := range t[1:] {
@@ -108,8 +109,8 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep adds the part of the path after the name of a step or after the key of its
-// instance.
+// ofStep completes a reference to a step and returns it. rest is the path after the name of the
+// step, or after the key of the instance. ofStep returns nil if rest is empty.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -139,8 +140,8 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through sets the path of the value in a document of type ty, and the shape of the value. If
-// the path does not fit the type, shape stays nil.
+// through sets the fields path, ptr and shape of r. path leads to the value in a document of
+// type ty. If the path does not fit the type, through sets nothing.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {
@@ -185,8 +186,8 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	return value.PathStep{}, false
 }
 
-// find reads the value. It returns false if the general evaluator must read it: the
-// value may be null or missing, or a part of it may be sensitive.
+// find reads the value. ok is false if the general evaluator must read the value. For example,
+// the value may be missing, or only a part of the value may be sensitive.
 func (r *reference) find(x *Context) (f finding, ok bool) {
 	if x.Scope == nil {
 		return finding{}, false
@@ -218,7 +219,8 @@ func (r *reference) find(x *Context) (f finding, ok bool) {
 	return finding{}, false
 }
 
-// instance returns the result of the step, or of one of its instances.
+// instance returns the result of the step, or of one instance of the step. ok is false if the
+// result is missing or the general evaluator must find it.
 func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
 	if x.Scope.Step == nil {
 		return inst, false
@@ -249,8 +251,8 @@ func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
 	return res.Instances[i], true
 }
 
-// plainText returns the text of a JSON string of printable ASCII without escapes. It
-// returns false for any other value.
+// plainText returns the text of a JSON string that has only printable ASCII characters and no
+// escapes. It returns false for any other value.
 func plainText(raw []byte) (string, bool) {
 	l := value.Lex(raw)
 	if l.Peek() != '"' {
@@ -332,7 +334,8 @@ func (r *reference) ofRun(i *eval.RunInfo) (finding, bool) {
 	return finding{}, false
 }
 
-// within reads the value at the path in a document.
+// within reads the value at r.path in the document v. It returns false if v has no such value,
+// or if the general evaluator must read the value.
 func (r *reference) within(v value.Value) (finding, bool) {
 	sensitive, ok := value.MarksAt(v, r.ptr)
 	if !ok {

@@ -10,35 +10,35 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape describes a type for a copier, which checks JSON against it. Some types have no Shape,
-// because the bytes alone do not decide. An example is a set: its elements must be sorted, and
-// duplicates removed.
+// A Shape describes a type for a copier, which checks JSON against the Shape. Some types have no
+// Shape, because a copier cannot produce their canonical form. An example is a set: its elements
+// must be sorted, and duplicates removed.
 type Shape struct {
-	kind   schema.Kind
+	kind   schema.Kind  // kind of the type, such as list or object
 	elem   *Shape       // shape of the elements of a list or map
 	fields []shapeField // attributes of an object, sorted by name
-	marked bool         // the value has sensitive parts
-	hide   bool         // the whole value is sensitive, because elements cannot be marked
-	open   bool         // an object may have other attributes, which the copier drops
+	marked bool         // true = the value has sensitive parts
+	hide   bool         // true = the whole value is sensitive, because its elements have sensitive parts
+	open   bool         // true = an object may have other attributes, which the copier drops
 }
 
 // A shapeField is one attribute of an object.
 type shapeField struct {
 	name      string
 	shape     *Shape
-	optional  bool // may be left out or null
-	filled    bool // must not be null, even if its type allows null
-	sensitive bool
-	enum      []string // canonical JSON of the allowed values; nil = all
+	optional  bool     // true = the attribute may be missing or null
+	filled    bool     // true = the attribute must not be null, even if its type allows null
+	sensitive bool     // true = the schema declares the attribute sensitive
+	enum      []string // canonical JSON of the allowed values; nil = all values are allowed
 }
 
-// hidden reports whether the whole field is sensitive, whatever its value is.
+// hidden reports whether the whole value of the attribute is always sensitive.
 func (f *shapeField) hidden() bool { return f.sensitive || f.shape.hide }
 
-// Anything is the shape of a value of which nothing is known.
+// Anything is the shape of the type any: each JSON value has this shape.
 var Anything = &Shape{kind: schema.KindAny}
 
-// ShapeOf returns the shape of a type of an agent's schema; nil if it has none.
+// ShapeOf returns the shape of a type of an agent's schema; nil if the type has no shape.
 func ShapeOf(t schema.Type) *Shape {
 	switch t.Kind {
 	case schema.KindAny:
@@ -61,7 +61,8 @@ func ShapeOf(t schema.Type) *Shape {
 	return nil
 }
 
-// ShapeOfFields returns the shape of an object with the fields of a schema; nil if it has none.
+// ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if
+// the type of a field has no shape, or if its name is unusual.
 func ShapeOfFields(fields []schema.Field) *Shape {
 	out := &Shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {
@@ -95,7 +96,7 @@ func (s *Shape) sorted() *Shape {
 	return s
 }
 
-// ShapeFrom returns the shape of a type of the language; nil if it has none.
+// ShapeFrom returns the shape of a type of the evaluator (cty); nil if the type has no shape.
 func ShapeFrom(ty cty.Type) *Shape {
 	switch {
 	case ty == cty.DynamicPseudoType:
@@ -129,9 +130,9 @@ func ShapeFrom(ty cty.Type) *Shape {
 	return nil
 }
 
-// meet returns the shape of the values that have the type from, and can be used as the type to
-// without a conversion; nil if there is none. The shape to decides which parts are sensitive or
-// optional, and which values are allowed.
+// meet returns the shape of the values that have both shapes, and so need no conversion. Sensitive
+// parts, optional attributes and allowed values are as in the shape to. meet returns nil if one
+// shape is nil, or if the two types differ.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:
@@ -162,9 +163,10 @@ func meet(from, to *Shape) *Shape {
 	return &out
 }
 
-// Narrowed returns the shape of the replies to a step with output_type; nil if it
-// has none. If the schema allows any value in a field, a reply may have more
-// attributes there than output_type names.
+// Narrowed returns the shape of the replies to a step with output_type. declared is the shape in
+// the schema, and wanted is the shape of output_type. If the schema allows any value in a field,
+// objects in this field may have more attributes than output_type names. Narrowed returns nil if
+// the replies have no shape.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil
@@ -187,7 +189,7 @@ func Narrowed(declared, wanted *Shape) *Shape {
 	return &out
 }
 
-// opened returns a copy of the shape in which all objects may have other attributes.
+// opened returns a copy of s in which each object may have more attributes than s names.
 func (s *Shape) opened() *Shape {
 	out := *s
 	out.open = s.kind == schema.KindObject

@@ -278,7 +278,8 @@ var (
 	})
 	jsonDecodeFunc = function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "str", Type: cty.String}},
-		// The type depends on the text, and finding it here would decode the text twice.
+		// The type of the result depends on the text. To find this type here, the function would
+		// have to decode the text twice.
 		Type: function.StaticReturnType(cty.DynamicPseudoType),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			return value.DecodeJSON([]byte(args[0].AsString()))

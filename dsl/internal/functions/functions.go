@@ -13,16 +13,15 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Reads holds the results of file() and env(). They are recorded when the module
-// is loaded, so a stored definition needs neither files nor environment.
+// Reads holds the results of file() and env(). The engine sets them when it loads
+// the module, so a stored definition needs neither files nor environment.
 type Reads struct {
-	Files map[string]string
-	Env   map[string]*string // nil = not set
+	Files map[string]string  // text of each file, by name
+	Env   map[string]*string // value of each environment variable, by name; nil = not set
 }
 
 // Impure names functions of Terraform that this language must not have, and says
-// what to use instead. An expression must give the same value whenever it is
-// evaluated.
+// what to use instead. Each evaluation of an expression must give the same value.
 var Impure = map[string]string{
 	"timestamp":     "Use run.started_at.",
 	"plantimestamp": "Use run.started_at.",
@@ -33,8 +32,8 @@ var Impure = map[string]string{
 
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
-// Table returns the function table of one module. All functions are pure: file
-// and env return what was recorded when the module was loaded.
+// Table returns the functions that a module can call, by name. All functions are pure: file()
+// and env() return the results in rd.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	f["file"] = textFunction("path", func(name string) (cty.Value, error) {
@@ -54,7 +53,7 @@ func Table(rd *Reads) map[string]function.Function {
 	return f
 }
 
-// Known reports whether there is a function of that name.
+// Known reports whether the language has a function with this name.
 func Known(name string) bool {
 	_, ok := pure[name]
 	return ok || name == "file" || name == "env" || name == "secret"
@@ -65,8 +64,8 @@ func Names() []string {
 	return append(sorted.Keys(pure), "file", "env", "secret")
 }
 
-// pure is the table of functions that depend on nothing but their arguments.
-// It is never changed.
+// pure holds the functions whose results depend only on their arguments, by name. No code
+// changes this map.
 var pure = pureFunctions()
 
 func pureFunctions() map[string]function.Function {
@@ -116,8 +115,8 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// limited makes a function that refuses format strings with huge widths. The
-// library would allocate as many bytes as the width says.
+// limited returns a function that calls f, but refuses format strings with a width of more than
+// three digits. The library would allocate as many bytes as the width says.
 func limited(f function.Function) function.Function {
 	params := f.Params()
 	return function.New(&function.Spec{

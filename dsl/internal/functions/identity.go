@@ -6,8 +6,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// identity returns a text that is the same for two known values exactly if they are equal. With
-// it, a value is found in a Go map, and not compared with all other values.
+// identity returns a text for a known value. Two known values have the same text if and only if
+// they are equal. So a function can look up a value in a Go map, and need not compare the value
+// with all others.
 func identity(v cty.Value) string { return string(appendIdentity(nil, v)) }
 
 func appendIdentity(out []byte, v cty.Value) []byte {

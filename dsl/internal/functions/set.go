@@ -8,19 +8,19 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The operations on sets. Their time grows in proportion to the number of elements. The time of
-// the library's operations grows with the square of this number.
+// The operations on sets. The time of these operations is proportional to the number of elements.
+// The time of the operations in the library cty grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
-	// With keep = nil, the result has the elements that all sets have.
+	// If keep is nil, the result has the elements that are in all sets.
 	setIntersectionFunc = setFunction(stdlib.SetIntersectionFunc, nil)
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )
 
-// setFunction makes a function of sets. keep decides whether the result contains an
-// element: first says whether the first set has it, and others is the number of
-// other sets that have it. Without keep, the result contains the elements that all
-// sets have. If an argument is not known yet, the library's function f is called.
+// setFunction returns a function of sets. keep decides whether the result contains an element:
+// first says whether the first set has the element, and others is the number of other sets that
+// have the element. If keep is nil, the result contains the elements that are in all sets. If an
+// argument is not known yet, the function calls f, the function of the library.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

@@ -21,7 +21,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// textFunction makes a function of one string.
+// textFunction returns a function of the language that has one string argument. impl computes
+// the result, which is a string.
 func textFunction(param string, impl func(string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: param, Type: cty.String}},
@@ -30,12 +31,13 @@ func textFunction(param string, impl func(string) (cty.Value, error)) function.F
 	})
 }
 
-// mapText makes a function from string to string that cannot fail.
+// mapText returns a function of the language that turns one string into another and cannot fail.
 func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }
 
-// textPair makes a function of two strings.
+// textPair returns a function of the language that has two string arguments, named a and b. impl
+// computes the result, which has the type ret.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},
@@ -57,8 +59,8 @@ var (
 		return cty.BoolVal(strings.Contains(s, p)), nil
 	})
 
-	// These functions split paths at slashes on every system, so a definition means the same
-	// everywhere.
+	// These functions split paths at slashes on every operating system. So they return the same
+	// result on every engine.
 	basenameFunc = mapText(path.Base)
 	dirnameFunc  = mapText(path.Dir)
 
@@ -76,7 +78,7 @@ var (
 	})
 
 	md5Func = mapText(func(s string) string { h := md5.Sum([]byte(s)); return hex.EncodeToString(h[:]) })
-	// md5 and sha1 are for comparisons with the hashes of other systems, not for security.
+	// md5 and sha1 serve to compare with hashes from other systems, not to protect data.
 	sha1Func         = mapText(func(s string) string { h := sha1.Sum([]byte(s)); return hex.EncodeToString(h[:]) })
 	sha256Func       = mapText(func(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeToString(h[:]) })
 	sha512Func       = mapText(func(s string) string { h := sha512.Sum512([]byte(s)); return hex.EncodeToString(h[:]) })
@@ -111,8 +113,8 @@ var (
 		return cty.NumberIntVal(int64(x.Compare(y))), nil
 	})
 
-	// replaceFunc uses the second argument as a regular expression if it is
-	// written between slashes, as in Terraform.
+	// replaceFunc treats its second argument as a regular expression if this argument begins and
+	// ends with a slash, as in Terraform.
 	replaceFunc = function.New(&function.Spec{
 		Params: []function.Parameter{
 			{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String}, {Name: "replace", Type: cty.String},

@@ -8,8 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// yamlDecodeFunc decodes a YAML text. It refuses a text that exceeds a limit of
-// metered.CheckYAML.
+// yamlDecodeFunc decodes a YAML text. It returns an error if metered.CheckYAML refuses the text.
 var yamlDecodeFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "src", Type: cty.String}},
 	Type:   function.StaticReturnType(cty.DynamicPseudoType),

@@ -14,8 +14,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// actionNoun makes the noun of an action. A promise of the workflow's author (nil = none)
-// replaces what the schema declares.
+// actionNoun makes a noun.Action. idempotent, readOnly and byKey are settings in the workflow; nil
+// = the workflow does not have this setting. A setting in the workflow has priority over the
+// schema. out is the type of the output.
 func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
@@ -34,7 +35,8 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 }
 
 // ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts
-// (S35).
+// (S35). fields and declared are the outputs in the schema. wanted is the type in output_type, or
+// declared if the step has no output_type.
 func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	sh := ReplyShape(fields, declared, wanted)
 	slow := ReplyConverted(fields, declared, wanted)
@@ -49,7 +51,8 @@ func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (v
 	}
 }
 
-// ReplyShape returns the shape of replies that need no conversion; nil if every reply needs one.
+// ReplyShape returns the shape of the replies that need no conversion. It returns nil if the
+// general evaluator must check every reply.
 func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shape {
 	sh := fasteval.ShapeOfFields(fields)
 	if wanted.Equals(declared) {
@@ -58,8 +61,8 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
-// ReplyConverted returns a function with the same results as that of ReplyFunc. It does not use
-// the fast evaluator, so it is slower. But its errors say what is wrong.
+// ReplyConverted returns a function that does the same as the result of ReplyFunc, but without
+// the fast evaluator. This function is slower, and its errors say what is wrong with a reply.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {
@@ -84,8 +87,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 	}
 }
 
-// narrow converts a reply to the type in output_type. Attributes that output_type names without
-// optional() must not be null.
+// narrow converts a reply to ty, the type in output_type. It returns an error if an attribute is
+// null that output_type names without optional().
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {

@@ -51,7 +51,7 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 	c, err := version.NewConstraint(la.decl.Constraint)
 	if err != nil {
-		return // package decl has reported it
+		return // package decl has reported the invalid constraint
 	}
 	v, err := version.NewVersion(la.bin.Version)
 	if err != nil || !c.Check(v.Core()) {
@@ -60,7 +60,7 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 }
 
-// fileContext returns a workflowLinker for the expressions outside of workflows.
+// fileContext returns a workflowLinker that links the expressions outside of workflows.
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
@@ -68,7 +68,7 @@ func (l *linker) fileContext() *workflowLinker {
 	}
 }
 
-// variableShapes returns for each variable its type and whether it is sensitive.
+// variableShapes returns the type of each variable, and whether the variable is sensitive.
 func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
 	out := make(map[string]eval.VariableShape, len(decls))
 	for name, v := range decls {
@@ -77,7 +77,8 @@ func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableSha
 	return out
 }
 
-// unknownVars returns the object of all variables. The values are unknown, but have their types.
+// unknownVars returns an object with all variables. Each attribute is an unknown value that has
+// the type of the variable.
 func unknownVars(decls map[string]*decl.Variable) cty.Value {
 	attrs := map[string]cty.Value{}
 	for name, v := range decls {

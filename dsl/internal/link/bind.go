@@ -17,16 +17,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A bind holds those parts of the declarations that Workflow.Bind needs.
+// A bind holds the parts of the declarations that Workflow.Bind needs.
 type bind struct {
 	ev      *eval.Evaluator
-	decls   map[string]*decl.Variable
-	known   map[string]bool // names of the variables of all workflows
-	sources map[string][]byte
-	places  report.Places
+	decls   map[string]*decl.Variable // variables of the workflow and of the module, by name
+	known   map[string]bool           // names of the variables of all workflows
+	sources map[string][]byte         // source files by name, for messages
+	places  report.Places             // places of the blocks, for messages
 }
 
-// values implements Workflow.Bind.
+// values does the work of Workflow.Bind, and has the same results.
 func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
@@ -80,8 +80,8 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// placed reports an error about an assignment. If the assignment is in a values file, the error
-// shows the place.
+// placed adds an error about an assignment to r. If the assignment is in a values file, the error
+// contains the place of the assignment.
 func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
@@ -129,7 +129,8 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 	return x, true
 }
 
-// validate runs the validation blocks of all variables with their values.
+// validate checks the validation blocks of all variables, and reports each condition that is not
+// met. vals holds the values of the variables, and last holds their assignments.
 func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {
@@ -179,8 +180,8 @@ func (b *bind) message(w eval.World, c *decl.Condition) string {
 	return messageText(v)
 }
 
-// messageText converts the value of error_message to a text. It replaces a message that contains
-// a sensitive value.
+// messageText converts the value of error_message to a text. If the value is sensitive or is not
+// a string, messageText returns another text that says so.
 func messageText(v cty.Value) string {
 	if v.ContainsMarked() {
 		return "The condition is not met. The message is hidden, because it holds a sensitive value."
@@ -192,7 +193,7 @@ func messageText(v cty.Value) string {
 	return s
 }
 
-// variableList describes the variables, sorted by name.
+// variableList converts the declarations to a list of noun.Variable, sorted by name.
 func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	out := make([]noun.Variable, 0, len(decls))
 	for _, v := range decls {

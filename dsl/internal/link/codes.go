@@ -19,7 +19,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// codeOf converts a value to an error code.
+// codeOf converts a value to an error code. A sensitive value, or an invalid error code, is an
+// error.
 func codeOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
 		return "", errors.New("an error code cannot be sensitive")
@@ -47,16 +48,15 @@ var engineCodes = []string{
 	"expression_error", "precondition_failed", "postcondition_failed", "deadline_exceeded", "cancelled", "limit_exceeded",
 }
 
-// knownCodes holds the error codes with which a step or an undo can fail. If some of them are
-// known only in a run, open is true.
+// knownCodes holds the error codes with which a step or an undo can fail.
 type knownCodes struct {
-	others string // start of the message about an unknown code: "Action X does not answer with"
-	own    []string
-	open   bool
+	others string   // start of the message about an unknown code, such as "Action X does not answer with"
+	own    []string // the error codes, without engineCodes
+	open   bool     // true = some of the error codes are known only in a run
 }
 
-// codesOf collects the error codes of a call: those that its action declares, those in its
-// input and those of its conditions.
+// codesOf returns the error codes of a call. These are the codes that the schema of the action
+// declares, the codes in the input of the call, and the codes of the conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	for _, c := range a.schema.Errors {
@@ -74,8 +74,9 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes adds the codes that are written in the input of a generic agent. If the schema does
-// not say which argument holds codes, namedCodes searches all arguments.
+// namedCodes adds the error codes in the input of an action to k. It is for an action whose schema
+// allows any code: then the workflow names the codes in an argument. If the schema does not say
+// which argument holds codes, namedCodes searches all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
@@ -91,8 +92,8 @@ func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Ar
 	}
 }
 
-// values adds the texts of a value to the codes. If a part of the value is unknown before the
-// run, it sets open.
+// values adds the strings in v to k.own. If a part of v is not known before a run, values sets
+// k.open.
 func (k *knownCodes) values(v cty.Value) {
 	raw, _ := v.UnmarkDeep()
 	switch {
@@ -114,7 +115,9 @@ func (k *knownCodes) literals(e *eval.Expr) {
 	k.own = append(k.own, literals(e)...)
 }
 
-// codes warns about error codes in a list that cannot occur. They are most likely spelled wrong.
+// codes warns about each error code in the list e that cannot occur, because its spelling is
+// probably wrong. k and also hold the codes that can occur. If e is nil or k is open, codes does
+// nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -146,7 +149,7 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes returns those codes of a list that are known before a run.
+// writtenCodes returns the error codes of a list that are known before a run, with their places.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
@@ -173,8 +176,8 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	return out
 }
 
-// workflowCodes checks the codes in the workflow's retry block. The block applies to all steps,
-// so the codes of all steps are known codes.
+// workflowCodes checks the error codes in the retry block of the workflow. This block applies to
+// all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
@@ -191,13 +194,13 @@ func (l codeLinker) workflowCodes() {
 	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
-// constant reports whether an expression has neither references nor function calls. In such an
-// expression the function literals finds every string.
+// constant reports whether an expression has neither references nor function calls. For such an
+// expression, the function literals returns all strings that it can produce.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }
 
-// literals returns the strings written in an expression.
+// literals returns the literal strings in an expression. It returns nil if e is nil.
 func literals(e *eval.Expr) []string {
 	if e == nil {
 		return nil

@@ -20,8 +20,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// exprFunc returns a function that evaluates an expression in a run; nil for no expression. A
-// value that is known before a run is checked and converted here, once.
+// exprFunc returns a function that evaluates the expression e in a run and converts the result
+// with conv. It returns nil if e is nil. It reports errors that it can find before a run. If the
+// result is constant, exprFunc converts the result once, before a run.
 func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type, conv func(cty.Value) (T, error)) func(*eval.Scope) (T, error) {
 	if e == nil {
 		return nil
@@ -65,8 +66,8 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 	}
 }
 
-// valueFunc makes a ValueFunc from an expression. If whole is true, the whole result is marked
-// as sensitive.
+// valueFunc returns a ValueFunc that evaluates the expression e. If accept is not nil, it checks
+// and converts each result. If whole is true, the whole result is marked as sensitive.
 func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
@@ -95,8 +96,10 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	}
 }
 
-// arguments checks the written arguments against the schema, and compiles them. byKey is true for
-// an undo by key: its call may leave out the arguments that depend on self.output.
+// arguments checks the arguments args in the source against the schema, and compiles them. specs
+// describes the arguments in the schema. at is the place for errors about missing arguments, and
+// title names the action in messages. byKey means that the call is an undo by key, which may leave
+// out the arguments that depend on self.output.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
@@ -151,17 +154,19 @@ func (l argumentLinker) argument(spec *argument.Spec, a syntax.Arg, title string
 	}
 }
 
-// compiledArgument prepares an argument that was written.
+// compiledArgument compiles an argument in the source. If the argument has no references, it
+// also evaluates the argument.
 func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argument.Argument {
 	out := argument.Argument{Spec: spec, Name: a.Name, Path: []byte("/" + value.EscapePointer(a.Name)), Compiled: a.Expr.Compiled, At: report.Range(a.Expr.Range), Preset: spec.Preset()}
 	switch {
-	case len(a.Expr.Syntax.Variables()) == 0: // no references; but it may call secret()
+	case len(a.Expr.Syntax.Variables()) == 0: // the argument has no references, but it may call secret()
 		v, err := l.ev.Run(out.Compiled, &eval.Scope{}, max(l.cur, 0))
 		if err == nil {
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			out.Ready = argument.ReadyOf(a.Name, v) // an error is returned by each evaluation in a run
+			// If ReadyOf returns nil, each evaluation in a run returns the error.
+			out.Ready = argument.ReadyOf(a.Name, v)
 		}
 	case value.IsPlain(a.Name):
 		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
@@ -169,8 +174,8 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 	return out
 }
 
-// extraAttributes reports attributes of a written object that the argument's type does not have.
-// The conversion would drop them without an error.
+// extraAttributes reports an error for each attribute of an object in the source that the type of
+// the argument does not have. The conversion would drop such an attribute without an error.
 func (l argumentLinker) extraAttributes(spec *argument.Spec, a syntax.Arg) {
 	cons, ok := a.Expr.Syntax.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.Type.IsObjectType() {

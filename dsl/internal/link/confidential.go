@@ -9,10 +9,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// confidential reports whether a run of the workflow may contain sensitive values even if no
-// variable is sensitive. This is so in three cases: an expression calls secret() or sensitive();
-// an output of the workflow is sensitive; an action gets or returns a value that its schema calls
-// sensitive. Locals of the file count even if they are not used.
+// confidential reports whether a run of the workflow may contain sensitive values, even if no
+// variable is sensitive. It returns true in three cases: an expression calls secret() or
+// sensitive(); an output of the workflow is sensitive; an action has an output or a given argument
+// that its schema declares sensitive. Locals outside of workflows count even if they are not used.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.Block) {
@@ -49,8 +49,8 @@ func confidential(l *workflowLinker) bool {
 	return false
 }
 
-// hides reports whether an action has a sensitive output, or whether one of the given arguments
-// is sensitive.
+// hides reports whether the schema of an action declares an output, or one of the given arguments,
+// as sensitive.
 func hides(a *linkedAction, given []syntax.Arg) bool {
 	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
 		return true

@@ -1,16 +1,18 @@
-// Package link checks declarations against the schemas of agents and makes nouns of them.
+// Package link checks declarations against the schemas of agents. It makes the types of package
+// noun, such as noun.Workflow, from the declarations.
 //
 //	in:   decl.Module, the schemas and versions of the agents
 //	out:  noun.Workflow for each workflow, or findings
 //
-// A new block needs a field of a noun, a function here that fills it, and the checks that only
-// linking can make: arguments, types, error codes, undo, null reads.
+// To add a block to the language, add a field to a type of package noun, and a function in this
+// package that sets this field. Also add the checks that need the schemas: arguments, types, error
+// codes, undo, and outputs that may be null.
 //
-// It touches nothing but its arguments.
+// The package reads and changes nothing but its arguments.
 //
 // Invariants:
-//   - Everything that is known before a run is checked here, once. Everything else becomes a
+//   - This package checks everything that is known before a run, once. Everything else becomes a
 //     function of a Scope.
-//   - In a workflow without errors, each step with an effect has an undo, or it is known that
-//     the step is not undone.
+//   - In a workflow without errors, each step with an effect has an undo, except if the step says
+//     compensation = "none", is the only step, is the pivot, or runs after the pivot.
 package link

@@ -11,10 +11,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// errLimit says how a deadline is written.
+// errLimit says that a text is not a deadline, and shows how to write a deadline.
 var errLimit = errors.New(`a deadline is a duration such as "90s", "36h" or "2d", or a time such as "2030-01-31T18:00:00Z"`)
 
-// parseLimit reads a deadline: a duration or an RFC 3339 time.
+// parseLimit parses a deadline: a duration such as "36h", or a time as in RFC 3339.
 func parseLimit(s string) (noun.Limit, error) {
 	if strings.Contains(s, "T") && strings.Contains(s, "-") {
 		at, err := time.Parse(time.RFC3339, s)
@@ -30,7 +30,7 @@ func parseLimit(s string) (noun.Limit, error) {
 	return noun.Limit{After: span}, err
 }
 
-// limitOf converts a value to a deadline.
+// limitOf converts a value to a deadline. It returns an error if the value is not a deadline.
 func limitOf(v cty.Value) (noun.Limit, error) {
 	s, err := value.StringOf(v)
 	if err != nil {

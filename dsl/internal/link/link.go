@@ -26,10 +26,11 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator
-	agents    map[string]*linkedAgent
-	known     map[string]bool // names of the variables of all workflows
-	// undirected turns the fast evaluator off. Tests compare the results with and without it.
+	fileLevel *eval.Evaluator         // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent // agents by name
+	known     map[string]bool         // names of the variables of all workflows
+	// true = do not use the fast evaluator. Tests compare the results with and without the fast
+	// evaluator.
 	undirected bool
 }
 
@@ -37,9 +38,9 @@ type linker struct {
 type linkedAgent struct {
 	decl    *decl.Agent
 	bin     noun.AgentBinary
-	noun    *noun.Agent
-	actions map[string]*linkedAction
-	missing bool
+	noun    *noun.Agent              // result of linking; nil = the agent has no binary
+	actions map[string]*linkedAction // actions that the module uses, by name
+	missing bool                     // true = the agent has no binary, and the error was reported
 }
 
 // A linkedAction is an action that the module uses, with its schema.
@@ -47,29 +48,30 @@ type linkedAction struct {
 	agent  *linkedAgent
 	name   string
 	schema schema.Action
-	in     map[string]*argument.Spec
-	out    cty.Type
-	broken bool // its schema is invalid, which is reported
+	in     map[string]*argument.Spec // arguments by name
+	out    cty.Type                  // object type of the output
+	broken bool                      // true = the schema is invalid, and the error was reported
 }
 
 // A workflowLinker links one workflow.
 type workflowLinker struct {
 	*linker
-	decl  *decl.Workflow
-	ev    *eval.Evaluator
-	world *eval.CheckWorld
-	out   *noun.Workflow
+	decl  *decl.Workflow   // declaration of the workflow; nil = the expressions outside of workflows
+	ev    *eval.Evaluator  // evaluator for the expressions of the workflow
+	world *eval.CheckWorld // unknown values for the checks before a run
+	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
 }
 
-// A linkedStep is a step, and the noun that it becomes.
+// A linkedStep is the declaration of a step together with the result of linking.
 type linkedStep struct {
 	decl     *decl.Step
-	action   *linkedAction // nil if unknown
-	noun     *noun.Step
-	readOnly bool
-	// The settings of the step and of its undo; nil if they depend on the run.
+	action   *linkedAction // action that the step calls; nil = there is no such action
+	noun     *noun.Step    // result of linking
+	readOnly bool          // true = the action is read-only
+	// Settings of the step and of its undo. nil = the settings depend on the run, have errors, or
+	// the step has no undo.
 	static, undoStatic *noun.Settings
 	timer              time.Duration // of a timer; 0 where it depends on the run
 }
@@ -77,19 +79,21 @@ type linkedStep struct {
 // An argumentLinker checks the arguments of blocks and compiles them.
 type argumentLinker struct{ *workflowLinker }
 
-// A codeLinker checks the error codes that steps name against those that actions declare.
+// A codeLinker checks the error codes in steps. It compares them with the codes that the schemas
+// of the actions declare.
 type codeLinker struct{ *workflowLinker }
 
 // A stepLinker links one step: its action, settings, conditions and for_each.
 type stepLinker struct{ *workflowLinker }
 
-// An undoLinker links the undo of steps, and checks that every step with an effect has one.
+// An undoLinker links the undo of steps, and checks that every step with an effect has an undo.
 type undoLinker struct{ *workflowLinker }
 
-// A nullChecker finds expressions that read a value which may be null.
+// A nullChecker finds expressions that read an attribute of an output that may be null.
 type nullChecker struct{ *workflowLinker }
 
-// docText returns the description of an argument as the end of a message.
+// docText returns the description s of an argument as the end of a message: a colon and s. It
+// returns "" if s is empty.
 func docText(s string) string {
 	if s == "" {
 		return ""
@@ -97,7 +101,7 @@ func docText(s string) string {
 	return ": " + trimStop(s)
 }
 
-// trimStop cuts full stops from the end of a text.
+// trimStop returns s without full stops at its end.
 func trimStop(s string) string {
 	for len(s) > 0 && s[len(s)-1] == '.' {
 		s = s[:len(s)-1]
@@ -105,7 +109,7 @@ func trimStop(s string) string {
 	return s
 }
 
-// upperFirst begins a text with a capital letter.
+// upperFirst returns s with its first letter as a capital letter.
 func upperFirst(s string) string {
 	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		return s
@@ -113,8 +117,8 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator. It returns nil if only the general
-// evaluator can evaluate it.
+// direct compiles an expression for the fast evaluator. to is the shape that the result must have.
+// direct returns nil if only the general evaluator can evaluate the expression.
 func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
@@ -133,7 +137,9 @@ func (a *linkedAction) title() string {
 
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
-// action returns an action; nil if there is none, which is reported (S73).
+// action returns the action of an agent. If the agent has no such action, or if its schema is
+// invalid, action reports an error and returns nil (S73). If the agent is missing, action returns
+// nil without an error, because that error was already reported.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	la := l.agents[agent]
 	if la == nil || la.missing || name == "" {
@@ -165,7 +171,8 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return a
 }
 
-// shapes finds the action of every step, and the types of its arguments and of its output.
+// shapes finds the action of every step. It sets l.steps, and the types of the arguments and the
+// output of each step.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
 		if s.Kind != decl.StepCalls {
@@ -190,7 +197,8 @@ func (l *workflowLinker) shapes() {
 	l.valueShapes()
 }
 
-// argType returns the type of self.input: an object with all arguments of the action.
+// argType returns the type of self.input: an object type with all arguments of the action. All
+// attributes are optional.
 func argType(specs map[string]*argument.Spec) cty.Type {
 	attrs := map[string]cty.Type{}
 	for n, s := range specs {
@@ -199,7 +207,9 @@ func argType(specs map[string]*argument.Spec) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
 }
 
-// outputType returns the type of a step's output: the declared outputs, narrowed by output_type.
+// outputType returns the type of the output of a step. It is the type in the schema of the action.
+// For each attribute that output_type names, the type in output_type replaces the type in the
+// schema. outputType reports attributes that do not fit the schema.
 func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	if s.OutputType == cty.NilType {
 		return a.out
@@ -248,8 +258,8 @@ func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	return one
 }
 
-// check evaluates an expression as far as values are known before a run, and reports errors. It
-// returns cty.DynamicVal after an error, or if nothing is known.
+// check evaluates an expression with the values that are known before a run, and returns the
+// result. It reports errors. It returns cty.DynamicVal after an error, or if e is nil.
 func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 	if e == nil || e.Compiled == nil {
 		return cty.DynamicVal
@@ -272,13 +282,13 @@ func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 }
 
 // checkReferences checks the references of an expression that cannot be evaluated. It evaluates
-// each reference separately, so one mistake does not hide the others. References inside of try()
-// and can() may fail.
+// each reference separately, so that one mistake does not hide the others. It does not check
+// references inside of try() and can(), because they may fail.
 func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(c, l.world)
 	if diags.HasErrors() {
-		return // a local has an error, which is reported at the local
+		return // a local has an error, and the check of the local reports this error
 	}
 	bearing := eval.Calls(c.Syntax, "try", "can")
 	for _, t := range c.Refs {
@@ -290,8 +300,8 @@ func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	}
 }
 
-// explain reports diagnostics of an evaluation. If the output of a step does not have an
-// attribute, the message names the action.
+// explain reports the diagnostics of an evaluation. If a diagnostic says that the output of a step
+// does not have an attribute, the message names the action and its outputs.
 func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		name, ty, ok := report.MissingAttribute(d)
@@ -325,7 +335,8 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput returns the action to whose output, of type ty, a diagnostic refers; or nil.
+// actionWithOutput returns the action whose output caused the diagnostic d. ty is the type of the
+// object in the diagnostic. It returns nil if the object is not the output of an action.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
 		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
@@ -351,8 +362,8 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 	return nil
 }
 
-// checkLoops checks the bodies of "for" expressions over collections that are not known yet. The
-// library does not evaluate these bodies.
+// checkLoops checks the inner expressions of "for" expressions in e, if the collection is not known
+// before a run. The library does not evaluate these inner expressions.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return
@@ -360,7 +371,7 @@ func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(e.Compiled, l.world)
 	if diags.HasErrors() {
-		return // reported already
+		return // the method check has reported these errors
 	}
 	v := &loopVisitor{l: l, ctx: []*hcl.EvalContext{ctx}}
 	v.l.HCL(hclsyntax.Walk(e.Syntax, v))
@@ -368,10 +379,11 @@ func (l *workflowLinker) checkLoops(e *eval.Expr) {
 
 type loopVisitor struct {
 	l   *workflowLinker
-	ctx []*hcl.EvalContext
+	ctx []*hcl.EvalContext // contexts of the enclosing "for" expressions, innermost last
 }
 
-// Enter opens the scope of a "for" expression and evaluates its parts in it.
+// Enter adds the context of a "for" expression to v.ctx. If the collection is not known, Enter
+// evaluates the inner expressions of n in this context and reports errors.
 func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	f, ok := n.(*hclsyntax.ForExpr)
 	if !ok {
@@ -406,7 +418,7 @@ func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Exit closes the scope of a "for" expression.
+// Exit removes the context of a "for" expression from v.ctx.
 func (v *loopVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	if _, ok := n.(*hclsyntax.ForExpr); ok {
 		v.ctx = v.ctx[:len(v.ctx)-1]

@@ -12,13 +12,14 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Workflows links the workflows of a module. It returns no workflows if parsing or linking found
-// errors. It reports to r, and returns all findings of r.
+// Workflows links the workflows of a module. It adds its findings to r, and returns all findings
+// of r. If parsing or linking has found errors, the list of workflows is nil.
 func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
 }
 
-// GeneralWorkflows is Workflows without the fast evaluator. Tests compare the results of both.
+// GeneralWorkflows does the same as Workflows, but without the fast evaluator. Tests compare the
+// results of both functions.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
 	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
@@ -30,8 +31,8 @@ func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workfl
 	return out, diags
 }
 
-// link links everything. It returns an empty list, which is not nil, for a module without
-// workflows.
+// link links all agents and workflows of the module. The list of workflows is nil after an error.
+// For a module without workflows the list is empty, but not nil.
 func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, diag.Diagnostics) {
 	m := l.m
 	if m.Partial {
@@ -42,8 +43,8 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 		l.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
-	// Link agents with a name that is already used first. Below, the first agent with the name,
-	// which is the one that is used, replaces them in l.agents.
+	// First link the duplicates: agents whose name is already used. The next loop replaces each
+	// duplicate in l.agents by the valid agent with this name.
 	for _, a := range m.TwinAgents {
 		if _, found := agents[a.Name]; found && a.Plugin == m.Agents[a.Name].Plugin {
 			l.agent(a, agents)

@@ -13,8 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// nullReads warns about expressions that read an attribute of a step's output without a guard,
-// although the output may be null. If it is null, the expression fails.
+// nullReads warns about expressions that read an attribute of an output that may be null. If the
+// output is null, such an expression fails. nullReads does not warn if a guard makes the read safe
+// (see guard).
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
@@ -46,17 +47,17 @@ func (l nullChecker) nullReads() {
 	}
 }
 
-// coveredByWhen reports whether an attribute of a step is evaluated only if the condition in when
-// is true. A condition that mentions each.* is evaluated after for_each and the settings, so it
-// does not cover them.
+// coveredByWhen reports whether an attribute of a step is evaluated only if the condition in the
+// attribute `when` is true. A condition that uses each.* is evaluated after for_each and the
+// settings. So for_each and the settings are evaluated even if such a condition is false.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
 
-// A nullReason is why the output of a step can be null.
+// A nullReason is one reason why the output of a step can be null.
 type nullReason struct {
-	skipped bool // the step has a `when`, so it may be skipped
-	text    string
+	skipped bool   // true = the step has the attribute `when`, so it may be skipped
+	text    string // the reason as the end of a sentence about the step, for messages
 }
 
 func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
@@ -76,7 +77,8 @@ func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
 	return out
 }
 
-// attrText returns the source of a step's attribute without white space; "" if not written.
+// attrText returns the source text of an attribute of a step, without white space. It returns "" if
+// d is nil or does not have the attribute.
 func (l nullChecker) attrText(d *decl.Step, name string) string {
 	if d == nil || d.Attr(name) == nil {
 		return ""
@@ -96,7 +98,8 @@ func (l nullChecker) exactText(r hcl.Range) string {
 	return string(src[r.Start.Byte:r.End.Byte])
 }
 
-// withoutSpace removes white space, so that two layouts of one condition are equal.
+// withoutSpace returns b without white space. So two texts of the same condition are equal, even
+// if their layouts differ.
 func withoutSpace(b []byte) []byte {
 	var out []byte
 	for _, c := range b {
@@ -120,21 +123,22 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 	hclsyntax.Walk(e.Syntax, v)
 }
 
-// A nullVisitor finds outputs that are read without a guard. A guard is try(), can(), or a
-// condition. The condition tests the step's status, or has the same text as the step's `when`.
+// A nullVisitor visits the parts of an expression. It finds outputs that are read without a guard.
 type nullVisitor struct {
 	l      nullChecker
-	reader *decl.Step // step with the expression; nil = a local or an output
-	guards []guard
-	loops  []stepLoop
+	reader *decl.Step // step that contains the expression; nil = a local or an output
+	guards []guard    // guards around the current part, innermost last
+	loops  []stepLoop // loops around the current part, innermost last
 }
 
-// A guard is an expression inside of which some steps are safe to read.
+// A guard is an expression that makes it safe to read the outputs of some steps inside of it. The
+// expression is a call of try() or can(), or an expression with a condition. The condition tests
+// the steps, or has the same text as the attribute `when` of the step that is read.
 type guard struct {
-	node  hclsyntax.Node  // the expression; nil = the whole reading step, guarded by its when
-	all   bool            // every step is safe to read
+	node  hclsyntax.Node  // the expression; nil = the attribute `when` of the step that contains the expression
+	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read
-	when  string          // text of the condition, without white space
+	when  string          // text of the condition, without white space; "" = no condition
 }
 
 // A stepLoop is a "for" expression over the instances of a step.
@@ -143,7 +147,8 @@ type stepLoop struct {
 	variable, step string
 }
 
-// Enter opens guards and loops and checks references.
+// Enter adds n to v.guards or v.loops if n is a guard or a loop. If n is a reference to the output
+// of a step, Enter checks this reference.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -171,7 +176,7 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Exit closes guards and loops.
+// Exit removes n from v.guards and v.loops.
 func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	if k := len(v.guards); k > 0 && v.guards[k-1].node == n {
 		v.guards = v.guards[:k-1]
@@ -182,8 +187,10 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard of a condition. Inside of the guard, the steps that the condition tests
-// are safe to read. A test reads the status or the error of a step, or asks if there is an output.
+// tested returns the guard for the expression n with the condition cond. Inside of n, the steps
+// that cond tests are safe to read. A condition tests a step if it reads the status, the error or
+// the whole output of the step. It also tests a step if it reads an attribute of the output inside
+// of try() or can().
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -203,15 +210,16 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 
 // A stepRead is a reference to an attribute of a step or of an instance.
 type stepRead struct {
-	step, field string
-	whole       bool // the attribute itself is read, nothing inside of it
-	byEach      bool // the key of the instance is each.key
-	at          hcl.Range
-	text        string
+	step, field string    // name of the step, and the attribute, such as "output"
+	whole       bool      // true = the reference is to the whole attribute, and not to a part of it
+	byEach      bool      // true = the key of the instance is each.key
+	at          hcl.Range // place of the reference
+	text        string    // source text of the reference
 }
 
-// readOf returns what an expression reads of a step. It knows step.NAME.FIELD,
-// step.NAME[KEY].FIELD and, in a loop over the instances of a step, VARIABLE.FIELD.
+// readOf returns the stepRead of an expression. It accepts step.NAME.FIELD and
+// step.NAME[KEY].FIELD. In a loop over the instances of a step, it also accepts VARIABLE.FIELD. It
+// returns false for any other expression.
 func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	r := stepRead{}
 	var rest hcl.Traversal
@@ -234,7 +242,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
-			// In a JSON source the text of the reference may have escapes.
+			// In a JSON file the source text of the reference may contain escapes. Then use a
+			// reconstructed text.
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
 				r.text = "step." + r.step + "." + r.field
 			}
@@ -244,7 +253,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the name of the step over whose instances a loop variable runs; "" = none.
+// loopStep returns the name of a step if variable is the loop variable of a loop over the
+// instances of this step. Otherwise it returns "".
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -254,7 +264,7 @@ func (v *nullVisitor) loopStep(variable string) string {
 	return ""
 }
 
-// stepName returns NAME of step.NAME.
+// stepName returns NAME if t begins with step.NAME. Otherwise it returns false.
 func stepName(t hcl.Traversal) (string, bool) {
 	if t.RootName() != "step" || len(t) < 2 {
 		return "", false
@@ -263,7 +273,7 @@ func stepName(t hcl.Traversal) (string, bool) {
 	return name.Name, ok
 }
 
-// wholeStep returns NAME if an expression is step.NAME and nothing else; otherwise "".
+// wholeStep returns NAME if the whole expression is step.NAME; otherwise "".
 func wholeStep(e hclsyntax.Expression) string {
 	t, ok := e.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || len(t.Traversal) != 2 {
@@ -275,7 +285,7 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	i, ok := v.l.decl.Index[r.step]
-	if !ok || r.field != "output" || r.whole { // to read the whole output is safe, even if it is null
+	if !ok || r.field != "output" || r.whole { // it is safe to read the whole output, even if the output is null
 		return
 	}
 	d := v.l.steps[i].decl
@@ -296,14 +306,15 @@ func (v *nullVisitor) read(r stepRead) {
 		r.step, reasons[0].text, r.text, r.status())
 }
 
-// status returns the text of the reference to the status of the same step.
+// status returns the text of a reference to the status of the step or instance that r reads.
 func (r stepRead) status() string {
 	before, _, _ := strings.Cut(r.text, ".output")
 	return before + ".status"
 }
 
-// sameWhen reports whether a condition is the same as in when of the step d. If it mentions each.*,
-// the reading step must have the same for_each, and read the instance with its own key.
+// sameWhen reports whether a condition has the same text as the attribute `when` of the step d. If
+// the condition uses each.*, two more things must be true. The step that contains the expression
+// must have the same for_each as d, and the key in the reference r must be each.key.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

@@ -16,23 +16,23 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An argument or a key contains a secret if its name matches secretName, but not noSecret.
-// Examples are password, db_password and X-API-Key. No examples are public_key, max_tokens and
-// next_page_token.
+// An argument or a key probably contains a secret if its name matches secretName, but not
+// noSecret. For example, this is true for password, db_password and X-API-Key. It is false for
+// public_key, max_tokens and next_page_token.
 var (
 	secretName = regexp.MustCompile(`(^|_)(passwords?|passwd|pwd|passphrase|secret|token|bearer|api_?key|private_key|access_key|secret_key|client_secret|credentials?|authorization|cookie)$`)
 	noSecret   = regexp.MustCompile(`(^|_)(page|continuation|sync|next|idempotency|csrf)_token$`)
 )
 
-// urlPassword and wordPassword find a password in a text, whatever its name is: a URL with
-// user:password@, and password=… in a connection string.
+// urlPassword and wordPassword find a password inside of a text. urlPassword finds user:password@
+// in a URL. wordPassword finds password=… in a connection string.
 var (
 	urlPassword  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:[^\s/@]+@`)
 	wordPassword = regexp.MustCompile(`(^|[\s;])(password|pwd)\s*=\s*[^\s;]`)
 )
 
-// plainSecrets warns of secrets that are written into the workflow. Every person who may read
-// the workflow, or the definition in the store, can read them.
+// plainSecrets warns if an argument contains a secret as plain text. Every person who may read the
+// workflow, or the definition in the store, can read such a secret.
 func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title string) {
 	if a.Expr.Bad || a.Expr.Syntax == nil {
 		return
@@ -56,21 +56,22 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title s
 	})
 }
 
-// maxNamedSecrets is the largest number of secrets of an argument that a warning names.
+// maxNamedSecrets is the largest number of secrets that one warning names.
 const maxNamedSecrets = 10
 
-// holdsAddress reports whether an argument has the name of an address, such as a URL. In an
-// address only a password is a secret.
+// holdsAddress reports whether the name of an argument is typical of an address, such as a URL. In
+// an address only the password is a secret.
 func holdsAddress(name string) bool {
 	name = strings.ToLower(name)
 	return name == "dsn" || strings.HasSuffix(name, "_dsn") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri")
 }
 
-// plainSecret looks for secrets in an expression.
-type plainSecret struct{ found []string } // paths of the secrets
+// A plainSecret searches an expression for secrets.
+type plainSecret struct{ found []string } // paths of the secrets found so far, such as headers.cookie
 
-// look searches the expression at path for secrets. name is its argument or key. If secret is
-// true, the expression is a secret whatever its name is.
+// look searches the expression e for secrets, and adds their paths to p.found. path is the path of
+// e, and name is the argument or key that holds e. If secret is true, a literal text in e is a
+// secret, even if name does not look like the name of a secret.
 func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret bool) {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -99,8 +100,8 @@ func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret boo
 	}
 }
 
-// text checks whether a text is a secret or contains a password. If parts of the text are
-// computed, it checks only the fixed parts.
+// text adds path to p.found if the text e is a secret or contains a password. If parts of the text
+// are computed, text searches only the fixed parts for passwords.
 func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)
@@ -117,8 +118,8 @@ func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret 
 	}
 }
 
-// constantText returns the text of an expression that is a literal text; false for any other
-// expression. It evaluates nothing.
+// constantText returns the text of an expression that is a literal text. It returns false for any
+// other expression. It does not evaluate the expression.
 func constantText(e hclsyntax.Expression) (string, bool) {
 	switch e := e.(type) {
 	case *hclsyntax.LiteralValueExpr:

@@ -6,8 +6,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
-// rerun links on_rerun, which says how a new attempt treats earlier attempts. It checks that the
-// action declares the heartbeats and checkpoints that heartbeat_timeout and on_rerun need.
+// rerun sets out.OnRerun from the attribute on_rerun, which says how a new attempt treats earlier
+// attempts. It reports an error if on_rerun needs checkpoints that the action does not declare, or
+// if heartbeat_timeout needs heartbeats that the action does not declare.
 func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil {
@@ -33,14 +34,15 @@ func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// undoFirst checks that a step can be undone without its output, and that its next attempt gets
-// another idempotency key.
+// undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step cannot be
+// undone without its output, is the pivot, or sets idempotency_key. With idempotency_key, the next
+// attempt would have the same key as the undone attempt.
 func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:
 		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
 	case noun.Undo == nil || noun.NoUndo:
-		if d.Undo == nil { // otherwise the action of the undo is invalid, which is reported
+		if d.Undo == nil { // otherwise the action of the undo is invalid, and that error was reported
 			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.Name)
 		}
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:

@@ -24,14 +24,14 @@ import (
 // Defaults of the language.
 const (
 	defaultTimeout    = 30 * time.Second
-	defaultAttempts   = 3 // attempts of idempotent and read-only actions; others have 1
+	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	maxAttemptsNumber = 1_000_000
 )
 
-// forwardDefaults returns the settings of a step for which none are written. repeatable is true
-// if the action of the step is idempotent or read-only.
+// forwardDefaults returns the default settings of a step. repeatable means that the action of the
+// step is idempotent or read-only.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
@@ -46,8 +46,8 @@ func forwardDefaults(repeatable bool) noun.Settings {
 	}
 }
 
-// undoDefaults returns the settings of an undo for which none are written: it is repeated until
-// its deadline.
+// undoDefaults returns the default settings of an undo. With these settings, the number of
+// attempts has no limit.
 func undoDefaults() noun.Settings {
 	return noun.Settings{
 		Timeout: defaultTimeout,
@@ -58,7 +58,8 @@ func undoDefaults() noun.Settings {
 	}
 }
 
-// A setter writes one attribute into settings.
+// A setter converts the value of one attribute and sets the field of the settings for it. It
+// returns an error if the value is invalid.
 type setter func(*noun.Settings, cty.Value) error
 
 var setters = map[string]setter{
@@ -150,7 +151,7 @@ var retrySetters = map[string]setter{
 	},
 }
 
-// choose calls the function in words whose key is the text v. Any other text is an error.
+// choose calls the function words[v]. It returns an error if v is not a key of words.
 func choose(v cty.Value, words map[string]func()) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -165,8 +166,8 @@ func choose(v cty.Value, words map[string]func()) error {
 	return nil
 }
 
-// setMaxFailures reads a count, or a share such as "20%". A share gives a number of instances,
-// rounded down.
+// setMaxFailures sets s.MaxFailures from a count of instances, or from a share of the instances
+// such as "20%". A share is rounded down to a whole number of instances.
 func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -188,16 +189,18 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is one limit that is written in a step, in a retry block or in a compensate block.
+// A setting is one limit in the source: an attribute of a step, a retry block or a compensate
+// block.
 type setting struct {
-	name string
-	e    *eval.Expr
-	set  setter
-	d    *fasteval.Expr
+	name string         // name of the attribute
+	e    *eval.Expr     // value of the attribute
+	set  setter         // sets the limit in noun.Settings
+	d    *fasteval.Expr // e for the fast evaluator; nil = use the general evaluator
 }
 
-// settingsOf returns the function Settings of a step or of an undo. The second result is the
-// settings themselves; nil if they depend on the run.
+// settingsOf returns the function Settings of a step or of an undo. base holds the defaults, and
+// list holds the limits in the source. The second result is the settings, if they are known before
+// a run. It is nil if the settings depend on the run, or if they have errors.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
@@ -253,8 +256,9 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals makes sure that initial_interval is not longer than max_interval. If only one of
-// them is written, it changes the other. If both are written, it returns an error.
+// orderIntervals makes sure that initial_interval is not longer than max_interval. written holds
+// the names of the attributes in the source. If an interval is not in the source, orderIntervals
+// changes this interval. If both are in the source, it returns an error.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
@@ -270,9 +274,10 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings lists the written limits of a step. If the step's retry block does not have an
-// attribute, it takes the attribute from the workflow's retry block. But the workflow's
-// max_attempts does not apply to an action that is neither idempotent nor read-only.
+// stepSettings returns the limits of a step that are in the source. If the retry block of the step
+// does not have an attribute, stepSettings uses the attribute in the retry block of the workflow.
+// There is one exception: if repeatable is false, max_attempts of the workflow does not apply.
+// repeatable means that the action is idempotent or read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
@@ -307,7 +312,7 @@ func undoSettings(b *syntax.Block) []setting {
 	return list
 }
 
-// longestPause returns the longest pause after the given attempt (counted from 1).
+// longestPause returns the longest possible pause after the attempt with this number, from 1.
 func longestPause(r *noun.Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// skeletonFunc returns the function Skeleton of an action. The form has the fields of the output
-// in the workflow, and the values that the schema allows for each field.
+// skeletonFunc returns the function noun.Action.Skeleton of an action. The form has one entry for
+// each attribute of wanted, the type of the output. The entry says which values are allowed.
 func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 	return func() string {
 		tree := skeletonOf(wanted)
@@ -23,14 +23,15 @@ func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(tree); err != nil {
-			return "{}" // never happens: strings in maps and lists can always be encoded
+			return "{}" // this never happens, because maps and lists of strings can always be encoded
 		}
 		return string(bytes.TrimSpace(out.Bytes()))
 	}
 }
 
-// describeField writes into a field of the skeleton which values the schema allows: those of its
-// enum instead of the type, and null if the field is optional.
+// describeField changes the entry of a field in the skeleton object. If the schema has an enum for
+// the field, the values of the enum replace the name of the type. If the field is optional,
+// describeField adds "or null".
 func describeField(object map[string]any, f schema.Field) {
 	kind, plain := object[f.Name].(string)
 	if !plain {
@@ -56,8 +57,8 @@ func describeField(object map[string]any, f schema.Field) {
 	object[f.Name] = kind
 }
 
-// skeletonOf returns a JSON tree with the attribute names of a type. Each leaf is the name of its
-// type in capitals.
+// skeletonOf returns a JSON tree with the attribute names of a type. In place of each string,
+// number or boolean, the tree has the name of the type in capitals.
 func skeletonOf(ty cty.Type) any {
 	switch {
 	case ty == cty.String:

@@ -35,7 +35,8 @@ func (l stepLinker) validation(v *decl.Variable) {
 	}
 }
 
-// limits links the deadlines and the unique key of the workflow, and checks its retry block.
+// limits links the deadlines and the unique key of the workflow, and checks the retry block of the
+// workflow.
 func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
@@ -55,7 +56,8 @@ func (l stepLinker) limits() {
 	}
 }
 
-// keyOf converts a value to a key: a string that is not empty.
+// keyOf converts a value to a unique key or an idempotency key. It returns an error if the value
+// is sensitive, cannot be converted to a string, or is the empty string.
 func keyOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
 		return "", errors.New("a key cannot hold a sensitive value")
@@ -83,8 +85,9 @@ func (l stepLinker) outputs() {
 	}
 }
 
-// mentionsSensitive reports whether an expression reads a sensitive output of a for_each step.
-// Before a run the instances are unknown and have no marks, so it compares the names of outputs.
+// mentionsSensitive reports whether an expression reads a sensitive output of a step with
+// for_each. Before a run the instances of such a step are unknown and have no marks. So
+// mentionsSensitive compares the names of outputs in the expression with the names in the schema.
 func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
 		return false
@@ -119,7 +122,7 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	return found
 }
 
-// step links one step.
+// step links the step with index i, and adds the result to l.out.Steps.
 func (l stepLinker) step(i int) {
 	d, ls := l.decl.Steps[i], l.steps[i]
 	l.cur = i
@@ -188,7 +191,8 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// selfValue returns the value of self.* for the checks before a run.
+// selfValue returns the value of self.* in step i for the checks before a run. Its parts are
+// unknown, but have their types.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
 	if l.steps[i].decl.Kind != decl.StepCalls {
@@ -273,8 +277,8 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 	return out
 }
 
-// substituteType returns the type for the output of catch: the output type with every attribute
-// optional. An attribute that is left out is null.
+// substituteType returns the type for the output of a catch block: the type of the step's output,
+// but with every attribute optional. If catch does not set an attribute, the attribute is null.
 func substituteType(ty cty.Type) cty.Type {
 	if !ty.IsObjectType() {
 		return ty
@@ -295,8 +299,8 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 	}
 }
 
-// shortest returns the shortest timeout or interval of the workflow; 0 if one of them depends on
-// the run.
+// shortest returns the shortest timeout, interval or deadline in the settings of all steps and
+// undos. It returns 0 if some of these settings depend on the run.
 func (l stepLinker) shortest() time.Duration {
 	best := time.Duration(-1)
 	add := func(d time.Duration) {

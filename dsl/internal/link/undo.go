@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// undo links the undo of a step: its compensate block, or else the action in compensated_by of
-// the step's action.
+// undo links the undo of a step, and sets out.Undo. The undo is the compensate block of the step.
+// Without this block, the undo is the action that the schema names in compensated_by.
 func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	switch {
 	case d.Undo != nil:
@@ -41,8 +41,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// writtenUndo links a compensate block. The second result is its settings; nil if they depend on
-// the run.
+// writtenUndo links a compensate block. The second result is the settings of the undo; nil if the
+// settings depend on the run. Both results are nil if the action of the undo is invalid.
 func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.Settings) {
 	a := l.action(u.Agent, u.Action, u.ActionAt)
 	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.Block))
@@ -67,8 +67,10 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 
 func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
-// declaredUndo links the undo in compensated_by. An argument gets the output with the same name
-// from the step, or else the input with the same name. The second result is the undo's settings.
+// declaredUndo links the undo that the schema names in compensated_by. Each argument of the undo
+// has the value of the step's output with the same name. If there is no such output, it has the
+// value of the step's input with this name. The second result is the settings of the undo. Both
+// results are nil after an error.
 func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.Agent, fwd.schema.CompensatedBy, d.ActionAt)
@@ -112,7 +114,8 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 	}, static
 }
 
-// soundness checks the rules for the workflow as a whole.
+// soundness checks the rules that concern more than one step: deadline, pivot, undo, retries and
+// outputs that may be null. It also sets Before of all steps.
 func (l undoLinker) soundness() {
 	d := l.decl
 	if d.Deadline == nil {
@@ -140,7 +143,8 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before computes Before of each step from After of the other steps.
+// before sets the field Before of each step. It computes this field from the field After of the
+// other steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {
@@ -149,8 +153,9 @@ func (l undoLinker) before() {
 	}
 }
 
-// undoable reports a step with effects that neither declares how it is undone nor says
-// compensation = "none".
+// undoable reports an error if the step s has an effect, but has no undo and does not say
+// compensation = "none". It accepts the pivot, the steps after the pivot, and a step that is the
+// only step. later holds the indexes of the steps after the pivot.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || s.action.schema.CompensatedBy != "" {
@@ -159,7 +164,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	if d.Pivot || later[i] {
 		return
 	}
-	if len(l.decl.Index) == 1 { // steps with the same name count as one
+	if len(l.decl.Index) == 1 { // steps with the same name count as one step
 		out.NoUndo = true
 		return
 	}
@@ -167,8 +172,8 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
 }
 
-// promisedRetries warns if a step asks for retries, but its action allows them only after a
-// failure that surely had no effect.
+// promisedRetries warns if a step sets max_attempts, but its action is neither idempotent nor
+// read-only. The engine repeats such an action only after a failure that certainly had no effect.
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	out, asked := l.out.Steps[i], s.decl.Block.One("retry").Attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
@@ -180,7 +185,8 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot checks the rules for the pivot and for the steps after it.
+// pivot checks the rules for the pivot and for the steps after the pivot. p is the index of the
+// pivot, and later holds the indexes of the steps after the pivot.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {
@@ -236,7 +242,8 @@ func catchesAll(d *decl.Step) bool {
 	return slices.Contains(literals(e), "*")
 }
 
-// fits warns if some of the attempts that a step asks for can never start before its deadline.
+// fits warns if the deadline of a step is too early for some of its attempts. It assumes that each
+// attempt takes its full timeout and that each pause has its full length.
 func (l undoLinker) fits(s *linkedStep) {
 	st := s.static
 	d := s.decl

@@ -1,25 +1,25 @@
 package metered
 
-// An Allowance limits the cost of all expressions that are evaluated for one
+// An Allowance limits the total cost of all expressions that are evaluated for one
 // decision. Each expression has its own limit, too, but a decision may evaluate
-// thousands of expressions. The cost is counted in nominal nanoseconds of one
-// core. It is computed from the sizes of values, without a clock. So the same
-// expressions with the same values cost the same on every engine.
+// thousands of expressions. The unit of cost is an estimated nanosecond of one
+// core. The estimate uses the sizes of values and no clock. So the same
+// expressions with the same values have the same cost on every engine.
 //
 // Only one goroutine at a time may use an Allowance. The nil Allowance sets no
 // limit.
 type Allowance struct {
-	limit, spent int64
-	over         bool
+	limit, spent int64 // estimated nanoseconds
+	over         bool  // true = an evaluation was refused because of the limit
 }
 
-// NewAllowance returns an Allowance with a limit of cost, in nominal nanoseconds.
+// NewAllowance returns an Allowance that permits this cost, in estimated nanoseconds.
 func NewAllowance(cost int64) *Allowance { return &Allowance{limit: cost} }
 
 // Over reports whether an evaluation was refused because of the Allowance.
 func (a *Allowance) Over() bool { return a != nil && a.over }
 
-// Spent returns the cost of all evaluations so far, in nominal nanoseconds.
+// Spent returns the cost of all evaluations so far, in estimated nanoseconds.
 func (a *Allowance) Spent() int64 {
 	if a == nil {
 		return 0
@@ -27,8 +27,8 @@ func (a *Allowance) Spent() int64 {
 	return a.spent
 }
 
-// pay adds a cost to what was spent. If the limit would be exceeded, it adds
-// nothing and returns false.
+// pay adds a cost to a.spent and returns true. If a.spent would exceed the limit,
+// pay adds nothing and returns false.
 func (a *Allowance) pay(cost int64) bool {
 	if a == nil {
 		return true

@@ -11,22 +11,22 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits of one expression, including the local values that it needs. Cost and
-// memory are estimates, made from the sizes of values before the work is done. So
-// every engine gets the same result, and no memory beyond the limit is allocated.
+// Limits of one evaluation of an expression, including the locals that the expression uses. Cost
+// and memory are estimates, made from the sizes of values before the work is done. So
+// every engine gets the same result, and an evaluation allocates no memory beyond the limit.
 const (
-	// MaxCost is the largest cost, in nominal nanoseconds of one slow core.
+	// MaxCost is the largest cost, in estimated nanoseconds of one slow core.
 	MaxCost = 500_000_000
-	// MaxMemory is the largest number of bytes that may be allocated in total,
-	// including memory that is garbage later.
+	// MaxMemory is the largest number of bytes that an evaluation may allocate in
+	// total. Memory that becomes garbage counts, too.
 	MaxMemory = 48 << 20
-	// maxNesting is the deepest nesting of values while an expression is
-	// evaluated. The final value of an expression may be nested 200 deep.
+	// maxNesting is the largest number of nested levels of a value while an expression
+	// is evaluated. The final value of an expression may have 200 nested levels.
 	maxNesting = 1000
 )
 
-// An overrun says which limit an evaluation has exceeded. It ends the evaluation
-// as a panic. An error would not end a loop, and try() would catch it.
+// An overrun says which limit an evaluation has exceeded. The evaluation panics with the
+// overrun. An error instead of a panic would not end a loop, and try() would catch the error.
 type overrun struct{ detail string }
 
 var (
@@ -40,24 +40,24 @@ var (
 
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
-// A Meter counts the cost and the memory of one evaluation. If a limit is exceeded,
-// Over is set and stays set. So the evaluation fails even if the library has caught
+// A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
+// Over is set and stays set. So the evaluation fails even if the library recovers from
 // the panic.
 type Meter struct {
-	Cost, Memory int64
-	Locals       Spent // the part of Cost and Memory that is due to local values
-	Allowance    *Allowance
-	Over         *overrun // limit that was exceeded; nil = none
+	Cost, Memory int64      // estimated nanoseconds and bytes so far
+	Locals       Spent      // part of Cost and Memory that local values need
+	Allowance    *Allowance // limit for all expressions of a decision; nil = no such limit
+	Over         *overrun   // limit that the evaluation has exceeded; nil = none
 }
 
-// A Spent is an amount of cost and memory.
+// A Spent is an amount of cost, in estimated nanoseconds, and of memory, in bytes.
 type Spent struct{ Cost, Memory int64 }
 
-// Add adds another amount.
+// Add adds the amount x to s.
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
-// Since returns the amount that was charged since an earlier copy of the meter,
-// without the part that is due to local values.
+// Since returns the cost and memory that were added to the meter after its earlier copy then.
+// The result does not include the part that local values need.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
@@ -65,8 +65,8 @@ func (m *Meter) Since(then Meter) Spent {
 	}
 }
 
-// pay adds to the cost and the memory. It panics with an overrun if a limit is
-// exceeded. The nil meter has no limits.
+// pay adds to the cost and the memory of the meter. It panics with an overrun if the meter
+// exceeds a limit. If m is nil, pay does nothing.
 func (m *Meter) pay(cost, memory int64) {
 	if m == nil {
 		return
@@ -75,7 +75,8 @@ func (m *Meter) pay(cost, memory int64) {
 	m.check()
 }
 
-// Take does the same as pay. But instead of a panic it returns false.
+// Take adds to the cost and the memory of the meter. It returns false if the meter exceeds a
+// limit now, or has exceeded a limit before.
 func (m *Meter) Take(cost, memory int64) bool {
 	cost, memory = min(max(cost, 0), 2*MaxCost), min(max(memory, 0), 2*MaxMemory)
 	m.Cost, m.Memory = m.Cost+cost, m.Memory+memory
@@ -91,14 +92,15 @@ func (m *Meter) Take(cost, memory int64) bool {
 	return m.Over == nil
 }
 
-// check panics again if a limit was exceeded and the library has caught the panic.
+// check panics with m.Over if the meter has exceeded a limit. This is necessary because the
+// library may have recovered from the first panic.
 func (m *Meter) check() {
 	if m != nil && m.Over != nil {
 		panic(m.Over)
 	}
 }
 
-// Diagnostics returns the overrun as the error of an expression.
+// Diagnostics returns the overrun as an error at a place in the source.
 func (o *overrun) Diagnostics(at hcl.Range) hcl.Diagnostics {
 	return ExprError(at, "Expression too expensive", o.detail)
 }
@@ -109,10 +111,11 @@ const MeterName = "\x00meter"
 
 var meterType = cty.Capsule("meter", reflect.TypeFor[Meter]())
 
-// Variable returns the meter as a value for an evaluation context. MeterOf finds it there.
+// Variable returns the meter as the value of the variable MeterName in an evaluation context.
 func (m *Meter) Variable() cty.Value { return cty.CapsuleVal(meterType, m) }
 
-// MeterOf returns the meter of the evaluation that a context belongs to; nil if it has none.
+// MeterOf returns the meter in an evaluation context or in one of its parents; nil if there is no
+// meter.
 func MeterOf(ctx *hcl.EvalContext) *Meter {
 	for ; ctx != nil; ctx = ctx.Parent() {
 		if v, ok := ctx.Variables[MeterName]; ok {
@@ -122,8 +125,8 @@ func MeterOf(ctx *hcl.EvalContext) *Meter {
 	return nil
 }
 
-// product multiplies sizes. It returns 1<<60 instead of a larger product, and 0 if a
-// factor is not positive.
+// product returns the product of the factors. It returns 1<<60 instead of a larger product, and
+// 0 if a factor is not positive.
 func product(factors ...int64) int64 {
 	out := int64(1)
 	for _, f := range factors {
@@ -143,7 +146,8 @@ func ExprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }
 
-// Input charges for a value of this load. It returns an error if a limit is exceeded.
+// Input adds the cost and memory to decode a value of this size. It returns an error if the meter
+// exceeds a limit.
 func (m *Meter) Input(l value.Load) error {
 	if !m.Take(l.Bytes*3+l.Nodes*300, l.Bytes+l.Nodes*150) {
 		return errors.New("the values are too large")

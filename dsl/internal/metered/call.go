@@ -12,14 +12,14 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A given is an expression that was evaluated already, with its result.
+// A given is an expression node that was evaluated already. It holds the result.
 type given struct {
 	*hclsyntax.ParenthesesExpr
 	v     cty.Value
 	diags hcl.Diagnostics
 }
 
-// Value returns the result of the evaluation.
+// Value returns the result of the earlier evaluation.
 func (g *given) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return g.v, g.diags }
 
 func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
@@ -27,15 +27,15 @@ func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
 	return &given{around(e), v, diags}
 }
 
-// A choice is a conditional expression such as a ? b : c. The library evaluates
-// both results and converts them to one type.
+// A choice is a node for a conditional expression such as a ? b : c. The library evaluates both
+// b and c and converts both values to one type.
 type choice struct {
 	*hclsyntax.ParenthesesExpr
 	cond *hclsyntax.ConditionalExpr
 }
 
-// Value evaluates both results, charges for their conversion to one type, and
-// returns the result that the condition selects.
+// Value evaluates both results of the conditional expression, and charges for their conversion to
+// one type. It returns the result that the condition selects.
 func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
@@ -54,9 +54,9 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 }
 
 // unify charges for the search for a common type of the two results. The library converts two
-// tuples of different lengths to lists. For that it compares the types of all elements with each
-// other, which is slow. So unify converts long tuples itself before that. It converts objects
-// with different names to maps in the same way.
+// tuples of different lengths to lists. To do so, it compares the types of all elements with each
+// other, which is slow. To avoid that, unify itself converts long tuples to lists. In the same
+// way, it converts large objects with different names to maps.
 func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
@@ -73,8 +73,8 @@ func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.payAlike([]cty.Type{yes.v.Type(), no.v.Type()})
 }
 
-// sameNames reports whether two objects have the same names of attributes. Then
-// the library compares the types of their attributes one by one.
+// sameNames reports whether two object types have the same attribute names. If so, the library
+// compares the two types of each attribute.
 func sameNames(a, b cty.Type) bool {
 	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
 		return false
@@ -87,10 +87,11 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// payAlike charges for the library's search for a common type. The library compares tuples of
-// the same length, and objects with the same names, element by element. It converts other tuples
-// and objects to lists and maps: then it compares the types of all their elements with each
-// other. So two tuples of 20,000 elements may need 20,000 comparisons or 800 million.
+// payAlike charges for the search of the library for a common type. The library compares tuples
+// of the same length, and objects with the same names, element by element. It converts other
+// tuples and objects to lists and maps. To do so, it compares the types of all elements with each
+// other. So two tuples of 20,000 elements need 20,000 comparisons in the first case, and 800
+// million in the second case.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return
@@ -126,7 +127,7 @@ func (m *Meter) payAlike(types []cty.Type) {
 	}
 }
 
-// payEach charges for the comparison of each type with every other type.
+// payEach charges for a comparison of each type with every other type.
 func (m *Meter) payEach(types []cty.Type) {
 	var w weight
 	for _, ty := range types {
@@ -136,7 +137,8 @@ func (m *Meter) payEach(types []cty.Type) {
 	m.pay(product(n, n, 6, 1+w.nodes/n), product(n, n, 3))
 }
 
-// elementTypes returns the types of all elements of tuples, objects, lists and maps.
+// elementTypes returns the element types of the given tuple, object, list, set and map types. It
+// charges for this work.
 func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
 	for _, ty := range types {
 		m.pay(sequenceLength(ty)*20, sequenceLength(ty)*32)
@@ -154,8 +156,8 @@ func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
 	return out
 }
 
-// equalCost returns the cost of comparing another type with this one. The comparison ends
-// at the first difference.
+// equalCost returns the cost of comparing another type with ty. The cost is low, because the
+// comparison ends at the first difference.
 func equalCost(ty cty.Type) int64 {
 	if ty.IsPrimitiveType() {
 		return 20
@@ -167,7 +169,7 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across calls the function part for each type, and returns the results.
+// across returns the results of the function part for all types.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {
@@ -176,8 +178,8 @@ func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	return out
 }
 
-// sequenceLength returns the number of types in a tuple or an object, and 1 for
-// any other type. The library may compare all these types with each other.
+// sequenceLength returns the number of element types of a tuple or an object, and 1 for any other
+// type. The library may compare all these element types with each other.
 func sequenceLength(ty cty.Type) int64 {
 	switch {
 	case ty.IsTupleType():
@@ -194,7 +196,7 @@ type call struct {
 	call *hclsyntax.FunctionCallExpr
 }
 
-// Value evaluates the arguments, charges for the call and makes it.
+// Value evaluates the arguments, charges for the call, and calls the function.
 func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(1000, 500)
@@ -222,8 +224,8 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// settle charges for a call. It converts tuples and objects among the arguments to
-// lists and maps, if the parameters have such types.
+// settle charges for a call. If a parameter of the function is a list, a set or a map, settle also
+// converts a tuple or an object to this type.
 func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	p := c.payment(m, args)
 	p.settle(c.call.Name)
@@ -257,7 +259,7 @@ func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	}
 }
 
-// numberParams counts the parameters of a function that are numbers.
+// numberParams returns how many parameters of a function are numbers.
 func numberParams(f function.Function) (n int) {
 	for _, x := range f.Params() {
 		if x.Type == cty.Number {
@@ -270,8 +272,8 @@ func numberParams(f function.Function) (n int) {
 	return n
 }
 
-// payment measures the arguments of a call. The last one may be a list that is followed by
-// "...": then each of its elements is an argument.
+// payment returns the arguments of a call with their sizes. If "..." follows the last argument,
+// each element of this argument is a separate argument.
 func (c *call) payment(m *Meter, args []*given) payment {
 	values := make([]cty.Value, 0, len(args))
 	for i, a := range args {
@@ -280,7 +282,7 @@ func (c *call) payment(m *Meter, args []*given) payment {
 			n := int64(v.LengthInt())
 			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
 			if a.v.ContainsMarked() {
-				m.pay(product(n, n, 10), product(n, n, 24)) // the library copies all arguments for each marked one
+				m.pay(product(n, n, 10), product(n, n, 24)) // for each marked argument, the library copies all arguments
 			}
 			values = append(values, v.AsValueSlice()...)
 			continue
@@ -295,9 +297,10 @@ func (c *call) payment(m *Meter, args []*given) payment {
 	return p
 }
 
-// uniform converts a tuple or an object to the type of a parameter, if that is a list, a set or
-// a map. The type of the elements may be open. Then the library would compare the types of all
-// elements with each other. uniform is faster, because it first removes equal types.
+// uniform converts a tuple or an object to the type want, if want is a list, a set or a map. If
+// the element type of want is any, the library would compare the types of all elements with each
+// other. uniform is faster, because it first removes equal types. It returns v unchanged if it
+// cannot convert v; then the library converts v or reports an error.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v
@@ -340,7 +343,7 @@ func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	}
 	if elem == cty.NilType || elem == cty.DynamicPseudoType || elem.HasDynamicTypes() {
 		p.m.payAlike(p.m.elementTypes([]cty.Type{ty}))
-		return v // the library converts v or refuses it
+		return v
 	}
 	p.m.pay(w.nodes*300, w.nodes*elementBytes)
 	named := map[string]cty.Value{}

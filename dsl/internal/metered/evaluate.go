@@ -10,25 +10,26 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// ConstantContext returns the context for expressions that refer to nothing.
+// ConstantContext returns an evaluation context for expressions without references.
 func ConstantContext(funcs map[string]function.Function, a *Allowance) *hcl.EvalContext {
 	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{MeterName: (&Meter{Allowance: a}).Variable()}}
 }
 
-// EvaluateOnce evaluates an expression that refers to nothing.
+// EvaluateOnce evaluates an expression without references. funcs are the functions that the
+// expression can call. a limits the cost; nil = only the limits of a single expression apply.
 func EvaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, a *Allowance) (cty.Value, hcl.Diagnostics) {
 	return Evaluate(Of(syn), ConstantContext(funcs, a))
 }
 
-// Limits on the diagnostics of one expression. Without them, a loop could fail in each round,
-// and an error could quote a text of any length.
+// Limits of the diagnostics of one evaluation. Without these limits, a loop could return an error
+// for each round, and an error could contain a text of any length.
 const (
-	maxDiagnostics = 20
-	maxDetail      = 4 << 10 // bytes of the detail of one diagnostic
+	maxDiagnostics = 20      // largest number of diagnostics
+	maxDetail      = 4 << 10 // largest size of the detail of one diagnostic, in bytes
 )
 
-// Evaluate evaluates an expression. A panic in the library becomes a diagnostic,
-// because an expression must never end the process.
+// Evaluate evaluates an expression. It turns a panic in the library into a diagnostic, because an
+// expression must never end the process.
 func Evaluate(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diags hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	defer func() {
@@ -50,10 +51,10 @@ func Evaluate(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diag
 	return syn.Value(ctx)
 }
 
-// shortened applies the limits on diagnostics. If a function has panicked, it also
-// removes the stack from the message. The stack has file paths of the machine that
-// built the engine. They do not help the author of the expression, and would be
-// stored in the journal.
+// shortened returns the diagnostics within the limits maxDiagnostics and maxDetail. If a function
+// of the language has panicked, shortened also removes the stack trace from the message. The
+// stack trace contains file paths of the machine that built the engine. These paths do not help
+// the author of the expression, and must not get into the journal.
 func shortened(diags hcl.Diagnostics) hcl.Diagnostics {
 	diags = diags[:min(len(diags), maxDiagnostics)]
 	for i, d := range diags {

@@ -8,20 +8,20 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Costs of nodes, in nominal nanoseconds and bytes.
+// Costs, in estimated nanoseconds, and memory, in bytes.
 const (
-	roundCost    = 2_000 // one round of a loop: its body and its context
-	roundMemory  = 100   // one round of a loop, whose context is soon garbage
-	stepCost     = 300   // one node
-	faultMemory  = 1_000 // one diagnostic; a loop keeps the diagnostics of all its rounds
-	elementBytes = 100   // one element of a new list, map or object
-	textMemory   = 4     // one byte of text, in a buffer that grows and in the result
-	textCost     = 4     // one byte of text
+	roundCost    = 2_000 // cost of one round of a loop
+	roundMemory  = 100   // memory of one round of a loop; its context soon becomes garbage
+	stepCost     = 300   // cost of one node of an expression
+	faultMemory  = 1_000 // memory of one diagnostic; a loop keeps the diagnostics of all rounds
+	elementBytes = 100   // memory of one element of a new list, map or object; also its cost
+	textMemory   = 4     // memory of one byte of text, in a growing buffer and in the result
+	textCost     = 4     // cost of one byte of text
 )
 
-// Of returns an expression that has the same value as e, with additional nodes
-// that charge for the work. It copies only the parts of e that may be expensive.
-// It does not change e, so other code still finds the source as it was written.
+// Of returns an expression that has the same value as e, with additional nodes that charge for
+// the work. It copies only the parts of e that may be expensive. It does not change e, so other
+// code can still read the original expression.
 func Of(e hclsyntax.Expression) hclsyntax.Expression {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -100,7 +100,7 @@ func Of(e hclsyntax.Expression) hclsyntax.Expression {
 		c.Source = Of(e.Source)
 		return &c
 	}
-	return e // a literal, a reference or the item of a splat costs nearly nothing
+	return e // a literal, a reference or the element in a splat expression costs nearly nothing
 }
 
 func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
@@ -111,14 +111,14 @@ func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	return out
 }
 
-// around returns e in parentheses. The nodes of this package embed the result. So functions of
-// the library that walk through an expression find e inside of the node.
+// around returns e in parentheses. The nodes of this package embed this expression. So functions
+// of the library that visit all parts of an expression also visit e.
 func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }
 
-// A payer charges a fixed cost before it evaluates its expression. Then it calls
-// settle, which charges for the value; nil = no further charge.
+// A payer is a node that charges a fixed cost before it evaluates its expression. After the
+// evaluation it calls the function settle, which charges for the value; nil = no such charge.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	settle func(*Meter, cty.Value)
@@ -134,7 +134,7 @@ func paying(e hclsyntax.Expression, settle func(*Meter, cty.Value)) hclsyntax.Ex
 	return &payer{around(e), settle}
 }
 
-// Value evaluates the expression and charges for it.
+// Value evaluates the expression, and charges for the evaluation and the value.
 func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(stepCost, 0)
@@ -146,7 +146,7 @@ func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// A round is a part of a loop that is evaluated for each element.
+// A round is a node for a part of a loop that is evaluated for each element.
 type round struct{ *hclsyntax.ParenthesesExpr }
 
 func turn(e hclsyntax.Expression) hclsyntax.Expression {
@@ -156,7 +156,7 @@ func turn(e hclsyntax.Expression) hclsyntax.Expression {
 	return &round{around(Of(e))}
 }
 
-// Value charges for the round before it evaluates it.
+// Value charges for one round of the loop, and then evaluates the part of the loop.
 func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(roundCost, roundMemory)
@@ -166,7 +166,7 @@ func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// payText charges for a part of a string, before the string is put together.
+// payText charges for the part v of a string, before the library joins the parts.
 func payText(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	switch n := int64(0); {
@@ -185,7 +185,7 @@ func payTexts(m *Meter, v cty.Value) {
 	m.pay(w.bytes*textCost, w.bytes*textMemory)
 }
 
-// payBuilt charges for a value that was put together from others.
+// payBuilt charges for a new list, tuple, map or object v.
 func payBuilt(m *Meter, v cty.Value) {
 	m.Weigh(v)
 	raw, _ := v.Unmark()
@@ -195,7 +195,8 @@ func payBuilt(m *Meter, v cty.Value) {
 	}
 }
 
-// payOrder charges for the walk through the elements of a value.
+// payOrder charges for a loop over the elements of v. For each loop, the library sorts the
+// elements of a set or a map.
 func payOrder(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
@@ -204,14 +205,15 @@ func payOrder(m *Meter, v cty.Value) {
 	}
 }
 
-// payCompared charges for the comparison of a value with another one.
+// payCompared charges for a comparison of v with another value.
 func payCompared(m *Meter, v cty.Value) {
 	w := m.Weigh(v)
 	m.pay(w.nodes*1500, w.nodes*50)
 }
 
-// payNumber charges for a value that may be converted to a number. A number may
-// have many digits before the point: each multiplication may double them.
+// payNumber charges for the conversion of v to a number, and for an operation with this number.
+// A number may have many digits before the point, because each multiplication may double the
+// number of digits.
 func payNumber(m *Meter, v cty.Value) {
 	raw, _ := v.Unmark()
 	if raw.Type() == cty.String && raw.IsKnown() && !raw.IsNull() {

@@ -22,27 +22,27 @@ func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
 	return function.Function{}, false
 }
 
-// A payment holds the arguments of a call and their sizes, to charge for the call before it is made.
+// A payment holds the arguments of a call and their sizes. Its methods charge for the call before
+// the function is called.
 type payment struct {
 	m       *Meter
 	args    []cty.Value
-	weights []weight
-	all     weight
+	weights []weight // sizes of args
+	all     weight   // size of all arguments together
 }
 
 // A rate is the cost of a call for each byte and each node of its arguments.
 type rate struct {
-	perByte, perNode       int64          // nanoseconds for each byte or node
+	perByte, perNode       int64          // estimated nanoseconds for each byte or node
 	byteMemory, nodeMemory int64          // bytes of memory for each byte or node
-	more                   func(*payment) // charges for costs beyond the rates; nil = there are none
+	more                   func(*payment) // charges for costs that the rates do not include; nil = no such costs
 }
 
-// usual is the rate of functions that look at their arguments a few times and
-// copy them once.
+// usual is the rate of functions that read their arguments a few times and copy them once.
 var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
 
-// rates holds the rates of functions for which the usual rate is too low. It also has functions
-// that often get large texts, and for which the usual rate is too high.
+// rates holds the rates of functions for which the usual rate is too low. It also holds rates of
+// functions that often have large texts as arguments, if the usual rate is too high for them.
 var rates = map[string]rate{
 	"length":          {perByte: 110, perNode: 50},
 	"md5":             {perByte: 8, byteMemory: 1},
@@ -122,7 +122,7 @@ func (p *payment) settle(name string) {
 	}
 }
 
-// text returns the argument with index i if it is a known string, and otherwise "".
+// text returns the argument with index i if this argument is a known string, and otherwise "".
 func (p *payment) text(i int) string {
 	if i >= len(p.args) {
 		return ""
@@ -134,12 +134,12 @@ func (p *payment) text(i int) string {
 	return v.AsString()
 }
 
-// built charges for a new text of a known size.
+// built charges for a new text of this size.
 func (p *payment) built(bytes int64) {
 	p.m.pay(product(bytes, textCost), product(bytes, textMemory))
 }
 
-// numbers charges for parsing: a function may convert its text arguments to numbers.
+// numbers charges for a possible conversion of text arguments to numbers.
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
 // types charges for the search for a common type of all arguments.
@@ -151,8 +151,9 @@ func (p *payment) types() {
 	p.m.payAlike(types)
 }
 
-// elements charges for the search for a common type of the elements of all arguments. Equal
-// types in one tuple count once, because the tuple was converted to a list or a set before.
+// elements charges for the search for a common type of the elements of all arguments. If several
+// elements of a tuple have the same type, this type counts once: the tuple was converted to a list
+// or a set before.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -167,8 +168,9 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// lists charges for the search for a common type of the elements of lists. If one argument
-// is a tuple, the result is a tuple, and the library looks for no common type.
+// lists charges for the search for a common type of the elements of all arguments, if all
+// arguments are lists. If one argument is a tuple, the library does not search a common type,
+// because the result is a tuple.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {
@@ -178,8 +180,8 @@ func (p *payment) lists() {
 	p.elements()
 }
 
-// payTrim charges for trim. If the second argument is not plain ASCII, trim looks up each
-// character of the first argument in it.
+// payTrim charges for trim. If the second argument is not plain ASCII, trim searches the second
+// argument for each character of the first argument.
 func payTrim(p *payment) {
 	if len(p.weights) == 2 && p.weights[1].special > 0 {
 		p.m.pay(product(p.weights[0].bytes, p.weights[1].bytes), 0)
@@ -200,9 +202,9 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns the number of verbs (such as %s) in a format, and the most bytes that one
-// verb can print. That is the size of the argument as JSON or quoted, and the width or
-// precision.
+// mostPrinted returns the number of verbs (such as %s) in a format, and the largest number of
+// bytes that one verb can print. This number is the size of the argument as JSON, plus the width
+// or precision of the verb.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
 	for _, c := range format {
@@ -228,8 +230,9 @@ func payFormat(p *payment) {
 	p.built(p.weights0().bytes + product(verbs, longest))
 }
 
-// payFormatList charges for formatlist. Each text of a list goes into one line of the
-// result, once for each verb. An argument that is no list goes into every line.
+// payFormatList charges for formatlist. The result has one line for each element of the lists. An
+// element of a list occurs in one line, at most once for each verb. An argument that is not a list
+// occurs in every line.
 func payFormatList(p *payment) {
 	p.numbers()
 	lines, lists, each := int64(1), weight{}, weight{}
@@ -260,8 +263,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for compiling a regular expression, which the library does twice, and for
-// matching a text. The parameters are the indexes of these two arguments.
+// pattern charges to compile a regular expression, which the library does twice, and to match a
+// text. The parameters are the indexes of the regular expression and the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -269,8 +272,8 @@ func (p *payment) pattern(pattern, text int) {
 	p.m.pay(product(s, 50+5*min(states, 1<<30)), 0)
 }
 
-// repeated returns how often {n} can repeat a part of a regular expression, at
-// most 1,000: the library refuses more.
+// repeated returns how often repetitions such as {n} can repeat a part of a regular expression. It
+// returns at most 1,000, because the library refuses more repetitions.
 func repeated(re string) int64 {
 	out := int64(1)
 	for rest := re; out < 1000; {
@@ -293,12 +296,12 @@ func repeated(re string) int64 {
 	return min(out, 1000)
 }
 
-// maxMatches is the number of matches at which payRegexAll stops counting.
+// maxMatches is the largest number of matches that payRegexAll counts.
 const maxMatches = 100_000
 
 func payRegexAll(p *payment) {
 	p.pattern(0, 1)
-	p.pattern(0, 1) // a second time, because payRegexAll matches the text, too
+	p.pattern(0, 1) // charge twice, because payRegexAll itself matches the text, too
 	re, err := regexp.Compile(p.text(0))
 	if err != nil {
 		return // the call reports the error
@@ -310,9 +313,9 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange charges for the elements of a range. The library makes at most 1,024.
+// payRange charges for the elements of a range. The library returns at most 1,024 elements.
 func payRange(p *payment) {
-	var at [3]float64 // the arguments: end, or start and end, or start, end and step
+	var at [3]float64 // arguments of range: (end), (start, end) or (start, end, step)
 	for i, v := range p.args {
 		raw, _ := v.Unmark()
 		if i < len(at) && raw.Type() == cty.Number && raw.IsKnown() && !raw.IsNull() {
@@ -368,8 +371,8 @@ func payProduct(p *payment) {
 	}
 }
 
-// paySet charges for a new set. The library compares each element with all others
-// in the same bucket of the set.
+// paySet charges for a new set. The library compares each element with all other elements in the
+// same bucket of the set.
 func paySet(p *payment) {
 	p.elements()
 	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))
@@ -399,13 +402,14 @@ func payCSV(p *payment) {
 	p.m.pay(fields*1000, fields*400)
 }
 
-// payJSON charges for each value of a document before the document is decoded.
+// payJSON charges for jsondecode, for each value of the document.
 func payJSON(p *payment) {
 	n := value.JSONNodes([]byte(p.text(0)))
 	p.m.pay(n*1500, n*500)
 }
 
-// payYAMLText charges for yamlencode, which indents each line by its depth and breaks long lines.
+// payYAMLText charges for yamlencode. This function indents each line by the depth of the value,
+// and breaks long lines.
 func payYAMLText(p *payment) {
 	w := p.all
 	lines := w.nodes + w.breaks

@@ -8,24 +8,26 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A weight is the size of a value. A part that occurs several times is counted
-// each time, because code that walks through the value visits it each time.
+// A weight is the size of a value. If a part occurs several times in the value, the weight counts
+// the part each time, because code that walks through the value visits the part each time.
 type weight struct {
-	nodes   int64 // number of values; a null, unknown or empty value also counts the parts of its type
-	bytes   int64 // bytes of all texts and names
-	special int64 // number of these bytes that an encoder may have to escape
-	breaks  int64 // number of these bytes that are blanks or line feeds
-	depth   int64 // deepest nesting
+	// number of values inside of the value, and the value itself; for a null, unknown or empty
+	// value, also the number of types inside of its type
+	nodes   int64
+	bytes   int64 // bytes of all texts, names and numbers
+	special int64 // number of bytes in texts that an encoder may have to escape
+	breaks  int64 // number of blanks and line feeds in texts
+	depth   int64 // largest number of nested levels
 	longest int64 // bytes of the longest text
-	digits  int64 // bytes of the longest text that may be parsed as a number
-	Bits    int64 // bits before or after the point, of the longest number
+	digits  int64 // bytes of the longest text that could be parsed as a number
+	Bits    int64 // largest value.Exponent of a number
 }
 
 const nodeCost = 200
 
-// Weigh measures a value and charges for the walk through it. If each level of a
-// value contains the next level twice, the walk doubles with each level. Then a
-// limit of the meter ends it.
+// Weigh returns the size of a value, and charges for the walk through the value. If each level of
+// the value contains the next level twice, each level doubles the length of the walk. Such a walk
+// ends with a panic when the meter exceeds a limit.
 func (m *Meter) Weigh(v cty.Value) weight {
 	var w weight
 	m.add(&w, v, 1)
@@ -68,8 +70,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost returns the cost of one of n elements in a walk. For each walk the library sorts
-// the elements of a set, and nearly always the names of an object or a map.
+// elementCost returns the cost of one element in a walk through a value with n elements. For each
+// walk the library sorts the elements of a set, and nearly always the names of an object or a map.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():
@@ -130,10 +132,10 @@ func (w *weight) text(m *Meter, s string) {
 	}
 }
 
-// Size returns roughly how many bytes of memory the value takes, if no parts are shared.
+// Size returns approximately how many bytes of memory the value needs if its parts share no memory.
 func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
 
-// json returns an upper bound of the size of the value as JSON, in bytes.
+// json returns an upper limit for the size of the value as JSON, in bytes.
 func (w weight) json() int64 { return w.bytes + 5*w.special + 8*w.nodes }
 
 func (w *weight) join(x weight) {
@@ -141,8 +143,8 @@ func (w *weight) join(x weight) {
 	w.depth, w.longest, w.digits = max(w.depth, x.depth), max(w.longest, x.longest), max(w.digits, x.digits)
 }
 
-// parsing returns the cost of parsing a long text as a number. It grows with the
-// square of the length.
+// parsing returns the cost of parsing a text of this length as a number. The cost grows with the
+// square of the length. It is 0 for a short text.
 func parsing(digits int64) int64 {
 	if digits < 200 {
 		return 0

@@ -9,22 +9,22 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits on YAML. The library's decoder calls itself for each level of nesting, and
-// a program cannot recover from a stack overflow. It also copies the value of an
-// alias each time that the alias is used. So a text is checked before it is decoded.
+// Limits of YAML texts. The decoder of the library calls itself for each level of nesting, and
+// a program cannot recover from a stack overflow. The decoder also copies the value of an
+// alias each time that the alias is used. So CheckYAML checks a text before it is decoded.
 const (
-	maxYAMLColumn   = 200       // columns of indentation
-	maxYAMLBrackets = 1_000     // brackets that are not closed in their line
-	maxYAMLNames    = 1_000_000 // bytes of the text after each alias is replaced by its value
+	maxYAMLColumn   = 200       // largest indentation, in columns
+	maxYAMLBrackets = 1_000     // largest number of brackets that are not closed in their line
+	maxYAMLNames    = 1_000_000 // largest size of the text if each alias is replaced by its value, in bytes
 )
 
-// yamlBreaks replaces each line break of YAML by line feeds. It replaces a byte order mark by
-// spaces, because the decoder skips the mark and reads the indentation after it. The size of the
-// text stays the same.
+// yamlBreaks replaces each line break of YAML by line feeds. It also replaces a byte order mark by
+// spaces, because the decoder skips the mark and reads the indentation after the mark. The
+// replaced text has the same size in bytes.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
-// payYAML charges for a document before it is decoded. It charges nothing for a
-// document that exceeds a limit, because the call refuses it without decoding.
+// payYAML charges for yamldecode. It charges nothing for a text that CheckYAML refuses, because
+// yamldecode refuses such a text without decoding it.
 func payYAML(p *payment) {
 	text := p.text(0)
 	if CheckYAML(text) == nil {
@@ -33,8 +33,8 @@ func payYAML(p *payment) {
 	}
 }
 
-// CheckYAML checks the limits of a text without decoding it. It may overestimate
-// the nesting of the text, but never underestimates it.
+// CheckYAML returns an error if a YAML text exceeds a limit. It does not decode the text. It may
+// overestimate the nesting of the text, but never underestimates the nesting.
 func CheckYAML(text string) error {
 	if yamlSize(text) > maxYAMLNames {
 		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLNames)
@@ -54,9 +54,9 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// openBrackets counts the brackets that a line opens and does not close. If the
-// line has quotes or similar characters, a bracket may be part of a text. Then no
-// bracket counts as closed.
+// openBrackets returns how many brackets a line opens and does not close. If the
+// line has quotes or similar characters, a bracket may be part of a text. Then
+// openBrackets counts every open bracket as not closed.
 func openBrackets(line string) int {
 	if strings.ContainsAny(line, "\"'#!&*\\") {
 		return strings.Count(line, "[") + strings.Count(line, "{")
@@ -77,9 +77,9 @@ func openBrackets(line string) int {
 	return open
 }
 
-// yamlSize returns an upper bound of the size of a text after its aliases are replaced by their
-// values. The text grows most if each anchor's value uses the anchor before it, and all are used
-// equally often.
+// yamlSize returns an upper limit for the size of a text in bytes if each alias is replaced by its
+// value. The worst case is a chain: the value of each anchor uses the previous anchor, and all
+// anchors are used equally often. yamlSize assumes this case.
 func yamlSize(text string) int64 {
 	size := int64(len(text))
 	text = yamlBreaks.Replace(text)
@@ -94,7 +94,7 @@ func yamlSize(text string) int64 {
 	return size
 }
 
-// named counts the places where a mark (& or *) stands before a name.
+// named returns how often the mark (& or *) is directly before a name in a text.
 func named(text string, mark byte) int64 {
 	n := int64(0)
 	for i := 0; i+1 < len(text); i++ {

@@ -9,19 +9,20 @@ import (
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
-	// Text is the value from a flag or from the environment. For a variable of type string it
-	// is the string itself; for any other type it is an expression. For a variable with neither
-	// a type nor a default, it is an expression if it is a valid list or object. Otherwise it
-	// is the string itself.
+	// Text is the value from a flag or from the environment; "" for a values file. If the
+	// variable has type string, Text is the string itself. If the variable has another type, Text
+	// is an expression. If the variable has neither a type nor a default, Text is an expression
+	// only if it is a valid list or object. Otherwise it is the string itself.
 	Text   string
-	Source string     // where the value comes from: "--var", "ENGINE_VAR_x", "file.vars.hcl:3"
-	Where  diag.Range // place in a values file; zero for other sources
+	Source string     // origin of the value: "--var", "ENGINE_VAR_x" or "file.vars.hcl:3"
+	Where  diag.Range // place of the value in a values file; zero for other sources
 
-	expr hclsyntax.Expression // value in a values file; nil = the value is Text
-	src  []byte               // text of that values file
+	expr hclsyntax.Expression // value in a values file; nil = the field Text holds the value
+	src  []byte               // text of the values file; nil for other sources
 }
 
-// AssignmentIn returns an assignment from a values file. src is the text of that file.
+// AssignmentIn returns an assignment from a values file. at is the place of the expression e in
+// this file, and src is the text of the file.
 func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
 	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}
 }

@@ -1,12 +1,13 @@
-// Package noun holds the nouns of a linked definition. Package dsl exports them under the same
-// names.
+// Package noun holds the types of a linked definition, such as Workflow and Step. Package dsl
+// exports these types under the same names.
 //
 //	in:   declarations in which package link has resolved all names
 //	out:  Workflow, Step, Action, Undo and their parts: data, and functions of a Scope
 //
-// It touches nothing. A nil function means that the attribute was not written.
+// The package reads no files. If a field for a function is nil, the workflow does not have this
+// attribute.
 //
 // Invariants:
-//   - Nouns do not change after they were linked, and are safe for concurrent use.
-//   - Functions are pure.
+//   - The values do not change after package link has made them. They are safe for concurrent use.
+//   - The functions are pure.
 package noun

@@ -8,8 +8,9 @@ import (
 )
 
 // AfterUnknown returns the reactions to an attempt whose outcome is unknown, in the order in
-// which they are tried. Each is tried only if the one before did not help. A read-only action
-// has none, because its unknown outcomes count as failures.
+// which the engine tries them. The engine tries a reaction only if the previous reaction did not
+// succeed. For a read-only action AfterUnknown returns nil: an unknown outcome of such an action
+// counts as a failure.
 func (w *Workflow) AfterUnknown(s *Step, r Retry) []rung.Rung {
 	if s.Do.ReadOnly {
 		return nil
@@ -46,7 +47,7 @@ func (w *Workflow) lastRung(s *Step) rung.Rung {
 	return rung.Park
 }
 
-// undoneBlindly reports whether the undo can be called without the output of the step.
+// undoneBlindly reports whether the step has an undo that needs no output of the step.
 func (s *Step) undoneBlindly() bool {
 	return s.Undo != nil && (s.Undo.Do.ByKey || !s.Undo.UsesSelf)
 }
@@ -59,13 +60,13 @@ func (s *Step) caughtAlways() bool {
 	return err == nil && slices.Contains(codes, AllCodes)
 }
 
-// pivotOrLater reports whether the step is the pivot or runs after it. After an unknown outcome
-// of such a step nothing may be undone. All other steps end before the pivot begins.
+// pivotOrLater reports whether s is the pivot or runs after the pivot. If the outcome of such a
+// step is unknown, the engine must not undo anything. All other steps end before the pivot begins.
 func (w *Workflow) pivotOrLater(s *Step) bool {
 	if w.Pivot < 0 {
 		return false
 	}
-	seen := make([]bool, len(w.Steps)) // visit each step once: the number of paths may be exponential
+	seen := make([]bool, len(w.Steps)) // visit each step only once, because the number of paths may grow exponentially
 	for todo := []*Step{s}; len(todo) > 0; {
 		s, todo = todo[len(todo)-1], todo[:len(todo)-1]
 		if s.Pivot {

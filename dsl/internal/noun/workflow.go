@@ -9,53 +9,55 @@ import (
 )
 
 // A Workflow is one workflow of a linked definition. It is immutable, and all its names are
-// resolved. So a run needs neither the hcl library nor the schemas of agents. The functions in it
-// are pure and safe for concurrent use. A nil function means that the attribute was not written.
+// resolved. So a run needs neither the hcl library nor the schemas of agents. The functions in a
+// Workflow are pure and safe for concurrent use. If a function is nil, the source does not have
+// this attribute.
 type Workflow struct {
 	Name        string
 	Description string
-	Digest      string // hex SHA-256 of the definition of the workflow
+	Digest      string // SHA-256 of the definition that contains the workflow, in hex
 
-	Steps []*Step // in order of declaration; Steps[i].Index == i
-	Order []int   // a topological order of Steps
+	Steps []*Step // steps in the order of their declaration; Steps[i].Index == i
+	Order []int   // indexes of Steps in a topological order: each step is after its dependencies
 	Pivot int     // index of the pivot step; -1 = none
 
 	Variables []Variable // variables of the workflow and of the module
 	Agents    map[string]*Agent
 	Outputs   []Output
 
-	// Confidential is true if a run may contain sensitive values even if none of its variables
-	// is sensitive. Such a run needs an encryption key before it starts.
+	// Confidential is true if each run of the workflow may contain sensitive values, even if none
+	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
 	Confidential bool
 
-	Deadline             LimitFunc // deadline of the run; a duration starts at acceptance; nil = none
+	Deadline             LimitFunc // deadline of the run; a duration counts from the acceptance of the run; nil = none
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
 
-	// Shortest is the shortest timeout or interval of the workflow; 0 = not known before a
-	// run. While an attempt is in flight, the engine writes a next_check at most this far in
-	// the future.
+	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
+	// While an attempt is in flight, next_check is at most this duration in the future.
 	Shortest time.Duration
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
 }
 
-// Bind gives values to all variables of the workflow and returns them as one object. If a
-// name is assigned several times, the last assignment counts. Bind reports names that are not
-// declared. It also reports values that are missing, have the wrong type or fail a validation.
+// Bind gives a value to each variable of the workflow, and returns all values as one object. If
+// assigned has several values for a variable, Bind uses the last value. Bind reports names that
+// are not declared. It also reports a value that is missing, has the wrong type or fails a
+// validation.
 func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return w.bind(assigned)
 }
 
-// SetBind sets the function that Bind calls. Package link provides it, because it has the
-// declarations of the variables.
+// SetBind sets the function that Workflow.Bind calls. Package link provides this function,
+// because package link has the declarations of the variables.
 func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }
 
-// AllCodes is the word in catch that matches every error code.
+// AllCodes is the text in the list `errors` of a catch block that matches every error code.
 const AllCodes = "*"
 
-// Mode says what a run does after a failure: it compensates at once, or waits for a person.
+// Mode says what happens after a failure: the engine undoes the run at once, or the run waits for
+// a person.
 type Mode uint8
 
 // The modes. The zero Mode is invalid in a linked workflow.
@@ -69,40 +71,40 @@ const (
 type Variable struct {
 	Name        string
 	Description string
-	Type        string // type as written, or else the type of the default; "any" if there is neither
+	Type        string // declared type; without one, the type of the default; without both, "any"
 	Sensitive   bool
 	Nullable    bool
 	HasDefault  bool
-	Deployment  bool // declared outside of workflows, for the whole module
+	Deployment  bool // true = the variable is declared outside of workflows, for the whole module
 }
 
-// An Agent is one agent block, resolved to a plugin version.
+// An Agent is one agent block, with the version that was chosen for its plugin.
 type Agent struct {
 	Name           string // label of the block, used in references
 	Plugin         string // PLUGIN in engine-agent-PLUGIN, the name of the binary
-	Version        string // version the definition is pinned to; "" = any (development)
-	Checksum       string // hex sha256 of the binary; "" = not locked
-	Instances      int    // processes per engine, at least 1
-	MaxConcurrency int    // calls in flight per engine; 0 = no limit
+	Version        string // version that each run of the definition uses; "" = any version (development)
+	Checksum       string // hex SHA-256 of the binary; "" = any binary
+	Instances      int    // number of agent processes in each engine, at least 1
+	MaxConcurrency int    // largest number of calls in flight in each engine; 0 = no limit
 	Env            []string
 	Breaker        Breaker
-	// Config returns the value of the config block. The block refers only to variables and
-	// locals outside of workflows. nil = the block is empty.
+	// Config evaluates the config block. The block refers only to variables and locals outside of
+	// workflows. nil = the block is empty.
 	Config ValueFunc
 }
 
 // Breaker holds the settings of an agent's circuit breaker. The circuit opens after TripAfter
-// consecutive failures. It also opens if at least MinCalls calls have ended in Window, and at
-// least the share FailureRatio of them has failed.
+// consecutive failures. It also opens if at least MinCalls calls have ended in Window, and if the
+// share of failed calls is at least FailureRatio.
 type Breaker struct {
 	TripAfter    int     // consecutive failures that open the circuit; 0 = only FailureRatio counts
-	FailureRatio float64 // share of failures that opens the circuit; 0 = only TripAfter counts
-	MinCalls     int     // calls that must have ended before FailureRatio counts
-	// Window is the time after which the breaker resets its counts; 0 = it keeps them while
-	// the circuit is closed.
+	FailureRatio float64 // share of failures, from 0 to 1, that opens the circuit; 0 = only TripAfter counts
+	MinCalls     int     // number of calls that must have ended before FailureRatio counts
+	// Window is the time after which the breaker resets its counts. 0 = the breaker does not reset
+	// its counts while the circuit is closed.
 	Window   time.Duration
-	Cooldown time.Duration // time that the circuit stays open before the first probe
-	Probes   int           // calls that may pass while the circuit is half-open, at least 1
+	Cooldown time.Duration // time for which the circuit stays open before the first probe
+	Probes   int           // number of calls that may pass while the circuit is half-open, at least 1
 }
 
 // An Output is one output of a workflow.
@@ -113,14 +115,14 @@ type Output struct {
 	Value       ValueFunc
 }
 
-// A Step is one unit of work.
+// A Step is one step of a workflow. It calls one action of one agent.
 type Step struct {
 	Index int
 	Name  string
-	Where string // file:line of its block, for messages
+	Where string // FILE:LINE of the step block, for messages
 
-	After  []int // indexes of the steps that it depends on directly, ascending
-	Before []int // indexes of the steps that depend on it directly, ascending
+	After  []int // indexes of the steps on which this step depends directly, ascending
+	Before []int // indexes of the steps that depend directly on this step, ascending
 
 	// A step that calls an agent has none of Value, Until and Wait; another step has one of
 	// them, and a read-only Do without a name.
@@ -135,17 +137,18 @@ type Step struct {
 	Pivot     bool
 	OnRerun   Rerun
 
-	// When is the condition of the step. It is evaluated once, before Settings and ForEach. A
-	// condition that mentions each.* is in WhenEach instead, and is evaluated for every instance.
+	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
+	// If the condition uses each.*, it is in WhenEach instead of When. The engine evaluates
+	// WhenEach for each instance.
 	When           func(*eval.Scope) (bool, error)
 	WhenEach       func(*eval.Scope) (bool, error)
-	ForEach        func(*eval.Scope) (Each, error) // nil: a single instance with key ""
-	Input          ValueFunc                       // all arguments, converted to the schema's types; never nil
+	ForEach        func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
+	Input          ValueFunc                       // all arguments as one object; never nil
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
 	FailWhen       []Refusal // looks at a result before Post
 	Post           []Condition
-	Settings       func(*eval.Scope) (*Settings, error) // never nil; its expressions cannot use each.*
+	Settings       func(*eval.Scope) (*Settings, error) // limits of the step, which cannot depend on each.*; never nil
 	Catch          *Catch
 }
 
@@ -190,54 +193,56 @@ type Rerun uint8
 const (
 	RerunDefault   Rerun = iota
 	RerunContinue        // the new attempt continues after the last checkpoint
-	RerunUndoFirst       // possible effects are undone; then the step starts with a new key
+	RerunUndoFirst       // the engine undoes possible effects; then the step starts with a new idempotency key
 )
 
-// RerunNames maps each choice to its word in the language.
+// RerunNames maps each choice to its word in the argument on_rerun. RerunDefault has no word.
 var RerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
 
-// String returns the word of the choice in the language; "" for RerunDefault.
+// String returns the word of the choice in the argument on_rerun; "" for RerunDefault.
 func (r Rerun) String() string { return RerunNames[r] }
 
-// An Action is a resolved action of an agent. If the workflow's author promises idempotent,
-// read_only or by_key, the promise replaces what the schema declares.
+// An Action is an action of an agent that a step or an undo calls. If the step or undo sets
+// idempotent, read_only or by_key, this setting has priority over the schema of the agent.
 type Action struct {
-	Agent      string // key of Workflow.Agents
+	Agent      string // name of the agent, which is a key of Workflow.Agents
 	Name       string
-	Idempotent bool
-	ReadOnly   bool
-	ByKey      bool
-	Lookup     bool
-	// Cancellable says that the engine may interrupt a call in flight when the
-	// run turns back. Calls of read-only actions may be interrupted too.
+	Idempotent bool // true = several calls with the same idempotency key have only one effect
+	ReadOnly   bool // true = a call has no effect
+	ByKey      bool // true = the undo finds the effect by the idempotency key of the call
+	Lookup     bool // true = the agent can say whether a call with an idempotency key had its effect
+	// true = the engine may interrupt a call in flight when the run turns back. The engine may
+	// also interrupt calls of read-only actions.
 	Cancellable bool
 	Typical     time.Duration // usual duration of a call; 0 = not known
 
-	// Output checks a reply against the schema (and output_type), converts it
-	// and marks its sensitive parts. An error means bad_reply. Output is never nil.
+	// Output checks a reply against the schema and against output_type. It converts the reply and
+	// marks the sensitive parts. If it returns an error, the call fails with the code bad_reply.
+	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
-	// Skeleton returns a form for a person who states the result of a call: JSON with the
-	// names of the outputs, and their types instead of values. It may be nil.
+	// Skeleton returns a form for a person who enters the result of a call. The form is JSON with
+	// the names of the outputs, and their types instead of values. Skeleton may be nil.
 	Skeleton func() string
 }
 
 // An Undo says how the effect of a step is undone.
 type Undo struct {
 	Do *Action
-	// Input evaluates the arguments. It may use Self and Failure. If Do.ByKey is true and
-	// Self.Output is unknown, it leaves out the arguments that depend on Self.Output.
+	// Input evaluates the arguments of the undo. It may use Self and Failure of the Scope. If
+	// Do.ByKey is true and Self.Output is not known, Input leaves out the arguments that depend on
+	// Self.Output.
 	Input     ValueFunc
-	UsesSelf  bool // Input mentions self.output
-	Retryable func(code string) bool
-	Settings  func(*eval.Scope) (*Settings, error) // it sets only Timeout, Deadline and Retry
-	Declared  bool                                 // the undo comes from compensated_by of the action
+	UsesSelf  bool                                 // true = an argument depends on self.output
+	Retryable func(code string) bool               // whether the action Do declares this error code as retryable
+	Settings  func(*eval.Scope) (*Settings, error) // limits of the undo: only Timeout, Deadline and Retry
+	Declared  bool                                 // true = the schema names the undo in compensated_by
 }
 
 // A Condition is a precondition or postcondition.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// Message and Code describe the failure. Code is never nil: without error_code it returns
-	// the default.
+	// If Check returns false, Message and Code describe the failure. Code is never nil: if the
+	// source has no error_code, Code returns a default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }
@@ -251,41 +256,42 @@ type Refusal struct {
 
 // A Catch swallows failures.
 type Catch struct {
-	Errors func(*eval.Scope) ([]string, error) // codes of these failures; "*" matches every code
-	Output ValueFunc                           // output of the step after such a failure; nil = null
+	Errors func(*eval.Scope) ([]string, error) // error codes of the caught failures; "*" matches every code
+	Output ValueFunc                           // output of the step after a caught failure; nil = the output is null
 }
 
-// Settings are the limits of one step. A limit that is not written has its default value.
+// Settings are the limits of one step. If the source does not set a limit, the field holds the
+// default.
 type Settings struct {
 	Timeout  time.Duration // longest duration of one attempt; default 30s
-	Deadline Limit         // deadline of all attempts together; zero = none
+	Deadline Limit         // deadline of all attempts together; the zero Limit = no deadline
 	// HeartbeatTimeout is the longest time without a heartbeat during an attempt; 0 = no limit.
 	HeartbeatTimeout time.Duration
 	Retry            Retry
-	MaxParallel      int // instances that may run at the same time; 0 = no limit
+	MaxParallel      int // largest number of instances that run at the same time; 0 = no limit
 	// MaxFailures returns how many of n instances may fail; nil = no instance may fail.
 	MaxFailures func(n int) int
 }
 
-// Retry says how a step or an undo repeats attempts that failed.
+// Retry says when a step or an undo gets a new attempt after a failed attempt.
 type Retry struct {
-	MaxAttempts     int // attempts in one round, including the first; Unbounded = no limit
+	MaxAttempts     int // largest number of attempts in one round, including the first attempt; Unbounded = no limit
 	Strategy        Strategy
-	InitialInterval time.Duration
-	Multiplier      float64
-	MaxInterval     time.Duration
-	Jitter          bool // true = a pause has a random length, up to the computed one
-	On              []string
-	NotOn           []string
-	OnExhausted     Exhausted
-	CoolDown        time.Duration
-	CoolDowns       int // largest number of cool-downs; each adds a round of attempts
+	InitialInterval time.Duration // pause after the first attempt
+	Multiplier      float64       // factor by which each pause is longer than the previous pause; only for Exponential
+	MaxInterval     time.Duration // longest pause
+	Jitter          bool          // true = a pause has a random length, up to the computed length
+	On              []string      // additional error codes after which a new attempt is allowed
+	NotOn           []string      // error codes after which no new attempt is allowed
+	OnExhausted     Exhausted     // what happens after the last attempt
+	CoolDown        time.Duration // length of a cool-down
+	CoolDowns       int           // largest number of cool-downs; a new round of attempts follows each cool-down
 }
 
-// Unbounded is the value of Retry.MaxAttempts that means no limit.
+// Unbounded is the value of Retry.MaxAttempts if the number of attempts has no limit.
 const Unbounded = -1
 
-// Strategy is how the pause between attempts grows.
+// Strategy says how the pause between attempts grows.
 type Strategy uint8
 
 // The strategies. The zero Strategy is invalid in linked settings.
@@ -296,10 +302,10 @@ const (
 	Constant
 )
 
-// Exhausted is what happens when the attempts of a step are used up (S41).
+// Exhausted says what happens after the last allowed attempt of a step has failed (S41).
 type Exhausted uint8
 
-// The choices. ExhaustedMode means that compensation.mode decides.
+// The choices. ExhaustedMode means that Workflow.CompensationMode decides.
 const (
 	ExhaustedMode Exhausted = iota
 	ExhaustedCompensate
@@ -307,14 +313,15 @@ const (
 	ExhaustedCoolDown
 )
 
-// A Limit is a deadline: relative to a start, or absolute. The zero Limit means no deadline.
+// A Limit is a deadline: a time, or a duration after the start of the run or step. The zero Limit
+// means no deadline.
 type Limit struct {
 	After time.Duration // time after the start of the run or step; 0 = not given
 	At    time.Time     // absolute time; zero = not given
 }
 
-// From returns the absolute time of the limit for a run or step that started at the time start.
-// It returns false if there is no limit.
+// From returns the time of the deadline for a run or step that began at the time start. It
+// returns false if l is the zero Limit.
 func (l Limit) From(start time.Time) (time.Time, bool) {
 	switch {
 	case !l.At.IsZero():
@@ -325,16 +332,16 @@ func (l Limit) From(start time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// An Each holds the instances that for_each gives: their keys, ascending, and one value for
-// each key.
+// An Each holds the evaluated for_each of a step. Keys holds the keys of the instances, sorted.
+// Values[i] is each.value of the instance with the key Keys[i].
 type Each struct {
 	Keys   []string
 	Values []value.Value
 }
 
-// ValueFunc evaluates an expression to a value. An error is an expression error, with a message
-// for people.
+// ValueFunc evaluates an expression and returns the result. If the evaluation fails, the error has
+// a message for people.
 type ValueFunc func(*eval.Scope) (value.Value, error)
 
-// LimitFunc evaluates a deadline.
+// LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)

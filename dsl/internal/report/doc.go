@@ -3,10 +3,10 @@
 //	in:   places in the source, texts, diagnostics of the hcl library
 //	out:  sorted findings with their source line, the blocks around it, and suggestions
 //
-// It touches nothing but the sources that it is given.
+// It reads no file: the caller passes the sources.
 //
 // Invariants:
 //   - No finding shows a sensitive value.
-//   - A check ends after MaxErrors errors. Its expressions share one Allowance, which limits
-//     their cost.
+//   - A check ends after MaxErrors errors. All expressions of a check share one Allowance, which
+//     limits their total cost.
 package report

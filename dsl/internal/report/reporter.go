@@ -13,23 +13,23 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A Reporter collects the findings of a check. Finish sorts them, and adds the source line and
-// the enclosing blocks of each.
+// A Reporter collects the findings of a check. Finish sorts the findings. It adds the source
+// line and the enclosing blocks to each finding.
 type Reporter struct {
-	Sources map[string][]byte
-	Places  Places
-	List    diag.Diagnostics
-	errors  int // number of errors found so far
-	// whole is true while Bounded runs a check. Then the check ends after MaxErrors errors.
+	Sources map[string][]byte // source files by name
+	Places  Places            // blocks of the source files
+	List    diag.Diagnostics  // findings so far, in the order in which they were added
+	errors  int               // number of errors found so far
+	// true while the method Bounded runs a check. Then the check ends after MaxErrors errors.
 	whole bool
-	// Effort limits the cost of all evaluations of a check together. If it is nil, the method
+	// Effort limits the total cost of all evaluations of a check. If it is nil, the method
 	// Allowance sets it.
 	Effort *metered.Allowance
 }
 
-// MaxErrors and MaxFindings limit how many errors and findings are reported for a module. They
-// limit time and memory, too: for many errors the check searches a similar name, and each finding
-// contains its source line.
+// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. So
+// these constants also limit time and memory. To report an error, the check often searches a
+// similar name. Each finding contains its source line.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -37,8 +37,8 @@ const (
 
 var errTooMany = errors.New("too many errors")
 
-// full reports whether a limit is reached. Then no further finding is stored. If there are too
-// many errors inside of Bounded, full ends the check instead.
+// full reports whether MaxErrors or MaxFindings is reached. Then the Reporter accepts no more
+// findings. If MaxErrors is reached while Bounded runs a check, full panics and so ends the check.
 func (r *Reporter) full() bool {
 	if r.errors >= MaxErrors && r.whole {
 		panic(errTooMany) // Bounded recovers and reports it
@@ -46,7 +46,8 @@ func (r *Reporter) full() bool {
 	return r.errors >= MaxErrors || len(r.List) >= MaxFindings
 }
 
-// Push adds a finding; Finish adds its source line. Push drops findings that are over the limits.
+// Push adds a finding. It drops an error after MaxErrors errors. It drops other findings if
+// there are MaxFindings findings. Finish adds the source line later.
 func (r *Reporter) Push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
 		if r.errors++; r.errors > MaxErrors {
@@ -58,8 +59,8 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 	r.List = append(r.List, d)
 }
 
-// Bounded runs a check, but ends it after MaxErrors errors. It returns false if it ended the
-// check.
+// Bounded runs a check, but ends the check after MaxErrors errors. It returns true if the check
+// reached its end.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
@@ -81,8 +82,8 @@ func (r *Reporter) Bounded(check func()) (whole bool) {
 	return true
 }
 
-// checkCost limits the cost of a check of a module: the cost of all its expressions together. The
-// check evaluates each expression with the values that are known before a run.
+// checkCost limits the cost of a check of a module: the total cost of all expressions. The check
+// evaluates each expression with the values that are known before a run.
 const checkCost = 4 * metered.MaxCost
 
 // Allowance returns the allowance that all evaluations of the check share.
@@ -93,7 +94,7 @@ func (r *Reporter) Allowance() *metered.Allowance {
 	return r.Effort
 }
 
-// Invalid reports that the value of an argument cannot be used.
+// Invalid adds an error: the value of the argument with this name cannot be used. err says why.
 func (r *Reporter) Invalid(rng hcl.Range, name string, err error) {
 	text := err.Error()
 	if !strings.HasSuffix(text, "?") {
@@ -112,7 +113,8 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 	r.Add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
-// Add adds a finding. Without args, format is the text itself.
+// Add adds a finding. Without args, format is used unchanged as the detail, even if it contains
+// a percent sign.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
@@ -124,8 +126,8 @@ func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string,
 	r.Push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: Range(rng)})
 }
 
-// HCL adds diagnostics of the hcl library. For an unknown attribute of an object it adds a
-// suggestion, because the library makes none.
+// HCL adds diagnostics of the hcl library. If an object does not have an attribute, HCL adds a
+// suggestion to the diagnostic, because the library suggests nothing.
 func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if r.full() {
@@ -149,8 +151,8 @@ func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	}
 }
 
-// Finish sorts the findings, drops repeated ones and adds context and source
-// text.
+// Finish returns the findings, sorted and without duplicates. It adds the enclosing blocks and
+// the source line to each finding.
 func (r *Reporter) Finish() diag.Diagnostics {
 	out := r.List.Sorted()
 	for i, d := range out {
@@ -161,8 +163,8 @@ func (r *Reporter) Finish() diag.Diagnostics {
 	return out
 }
 
-// snippet returns the first line of the range of d, and the values that d.Snippet already
-// holds. It returns nil if there is no source.
+// snippet returns the source line in which the range of d begins, and the values that d.Snippet
+// already holds. It returns nil if src is empty or does not contain the range.
 func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	if d.Range.File == "" || from > len(src) || len(src) == 0 {
@@ -190,11 +192,12 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	return s
 }
 
-// MaxLine is the largest number of bytes of a line that are shown before the start of a finding,
-// and also after it.
+// MaxLine limits the length of a shown source line. It is the largest number of bytes before the
+// start of a finding, and also the largest number of bytes after this start.
 const MaxLine = 500
 
-// window shortens a long line to the bytes around a position. It returns their start and end.
+// window shortens a long line to the bytes around the position at. It returns the start and the
+// end of these bytes in src. start and end are the start and the end of the line.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
@@ -207,7 +210,7 @@ func window(src []byte, start, at, end int) (int, int) {
 	return start, end
 }
 
-// Range converts a place of the hcl library.
+// Range converts a range of the hcl library to a range of package diag.
 func Range(r hcl.Range) diag.Range {
 	return diag.Range{
 		File:  r.Filename,
@@ -216,16 +219,18 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// Places lists the blocks of each file, to find those that enclose a position.
+// Places lists the blocks of each file, sorted by their start. The key is the name of the file.
+// The list serves to find the blocks that enclose a position.
 type Places map[string][]Place
 
 // A Place holds where a block starts and ends, and its name in messages.
 type Place struct {
-	Start, End int // offsets in bytes
-	Label      string
+	Start, End int    // byte offsets in the file; End is exclusive
+	Label      string // name of the block in messages, such as `step "book"`
 }
 
-// at names the blocks that enclose the start of a range, outermost first; "" if there is none.
+// at returns a text that names the blocks around the start of a range, such as
+// `in workflow "order", step "book"`. It returns "" if no block encloses this start.
 func (p Places) at(r diag.Range) string {
 	var labels []string
 	for _, pl := range p[r.File] { // sorted by start, so an outer block comes first

@@ -15,7 +15,8 @@ import (
 )
 
 // suggestAttribute returns a suggestion for a diagnostic about an attribute that an object does
-// not have: the most similar attribute, or the names of all. The hcl library suggests nothing.
+// not have. The suggestion names the most similar attribute, or all attributes if none is similar.
+// suggestAttribute returns "" for any other diagnostic.
 func suggestAttribute(d *hcl.Diagnostic) string {
 	name, ty, ok := MissingAttribute(d)
 	if !ok {
@@ -31,7 +32,7 @@ func suggestAttribute(d *hcl.Diagnostic) string {
 }
 
 // MissingAttribute reads a diagnostic about an attribute that an object does not have. It returns
-// the name of the attribute and the type of the object; false for any other diagnostic.
+// the name of the attribute and the type of the object. It returns false for any other diagnostic.
 func MissingAttribute(d *hcl.Diagnostic) (string, cty.Type, bool) {
 	if d.Summary != "Unsupported attribute" || d.Expression == nil || d.EvalContext == nil {
 		return "", cty.NilType, false
@@ -91,7 +92,8 @@ func snippetValues(d *hcl.Diagnostic) []diag.SnippetValue {
 	return out
 }
 
-// describe describes a value for people; "" if it is not known.
+// describe returns a statement about a value, such as `is "gold"`. It returns "" if the value is
+// not known. The statement never shows a sensitive value.
 func describe(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():
@@ -99,7 +101,7 @@ func describe(v cty.Value) string {
 	case v.Type() == cty.DynamicPseudoType && !v.IsKnown():
 		return ""
 	case !v.IsKnown():
-		return "" // known only in a run
+		return "" // only a run knows the value
 	case v.IsNull():
 		return "is null"
 	case v.Type() == cty.String:
@@ -122,7 +124,7 @@ func describe(v cty.Value) string {
 	return ""
 }
 
-// traversalText returns a traversal as it is written in source, such as var.plan.
+// traversalText returns the source text of a traversal, such as var.plan.
 func traversalText(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, s := range t {

@@ -12,32 +12,33 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// A Reader reads files, blocks and expressions, and reports what is wrong with them.
+// A Reader reads blocks and expressions of source files, and reports the errors in them.
 type Reader struct{ *report.Reporter }
 
-// A Block is one block of source, read according to its bodySpec. A missing part is nil: reading
-// continues, so the other errors are reported, too.
+// A Block is one block of source, read according to its bodySpec. If a required part is missing,
+// its field is nil: Reader.Read continues after an error, to report the other errors, too.
 type Block struct {
-	Kind       string
-	Label      string
-	labelRange hcl.Range
-	DefRange   hcl.Range
-	Attrs      map[string]*eval.Expr
-	Blocks     []*Block
-	Args       []Arg // attributes of a free body (bodySpec.free), in the order of the source
-	// Broken is true if a part of the block was refused. A part that seems to be missing may be
-	// the refused one, so it is not reported as missing.
+	Kind       string                // type of the block, such as "step"
+	Label      string                // name of the block, such as the "book" in step "book"; "" = no label
+	labelRange hcl.Range             // place of the label
+	DefRange   hcl.Range             // place of the first line of the block
+	Attrs      map[string]*eval.Expr // attributes by name; empty if bodySpec.free is true
+	Blocks     []*Block              // inner blocks, in the order of the source
+	Args       []Arg                 // attributes if bodySpec.free is true, in the order of the source
+	// true = the Reader refused a part of the block. Perhaps a missing part is this refused part.
+	// So later checks do not report missing parts of the block.
 	Broken bool
 }
 
-// An Arg is one attribute of a block that may have any attribute, such as input.
+// An Arg is one attribute of a block whose attributes have free names, such as the block input.
 type Arg struct {
 	Name  string
 	Where hcl.Range // place of the name
 	Expr  *eval.Expr
 }
 
-// Attr returns the expression of an attribute; nil if it is not written, or the block is nil.
+// Attr returns the expression of an attribute. It returns nil if the block does not have the
+// attribute, or if b is nil.
 func (b *Block) Attr(name string) *eval.Expr {
 	if b == nil {
 		return nil
@@ -45,7 +46,7 @@ func (b *Block) Attr(name string) *eval.Expr {
 	return b.Attrs[name]
 }
 
-// One returns the first inner block of a kind; nil if there is none.
+// One returns the first inner block of this kind. It returns nil if b is nil or has no such block.
 func (b *Block) One(kind string) *Block {
 	if b == nil {
 		return nil
@@ -58,7 +59,7 @@ func (b *Block) One(kind string) *Block {
 	return nil
 }
 
-// All returns the inner blocks of a kind.
+// All returns the inner blocks of this kind. It returns nil if b is nil or has no such block.
 func (b *Block) All(kind string) []*Block {
 	var out []*Block
 	if b != nil {
@@ -71,7 +72,8 @@ func (b *Block) All(kind string) []*Block {
 	return out
 }
 
-// Read reads a body as a block. It reports everything that the spec does not allow.
+// Read reads a body and returns it as a Block of this kind. def is the place of the block. Read
+// reports each part of the body that spec does not allow, and each missing required part.
 func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
 	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
 	if spec.free {
@@ -97,7 +99,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 		if first, dup := once[hb.Type]; dup && !bs.many {
 			r.Errorf(hb.DefRange, "Duplicate "+hb.Type+" block",
 				"Only one %s block is allowed here; the first is at %s.", hb.Type, report.Range(first))
-			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // only to report the errors inside of it
+			r.Read(hb.Body, bs.body, hb.Type, hb.DefRange) // only to report the errors in the duplicate block
 			continue
 		}
 		once[hb.Type] = hb.DefRange
@@ -111,7 +113,8 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	return b
 }
 
-// ReadFree reads a body that may have any attribute, and adds the attributes to b.Args.
+// ReadFree reads a body whose attributes have free names, and adds the attributes to b.Args. It
+// reports blocks in the body as errors.
 func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
@@ -133,8 +136,8 @@ func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	})
 }
 
-// checkName reports a name that ValidName refuses. Names become keys, columns of tables and
-// labels of metrics, so few characters are allowed.
+// checkName reports an error if ValidName refuses the label of b. Names become keys, columns of
+// tables and labels of metrics, so only a few characters are allowed.
 func (r Reader) checkName(b *Block) {
 	if !ValidName(b.Label) {
 		r.Errorf(b.labelRange, "Invalid name",
@@ -143,7 +146,8 @@ func (r Reader) checkName(b *Block) {
 	}
 }
 
-// ValidName reports whether a name has only allowed characters, and at most 100 of them.
+// ValidName reports whether s is a valid name. A name begins with a letter or "_". It has at most
+// 100 characters: letters, digits, "_" and "-".
 func ValidName(s string) bool {
 	if s == "" || len(s) > 100 {
 		return false
@@ -158,7 +162,8 @@ func ValidName(s string) bool {
 }
 
 // expr converts an expression of the hcl library. If typ is true, the expression is a type
-// constraint. Otherwise expr checks the names of functions and the length of numbers.
+// constraint. Otherwise expr checks the names of functions and the length of numbers. If expr
+// finds an error, it reports the error and sets the field Bad of the result.
 func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	out := &eval.Expr{Range: rng}
 	if syn, ok := e.(hclsyntax.Expression); ok {
@@ -178,9 +183,10 @@ func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
 	return out
 }
 
-// fromJSON converts an expression of the JSON form. A string becomes a template; an object or
-// an array becomes a constructor. For a string it also returns the raw text. If it cannot
-// convert the expression, it reports an error and returns nil.
+// fromJSON converts an expression from a JSON file to an expression of HCL. A string becomes a
+// template. An object or an array becomes an object or a tuple expression. For a string, fromJSON
+// also returns the raw text; otherwise the text is nil. If fromJSON cannot convert the expression,
+// it reports an error and returns nil.
 func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// checkSyntax reports errors that can be found without values: functions that do not exist, and
-// numbers with too many digits. It also makes long numbers exact.
+// checkSyntax reports the errors that it can find without values: calls of functions that do not
+// exist, and numbers with too many digits. It also makes long literal numbers exact.
 func (r Reader) checkSyntax(e *eval.Expr) {
 	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
@@ -44,8 +44,9 @@ func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 	}
 }
 
-// ExactNumber replaces the value of a long literal number by the exact one. The library rounds
-// numbers to 512 bits, about 150 digits. src is the text of the whole file or value.
+// ExactNumber sets n.Val of a long literal number to its exact value. The hcl library rounds
+// numbers to 512 bits, approximately 150 digits. src is the text of the whole file or value.
+// ExactNumber returns an error if the number has too many digits.
 func ExactNumber(n *hclsyntax.LiteralValueExpr, src []byte) error {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return nil

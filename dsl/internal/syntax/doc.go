@@ -3,13 +3,13 @@
 //	in:   bytes of a file, and the table of the attributes and blocks that each block may have (schema.go)
 //	out:  Block with its arguments and inner blocks; the canonical layout of a file
 //
-// A new block of the language begins as a row in that table.
+// To add a block to the language, add it to that table first.
 //
-// It touches nothing but its arguments: the caller reads the files.
+// The package opens no file: the caller passes the bytes.
 //
 // Invariants:
-//   - A file is measured (Prescan) before a parser sees it, so no text takes all memory or the
-//     whole stack.
-//   - HCL and its JSON form become the same blocks.
-//   - Format changes nothing that has a meaning.
+//   - Prescan checks the size and the nesting of a file before a parser reads the file. So no
+//     text can use all memory or the whole stack.
+//   - A file in HCL and the same file in the JSON form give the same blocks.
+//   - Format does not change the meaning of a file.
 package syntax

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// Format returns a source in the canonical layout; see dsl.Format. If it cannot parse the
-// source, it returns the text unchanged, and the reason.
+// Format returns src in the canonical layout; see dsl.Format. If Format cannot parse src, it
+// returns src unchanged, and the errors of the parser.
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	if strings.HasSuffix(filename, ".json") {
@@ -42,7 +42,8 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 
 const maxFormatPasses = 8
 
-// formattable parses a source. If it cannot, it reports why and returns nil.
+// formattable parses src and returns its body. If src has errors, formattable adds them to r and
+// returns nil.
 func formattable(r *report.Reporter, src []byte, filename string) *hclsyntax.Body {
 	if d := Prescan(src, filename); d != nil {
 		r.HCL(hcl.Diagnostics{d})
@@ -69,12 +70,12 @@ func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.D
 		return src, r.Finish()
 	}
 	out.WriteByte('\n')
-	// JSON strings hold no raw line breaks, so every line break in out is layout.
+	// A JSON string cannot contain a raw line break. So every line break in out is between values.
 	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.Finish()
 }
 
-// unwrapTemplates rewrites attributes of the form name = "${expr}" to
-// name = expr, which means the same.
+// unwrapTemplates returns src with each attribute name = "${expr}" rewritten to name = expr,
+// which means the same. body is the parsed src.
 func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	type cut struct{ from, to, inFrom, inTo int }
 	var cuts []cut
@@ -106,7 +107,7 @@ func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	return out
 }
 
-// lineBreak returns the line break at the end of the first line of a text.
+// lineBreak returns the line break at the end of the first line of a text: "\r\n" or "\n".
 func lineBreak(src []byte) []byte {
 	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
 		return []byte("\r\n")
@@ -122,8 +123,8 @@ func endWithNewline(b, lineBreak []byte) []byte {
 	return append(trimmed[:len(trimmed):len(trimmed)], lineBreak...)
 }
 
-// sameMeaning reports whether two texts have the same tokens. White space and the quotes of
-// unwrapped templates do not count.
+// sameMeaning reports whether two texts have the same tokens. It ignores white space, and the
+// characters that unwrapTemplates removes.
 func sameMeaning(a, b []byte) bool {
 	return bytes.Equal(tokenText(a), tokenText(b))
 }

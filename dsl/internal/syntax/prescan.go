@@ -10,19 +10,20 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits on source text. The parsers of hcl are recursive and have no limits. A Go program
-// cannot recover from a stack overflow, so every text is measured before it is parsed.
+// Limits of source text. The parsers of the hcl library are recursive and have no limits. A Go
+// program cannot recover from a stack overflow. So Prescan checks each text before it is parsed.
 const (
-	MaxSource = 1 << 20 // bytes of one file or value
-	maxTokens = 300_000 // tokens of one file
-	maxDepth  = 200     // levels of nested brackets, templates and directives
-	maxChain  = 1_000   // operators, indices and calls in one expression
-	MaxModule = 16 << 20
-	MaxFiles  = 1_000
+	MaxSource = 1 << 20  // largest size of one file or value, in bytes
+	maxTokens = 300_000  // largest number of tokens in one file
+	maxDepth  = 200      // largest number of nested brackets, templates and directives
+	maxChain  = 1_000    // largest number of operators, indexes and calls in one expression
+	MaxModule = 16 << 20 // largest size of all files of a module together, in bytes
+	MaxFiles  = 1_000    // largest number of files in a module
 )
 
-// Prescan refuses source that would be dangerous to parse. The lexer it uses
-// is a state machine without recursion.
+// Prescan returns an error if src exceeds a limit of size, tokens, nesting or length of an
+// expression. It returns nil if src is safe to parse. The lexer that Prescan uses is a state
+// machine without recursion.
 func Prescan(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
 		return TooBig(file)
@@ -34,13 +35,14 @@ func Prescan(src []byte, file string) *hcl.Diagnostic {
 	return scanTokens(tokens)
 }
 
-// prescanTemplate is Prescan for the inside of a string.
+// prescanTemplate does the same as Prescan for a template, which is the text inside of a string.
+// It does not check the size. start is the place of the template in its file.
 func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	tokens, _ := hclsyntax.LexTemplate(src, file, start)
 	return scanTokens(tokens)
 }
 
-// TooBig returns the finding about a file that is larger than MaxSource.
+// TooBig returns the error for a file that is larger than MaxSource.
 func TooBig(file string) *hcl.Diagnostic {
 	at := hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
 	return &hcl.Diagnostic{
@@ -50,9 +52,9 @@ func TooBig(file string) *hcl.Diagnostic {
 	}
 }
 
-// crowded reports whether a file surely has too many tokens. It counts brackets, operators, words
-// and line ends. It runs before the lexer, because the lexer needs about 100 bytes of memory for
-// each token.
+// crowded reports whether a file certainly has more than maxTokens tokens. It counts brackets,
+// operators, words and line ends. Prescan calls crowded before the lexer, because the lexer needs
+// approximately 100 bytes of memory for each token.
 func crowded(src []byte) bool {
 	marks, word := 0, false
 	for _, c := range src {
@@ -86,12 +88,12 @@ func tooDeep(at hcl.Range) *hcl.Diagnostic {
 	}
 }
 
-// scanTokens measures how deep a text is nested, and how long its chains of operators are. It has
-// one frame for each open bracket. The frame counts the operators inside of that bracket so far.
+// scanTokens returns an error if a text is nested too deep, or has an expression with too many
+// operators. It has one frame for each open bracket. It returns nil if it finds no error.
 func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	type frame struct {
-		chain int
-		lines bool // inside of this bracket, a new line ends an expression
+		chain int  // number of operators in the current expression inside of this bracket
+		lines bool // true = inside of this bracket, a new line ends an expression
 	}
 	frames := []frame{{lines: true}}
 	directives, unary := 0, 0
@@ -157,8 +159,8 @@ func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	return nil
 }
 
-// directive returns the change of nesting by the template directive at the start of rest. It is
-// 1 for %{ if } and %{ for }, and -1 for %{ endif } and %{ endfor }.
+// directive returns by how many levels the template directive at the start of rest changes the
+// nesting: 1 for %{ if } and %{ for }, -1 for %{ endif } and %{ endfor }, and 0 otherwise.
 func directive(rest hclsyntax.Tokens) int {
 	if len(rest) == 0 || rest[0].Type != hclsyntax.TokenIdent {
 		return 0
@@ -172,7 +174,8 @@ func directive(rest hclsyntax.Tokens) int {
 	return 0
 }
 
-// PrescanJSON is Prescan for JSON source: it counts brackets outside strings.
+// PrescanJSON returns an error if a JSON text is too large or nested too deep; nil if the text is
+// safe to parse. It counts only the brackets outside of strings.
 func PrescanJSON(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
 		return TooBig(file)

@@ -2,32 +2,31 @@ package syntax
 
 import "github.com/hashicorp/hcl/v2"
 
-// LanguageVersion is the version of the workflow language that this package reads. It is stored
-// with each definition.
+// LanguageVersion is the version of the workflow language that this package reads. Each stored
+// definition holds the LanguageVersion of the engine that made it.
 const LanguageVersion = "1"
 
-// A bodySpec lists the attributes and blocks that a block may have. Every name of the language
-// is written once in this file.
+// A bodySpec lists the attributes and inner blocks that a block may have. This file defines each
+// attribute name and block name of the language once.
 type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
-	free   bool // the block may have any attribute, but no blocks
+	free   bool // true = the block may have attributes with any name, but no inner blocks
 }
 
 type attrSpec struct {
 	name     string
 	required bool
-	// literal is true if the attribute must be known before a run: it has no references and
-	// calls no functions.
+	// true = the attribute must be known before a run: it must not use references or functions.
 	literal bool
-	// typ is true if the attribute is a type constraint, such as list(string).
+	// true = the attribute is a type constraint, such as list(string).
 	typ bool
 }
 
 type blockSpec struct {
 	name  string
-	label bool // the block has one label: its name
-	many  bool // the block may be repeated
+	label bool // true = the block has one label, which is its name
+	many  bool // true = the block may occur several times
 	body  *bodySpec
 }
 
@@ -126,7 +125,7 @@ var (
 		},
 	}
 
-	// ModuleSpec lists what may stand at the top of a file.
+	// ModuleSpec lists the blocks that a file may have at its top level.
 	ModuleSpec = &bodySpec{blocks: []blockSpec{
 		{name: "engine", many: true, body: &bodySpec{attrs: []attrSpec{{name: "required_version", literal: true}}}},
 		{name: "agent", label: true, many: true, body: agentSpec},
@@ -136,7 +135,7 @@ var (
 	}}
 )
 
-// hcl returns the spec as a schema of the hcl library.
+// hcl converts the spec to a schema of the hcl library.
 func (s *bodySpec) hcl() *hcl.BodySchema {
 	out := &hcl.BodySchema{}
 	for _, a := range s.attrs {
@@ -170,8 +169,8 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// RootFields lists the attributes of each.*, self.*, failure.* and run.*. They are the same in
-// every module.
+// RootFields lists the attributes of each.*, self.*, failure.* and run.*. Every module has the
+// same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out"},

@@ -11,30 +11,32 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// MaxDepth is how many levels deep the JSON of a value may be nested.
+// MaxDepth is the largest number of levels to which the JSON of a value may be nested.
 const MaxDepth = 200
 
 // MaxSize is the largest size of the JSON of one value, in bytes.
 const MaxSize = 16 << 20
 
-// A SensitiveMark marks a sensitive value. The result of an expression gets the marks of the
-// values that it uses.
+// A SensitiveMark marks a sensitive value. The result of an expression has the marks of all
+// values that the expression uses.
 type SensitiveMark struct{}
 
-// A SecretMark marks the placeholder of a secret while expressions are evaluated. User data is
-// JSON, which has no marks, so it cannot contain a SecretMark.
+// A SecretMark marks the placeholder of a secret during an evaluation. Users supply their data
+// as JSON, and JSON has no marks. So user data cannot contain a SecretMark.
 type SecretMark struct{ parts *[]SecretPart }
 
-// Placeholder replaces the text of a secret during an evaluation. An expression may pass a secret
-// on, but not change it: an Encoder refuses a secret with any other text.
+// Placeholder replaces the text of a secret during an evaluation. An expression may pass a
+// secret on, but not change its text: an Encoder refuses a secret whose text is not Placeholder.
 const Placeholder = "\ue000secret\ue000"
 
-// SecretValue returns a secret for an evaluation: a placeholder with a mark that holds its parts.
+// SecretValue returns a secret for an evaluation: the Placeholder, with a SecretMark that holds
+// the parts of the secret.
 func SecretValue(parts []SecretPart) cty.Value {
 	return cty.StringVal(Placeholder).WithMarks(cty.NewValueMarks(SecretMark{&parts}, SensitiveMark{}))
 }
 
-// DecodeJSON decodes a JSON document without marks. The JSON alone decides the types of the value.
+// DecodeJSON decodes a JSON document without marks. The type of the returned value depends only
+// on the JSON: an array becomes a tuple, and an object becomes an object.
 func DecodeJSON(data []byte) (cty.Value, error) {
 	return decodeMarked(data, nil, nil)
 }
@@ -76,7 +78,8 @@ func decodeMarked(data []byte, sensitive []string, secrets []Secret) (cty.Value,
 	return d.value(doc, "")
 }
 
-// CheckDepth refuses a document that is nested too deep for the recursive decoder.
+// CheckDepth returns an error if a document is nested more than MaxDepth levels deep. A deeper
+// document could overflow the stack of the recursive decoder.
 func CheckDepth(data []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Conform converts a value to a type constraint. It differs from the library's conversion in
-// one point. Where the constraint says any, the value keeps its own type, also inside of lists
-// and maps: ["a", 1] does not become ["a", "1"].
+// Conform converts a value to a type constraint. It differs from the conversion of the library
+// cty in one point. Where the constraint says any, the value keeps its type, also inside of
+// lists and maps: ["a", 1] does not become ["a", "1"].
 func Conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty == cty.DynamicPseudoType {
 		return v, nil
@@ -92,8 +92,9 @@ func conformObject(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(out), nil
 }
 
-// ConvertTo converts a value to a type that does not contain any. It converts each element of a
-// list separately. The library would also compare the types of all elements, which takes long.
+// ConvertTo converts a value to a type. The type must not contain the type any. ConvertTo
+// converts each element of a list separately. The library cty would also compare the types of
+// all elements, which takes long.
 func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty.IsPrimitiveType() {
 		return ConvertScalar(v, ty)
@@ -109,18 +110,18 @@ func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 	}
-	return convert.Convert(v, ty) // the error of the library says what is wrong
+	return convert.Convert(v, ty) // if the conversion is not possible, the error of the library says why
 }
 
-// maxComparisons limits how many pairs of elements are compared to make one set. The library
-// compares all elements that have the same hash. Numbers have the same hash if their first ten
-// digits are the same. A million comparisons take 0.25 s.
+// maxComparisons is the largest number of comparisons that are allowed to make one set. The
+// library compares all pairs of elements with the same hash. Numbers have the same hash if
+// their first ten digits are the same. A million comparisons take 0.25 s.
 const maxComparisons = 4_000_000
 
 var errAlike = errors.New("the set has too many numbers whose first ten digits are the same: use a set of strings, or a list")
 
-// distinguishable returns errAlike if it would take too long to make a set of the
-// elements of v.
+// distinguishable returns errAlike if it would take more than maxComparisons comparisons to
+// make a set of the elements of v.
 func distinguishable(v cty.Value) error {
 	raw, _ := v.UnmarkDeep()
 	if !raw.IsKnown() || raw.IsNull() || !raw.CanIterateElements() || raw.LengthInt() < 1000 {
@@ -152,8 +153,8 @@ func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
 }
 
 // convertParts converts a tuple or an object to ty, element by element. It returns false if it
-// cannot convert the value; then the caller uses the library. The error is errAlike if a set
-// would take too long to make.
+// cannot convert v; then the caller uses the library. The error is errAlike if v contains too
+// many similar numbers for a set.
 func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 	raw, marks := v.Unmark()
 	from := raw.Type()
@@ -204,7 +205,7 @@ func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 	return cty.NilVal, false, nil
 }
 
-// Sequence returns the elements of a list, set or tuple.
+// Sequence returns the elements of a list, set or tuple. It returns an error for any other type.
 func Sequence(v cty.Value) ([]cty.Value, error) {
 	ty := v.Type()
 	if !ty.IsListType() && !ty.IsSetType() && !ty.IsTupleType() {

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Encode encodes a known value as a Value: canonical JSON, with its marks as JSON pointers. If
-// secrets is false, a secret in the value is an error.
+// Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns
+// an error if a part of v is unknown. If secrets is false, a secret in v is an error, too.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
 	if err := e.value(v, false); err != nil {
@@ -23,12 +23,12 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 
 // An Encoder writes one JSON document. The document may consist of several values.
 type Encoder struct {
-	Out          []byte
-	path         []byte // JSON pointer of the value being written
-	depth        int    // number of parts of path
-	Sensitive    []string
-	Secrets      []Secret
-	AllowSecrets bool
+	Out          []byte   // JSON written so far
+	path         []byte   // JSON pointer of the value that is being written
+	depth        int      // number of names and indexes in path
+	Sensitive    []string // JSON pointers of the sensitive parts written so far
+	Secrets      []Secret // secrets written so far
+	AllowSecrets bool     // false = a secret is an error
 }
 
 // Finish returns the written document and its marks as a Value.
@@ -38,7 +38,7 @@ func (e *Encoder) Finish() Value {
 	return NewValue(e.Out, e.Sensitive, e.Secrets)
 }
 
-// ErrSize is the error of a value larger than MaxSize.
+// ErrSize says that the JSON of a value is larger than MaxSize.
 var ErrSize = fmt.Errorf("the value is larger than %d MiB", MaxSize>>20)
 
 func (e *Encoder) value(v cty.Value, hidden bool) error {
@@ -86,8 +86,9 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes a value that has a SecretMark. If the value has none, secret writes nothing, and
-// done is false.
+// secret writes null if marks contain a SecretMark, and adds the secret to e.Secrets. Otherwise
+// it writes nothing, and done is false. It returns an error if secrets are not allowed, or if an
+// expression has changed the text of the secret.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
 	for m := range marks {
@@ -131,7 +132,7 @@ func (e *Encoder) list(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// object writes the attributes in the order of their names, in which the iterator returns them.
+// object writes the attributes, sorted by name: the iterator of cty returns them in this order.
 func (e *Encoder) object(v cty.Value, hidden bool) error {
 	e.Out = append(e.Out, '{')
 	first := true
@@ -148,7 +149,8 @@ func (e *Encoder) object(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// Attribute writes a name and its value.
+// Attribute writes one attribute of an object: its name and its value v. If hidden is true, the
+// attribute is inside of a sensitive part, so its sensitive parts need no pointers.
 func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
 	n := len(e.path)
 	e.path = append(append(e.path, '/'), EscapePointer(name)...)
@@ -162,8 +164,8 @@ func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendText appends a string as JSON, like encoding/json with SetEscapeHTML(false). A byte that
-// is not UTF-8 becomes U+FFFD.
+// AppendText appends s to out as a JSON string and returns out. It escapes the same characters
+// as encoding/json with SetEscapeHTML(false). A byte that is not valid UTF-8 becomes U+FFFD.
 func AppendText(out []byte, s string) []byte {
 	out = append(out, '"')
 	from := 0
@@ -200,7 +202,7 @@ func AppendText(out []byte, s string) []byte {
 		case r == utf8.RuneError && size == 1:
 			out = append(append(out, s[from:i]...), `\ufffd`...)
 			from = i + size
-		case r == '\u2028' || r == '\u2029': // line ends in JavaScript
+		case r == '\u2028' || r == '\u2029': // JavaScript treats them as line ends
 			out = append(append(out, s[from:i]...), '\\', 'u', '2', '0', '2', hexDigits[r&15])
 			from = i + size
 		}

@@ -2,16 +2,17 @@ package value
 
 import "github.com/saga-engine/engine/sdk/jsonscan"
 
-// A Lexer reads a document that is known to be valid JSON, so its methods Text and Skip check
-// less than those of a Scanner. The methods return false if they cannot read something. Then
-// the caller uses a decoder, which reports the error.
+// A Lexer reads a document that is known to be valid JSON. So its methods Text and Skip check
+// less than the methods of a Scanner. A method returns false if it cannot read the next part.
+// Then the caller uses a decoder, which reports the error.
 type Lexer struct{ jsonscan.Scanner }
 
-// Lex returns a lexer at the beginning of a document.
+// Lex returns a Lexer whose position is the beginning of src.
 func Lex(src []byte) Lexer { return Lexer{jsonscan.Scanner{Src: src}} }
 
 // Text reads a string and returns it with its quotes. plain is true if the string has only
-// printable ASCII characters and no escapes. Then it is in canonical form already.
+// printable ASCII characters and no escapes. A plain string is in canonical form already. ok is
+// false if the string has no end.
 func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	plain = true
 	for i := l.Pos + 1; i < len(l.Src); i++ {
@@ -30,7 +31,8 @@ func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// Skip reads one value of a document and returns its bytes.
+// Skip reads one value of a document and returns its bytes. ok is false if the value is missing
+// or has no end.
 func (l *Lexer) Skip() (raw []byte, ok bool) {
 	l.Peek()
 	from, depth := l.Pos, 0

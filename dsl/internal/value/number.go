@@ -10,17 +10,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// MaxDigits is the largest number of decimal digits of a number, before and after the point
-// together.
+// MaxDigits is how many decimal digits a number may have. The digits before and after the
+// decimal point count together.
 const MaxDigits = 1000
 
-// ErrDigits is the error of a number that is too long.
+// ErrDigits says that a number has more than MaxDigits digits.
 var ErrDigits = errors.New("a number may have at most 1000 digits")
 
+// log2of10 is the number of bits of one decimal digit.
 const log2of10 = 3.3219280948873626
 
-// ParseNumber reads a decimal number with enough precision to write it again
-// exactly: the library's 512 bits, or more for longer numbers.
+// ParseNumber parses a decimal number. The precision of the result is 512 bits, as in the
+// library cty, or more for longer numbers. So NumberText can write the number again exactly.
 func ParseNumber(s string) (cty.Value, error) {
 	digits := 0
 	for _, c := range s {
@@ -50,9 +51,9 @@ func ParseNumber(s string) (cty.Value, error) {
 	return cty.NumberVal(f), nil
 }
 
-// NumberText returns a number as JSON. Integers are exact. A fraction is rounded to the digits
-// that its precision surely holds, so that 0.1 + 0.2 is 0.3 as in decimal arithmetic. The error
-// says that the number is infinite or has more than MaxDigits digits.
+// NumberText returns a number as JSON. Integers are exact. NumberText rounds a fraction to
+// the digits that are certainly correct with its precision. So 0.1 + 0.2 is 0.3, as in decimal
+// arithmetic. An infinite number, or a number of more than MaxDigits digits, is an error.
 func NumberText(f *big.Float) (string, error) {
 	if f.IsInf() {
 		return "", errors.New("a number must be finite")
@@ -65,7 +66,7 @@ func NumberText(f *big.Float) (string, error) {
 		return "", ErrDigits
 	}
 	if n, acc := f.Int64(); acc == big.Exact {
-		return strconv.FormatInt(n, 10), nil // much faster than the code below
+		return strconv.FormatInt(n, 10), nil // the result of the code below is the same, but takes longer
 	}
 	if f.IsInt() {
 		s := f.Text('f', 0)
@@ -101,7 +102,7 @@ func plainDecimal(s string) string {
 		exp = -exp
 	}
 	digits := strings.TrimRight(strings.Replace(mant, ".", "", 1), "0")
-	point := 1 + exp // digits before the point
+	point := 1 + exp // number of digits before the point; if negative, the zeros after the point
 	switch {
 	case point <= 0:
 		return sign + "0." + strings.Repeat("0", -point) + digits
@@ -111,14 +112,15 @@ func plainDecimal(s string) string {
 	return sign + digits[:point] + "." + digits[point:]
 }
 
-// Numeral returns how many bytes at the beginning of a text could belong to a number.
+// Numeral returns how many bytes at the beginning of a text could belong to a number. It returns
+// 0 if the text does not begin like a number.
 func Numeral(s string) int64 {
 	return int64(len(s) - len(strings.TrimLeft(s, "0123456789.eE+-_")))
 }
 
 // Exponent returns the absolute value of a number's binary exponent. That is approximately the
 // number of bits before the binary point. For a number below 1, it is the number of zeros after
-// the point. It is 0 for a value that is not a known number.
+// the point. Exponent returns 0 for a value that is not a known number, or is infinite.
 func Exponent(v cty.Value) int64 {
 	v, _ = v.Unmark()
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {

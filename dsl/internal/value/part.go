@@ -2,15 +2,16 @@ package value
 
 import "strings"
 
-// A PathStep selects an attribute by its name, or an element of a list by its index.
+// A PathStep is one element of a path in a document. It selects an attribute of an object by
+// name, or an element of a list by index.
 type PathStep struct {
-	Name  string
-	Index int // -1 = the step selects an attribute
+	Name  string // name of the attribute; "" if Index is not -1
+	Index int    // index of the element, from 0; -1 = the PathStep selects an attribute
 }
 
-// MarksAt reports whether the part at the JSON pointer ptr is sensitive as a whole. ok is false
-// if only something inside of the part is sensitive. It is also false if the part contains a
-// secret or lies in one.
+// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. ok is false if
+// sensitive cannot answer this: only some inner part is sensitive, or the part contains a secret
+// or belongs to a secret.
 func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true
@@ -36,13 +37,13 @@ func below(ptr, outer string) bool {
 	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
 }
 
-// FarPart is the size in bytes from which a document is large. PartOf finds an attribute of a
-// large document with an index. If this attribute is large, too, PartOf does not search inside of
-// it. Then it is cheaper to decode the document once for the whole run.
+// FarPart is a size in bytes. A document of this size or more counts as large. PartOf finds an
+// attribute of a large document with an index. If the attribute itself is large, PartOf does not
+// search inside of the attribute: it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
-// PartOf returns the part of a document at the path. ok is false if the document has no such
-// part, or if the search would be expensive (see FarPart).
+// PartOf returns the JSON of the part of v at the path. ok is false if v has no such part, or if
+// the search would be expensive (see FarPart).
 func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	raw = v.JSON()
 	for i, p := range path {
@@ -61,7 +62,8 @@ func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	return raw, true
 }
 
-// part returns one attribute of an object or one element of a list.
+// part returns the JSON of the value that p selects from the next object or list. ok is false if
+// the document does not have this value.
 func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 	switch open := l.Peek(); {
 	case open == '{' && p.Index < 0:
@@ -94,8 +96,8 @@ func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 	}
 }
 
-// attribute returns one attribute of a large object. The first call makes an index of the
-// attributes.
+// attribute returns the JSON of one attribute of a large object. The first call makes an index
+// of the attributes. ok is false if the index does not have the attribute.
 func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	index := d.index.Load()
 	if index == nil {
@@ -124,11 +126,13 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// maxIndex limits the attributes in the index. Later attributes are not found. An object with
-// more attributes is usually data, not variables or outputs.
+// maxIndex limits the number of attributes in valueData.index. The method attribute does not
+// find the attributes after this limit. An object with more attributes usually holds data, and
+// not variables or outputs.
 const maxIndex = 200
 
-// Split makes a Value of each member of an object. The values share the bytes of the object.
+// Split makes a Value from each member of an object, and returns the keys and the values. The
+// values share the bytes of the object.
 func Split(members []Member) (keys []string, values []Value) {
 	keys, values = make([]string, len(members)), make([]Value, len(members))
 	data := make([]valueData, len(members))

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// StringOf converts a known value to a string.
+// StringOf converts a value to a string. A null or unknown value is an error.
 func StringOf(v cty.Value) (string, error) {
 	v, _ = v.UnmarkDeep()
 	s, err := ConvertScalar(v, cty.String)
@@ -25,7 +25,7 @@ func StringOf(v cty.Value) (string, error) {
 	return s.AsString(), nil
 }
 
-// BoolOf converts a value to a bool.
+// BoolOf converts a value to a bool. A null or unknown value is an error.
 func BoolOf(v cty.Value) (bool, error) {
 	v, _ = v.UnmarkDeep()
 	b, err := convert.Convert(v, cty.Bool)
@@ -40,7 +40,8 @@ func BoolOf(v cty.Value) (bool, error) {
 	return b.True(), nil
 }
 
-// StringsOf converts a value to a list of strings.
+// StringsOf converts a value to a list of strings. If the value, or one of its elements, is null
+// or unknown, that is an error.
 func StringsOf(v cty.Value) ([]string, error) {
 	v, _ = v.UnmarkDeep()
 	l, err := convert.Convert(v, cty.List(cty.String))
@@ -62,7 +63,8 @@ func StringsOf(v cty.Value) ([]string, error) {
 	return out, nil
 }
 
-// WholeNumber converts a value to an int from lo to hi, both included.
+// WholeNumber converts a value to an int. A value that is not a whole number, is less than lo,
+// or is greater than hi, is an error.
 func WholeNumber(v cty.Value, lo, hi int) (int, error) {
 	f, err := NumberOf(v)
 	if err != nil || !f.IsInt() || f.Cmp(big.NewFloat(float64(lo))) < 0 || f.Cmp(big.NewFloat(float64(hi))) > 0 {
@@ -75,7 +77,7 @@ func WholeNumber(v cty.Value, lo, hi int) (int, error) {
 	return int(n), nil
 }
 
-// NumberOf converts a known value to a number.
+// NumberOf converts a value to a number. A null or unknown value is an error.
 func NumberOf(v cty.Value) (*big.Float, error) {
 	v, _ = v.UnmarkDeep()
 	n, err := ConvertScalar(v, cty.Number)

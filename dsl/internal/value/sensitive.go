@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// EscapePointer escapes a name, so that it can be a part of a JSON pointer (RFC 6901).
+// EscapePointer escapes "~" and "/" in a name, as in a JSON pointer (RFC 6901).
 func EscapePointer(s string) string {
 	if !strings.ContainsAny(s, "~/") {
 		return s
@@ -19,10 +19,10 @@ func EscapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
 }
 
-// ParseDocument decodes JSON. Numbers keep the digits that are written.
+// ParseDocument decodes JSON. A number becomes a json.Number, which keeps all digits.
 func ParseDocument(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber() // keeps every digit
+	dec.UseNumber()
 	var doc any
 	if err := dec.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("decode value: %w", err)
@@ -30,26 +30,27 @@ func ParseDocument(data []byte) (any, error) {
 	return doc, nil
 }
 
-// UnescapePointer returns the name that EscapePointer has escaped.
+// UnescapePointer returns the name from which EscapePointer made s.
 func UnescapePointer(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
-// MinSensitive is the smallest length, in characters, of a sensitive text that is removed from
-// logs and messages. A shorter text would be found everywhere.
+// MinSensitive is the smallest length of a sensitive text that is removed from logs and
+// messages. A shorter text would be found everywhere. SensitiveStrings counts the length in
+// characters, and package secret counts it in bytes.
 const MinSensitive = 4
 
-// SensitiveStrings returns the texts that must be removed from logs and messages. They are those
-// strings and numbers in the sensitive parts that have at least four characters. Each is
-// returned once, the longest first. Secrets are not among them, because a Value does not hold
-// their texts.
+// SensitiveStrings returns the texts that must be removed from logs and messages. These are the
+// strings and numbers in the sensitive parts that have at least four characters. The list has no
+// duplicates and begins with the longest text. It does not contain secrets, because a Value does
+// not hold the texts of secrets.
 func (v Value) SensitiveStrings() []string {
 	if len(v.Sensitive()) == 0 {
 		return nil
 	}
 	doc, err := ParseDocument(v.JSON())
 	if err != nil {
-		return nil // the value is no JSON, so no expression could read it
+		return nil // the value is not JSON, so no expression could read it
 	}
 	seen := map[string]bool{}
 	for _, ptr := range v.Sensitive() {

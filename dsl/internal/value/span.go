@@ -11,14 +11,15 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// maxSpan keeps sums of durations far from overflow.
+	// maxSpan is the longest duration. Sums of a few such durations do not overflow.
 	maxSpan = 100 * 366 * day
 )
 
-// ErrSpan says how a duration is written.
+// ErrSpan says that a text is not a duration, and shows how to write a duration.
 var ErrSpan = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
 
-// ParseSpan reads a positive duration such as "90s", "1h30m" or "2d12h".
+// ParseSpan parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero, or longer
+// than maxSpan, is an error.
 func ParseSpan(s string) (time.Duration, error) {
 	rest, total := s, 0.0
 	if rest == "" {
@@ -59,8 +60,8 @@ var spanUnits = map[string]time.Duration{
 	"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day,
 }
 
-// SpanText returns a duration for people. It has at most two units. From ten seconds on, it has
-// no fractions of a second.
+// SpanText returns the text of a duration for people, such as "2d12h". A duration of ten seconds
+// or more has at most two units, and no fractions of a second.
 func SpanText(d time.Duration) string {
 	switch {
 	case d >= day:
@@ -75,7 +76,8 @@ func SpanText(d time.Duration) string {
 	return d.String()
 }
 
-// unitText returns a duration in two units. It leaves out the smaller one if that is zero.
+// unitText returns the text of a duration in two units. It leaves out the smaller unit if the
+// number before this unit is zero.
 func unitText(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	out := fmt.Sprintf("%d%s", d/big, bigName)
 	if rest := d % big / small; rest > 0 {
@@ -84,7 +86,7 @@ func unitText(d, big time.Duration, bigName string, small time.Duration, smallNa
 	return out
 }
 
-// SpanOf converts a value to a duration.
+// SpanOf converts a value to a duration. It returns ErrSpan if the value is not a string.
 func SpanOf(v cty.Value) (time.Duration, error) {
 	s, err := StringOf(v)
 	if err != nil {

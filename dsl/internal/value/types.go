@@ -59,8 +59,9 @@ func ObjectFrom(fields []schema.Field) (cty.Type, error) {
 	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
 }
 
-// MarkFields marks the sensitive fields of v, an object with the given fields. If elements of a
-// list or map have a sensitive field, the whole list or map is marked.
+// MarkFields returns v with its sensitive fields marked. v is an object with the given fields.
+// If the elements of a list or map have a sensitive field, MarkFields marks the whole list or
+// map.
 func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
 		return v
@@ -82,8 +83,8 @@ func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	return cty.ObjectVal(attrs).WithMarks(marks)
 }
 
-// MarkType marks the sensitive parts of v, which has type t. If elements of a list or map have
-// a sensitive part, the whole list or map is marked.
+// MarkType returns v with its sensitive parts marked. v has type t. If the elements of a list or
+// map have a sensitive part, MarkType marks the whole list or map.
 func MarkType(v cty.Value, t schema.Type) cty.Value {
 	switch {
 	case t.Kind == schema.KindObject:
@@ -115,8 +116,8 @@ func TypeText(ty cty.Type) string {
 	return ty.FriendlyNameForConstraint()
 }
 
-// Assignable reports whether some value of the first type can be converted to the second. Not
-// every value needs to be convertible.
+// Assignable reports whether a value of type from can be converted to type to. It returns true
+// if at least some values of type from can be converted.
 func Assignable(from, to cty.Type) bool {
 	from, to = PlainType(from), to.WithoutOptionalAttributesDeep()
 	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {
@@ -125,9 +126,9 @@ func Assignable(from, to cty.Type) bool {
 	return convert.GetConversionUnsafe(from, to) != nil
 }
 
-// PlainType returns the type of the values that a type constraint allows. It is the constraint
-// without optional attributes. But if the constraint contains any and is no object, the result is
-// cty.DynamicPseudoType.
+// PlainType returns the type of the values that a type constraint allows. Usually this is ty, but
+// with its optional attributes turned into ordinary attributes. If ty contains the type any and is
+// not an object type, PlainType returns cty.DynamicPseudoType.
 func PlainType(ty cty.Type) cty.Type {
 	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
 		return cty.DynamicPseudoType
@@ -136,7 +137,7 @@ func PlainType(ty cty.Type) cty.Type {
 }
 
 // UnknownOf returns an unknown value of a type. For an object type it returns an object with
-// unknown attributes, so that a check finds references to attributes that do not exist.
+// unknown attributes. So a check finds references to attributes that do not exist.
 func UnknownOf(ty cty.Type) cty.Value {
 	switch {
 	case ty.IsObjectType():

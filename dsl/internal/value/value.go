@@ -9,42 +9,43 @@ import (
 )
 
 // A Value is an immutable JSON document with marks. The marks say which parts are sensitive, and
-// which parts are references to secrets. A secret is resolved only right before a call. The
-// zero Value is null.
+// which parts are references to secrets. The text of a secret is inserted only right before a
+// call. The zero Value is null.
 //
-// Numbers are exact decimals: an integer beyond 2^53 keeps all its digits. Object keys are
+// Numbers are exact decimals: an integer above 2^53 keeps all its digits. Object keys are
 // sorted, so equal values have equal bytes.
 type Value struct{ d *valueData }
 
 type valueData struct {
-	json    []byte
-	marks   *marks                   // nil = none, as in most values
-	decoded atomic.Pointer[Decoded]  // decoded form that KeepDecoded stored; nil = none
+	json    []byte                   // canonical JSON; empty = null
+	marks   *marks                   // sensitive parts and secrets; nil = none, as in most values
+	decoded atomic.Pointer[Decoded]  // decoded form that KeepDecoded kept; nil = none
 	index   atomic.Pointer[[]Member] // index that the method attribute made; nil = none
 }
 
-// A Secret says that the string at Path (a JSON pointer, RFC 6901; "" is the
-// whole value) is the concatenation of Parts. The JSON holds null there.
+// A Secret describes one string of a Value that contains secrets. The string is at Path, a JSON
+// pointer (RFC 6901); "" is the whole value. Its text is the concatenation of Parts. The JSON of
+// the Value holds null at Path.
 type Secret struct {
 	Path  string       `json:"path"`
 	Parts []SecretPart `json:"parts"`
 }
 
-// A SecretPart is literal text or a reference such as "env:X" or "file:X";
-// exactly one field is set.
+// A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X". Exactly
+// one field is set.
 type SecretPart struct {
 	Text string `json:"text,omitempty"`
 	Ref  string `json:"ref,omitempty"`
 }
 
-// marks holds the marks of a value. They are not part of its document.
+// marks holds the marks of a Value. The JSON of the Value does not contain these marks.
 type marks struct {
 	Sensitive []string
 	Secrets   []Secret
 }
 
-// NewValue makes a Value from canonical JSON. The Value uses data itself, so the caller must not
-// change data afterwards. sensitive lists JSON pointers (RFC 6901).
+// NewValue makes a Value from canonical JSON. The Value does not copy data, so the caller must
+// not change data afterwards. sensitive lists the JSON pointers (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
 		return Value{}
@@ -56,8 +57,8 @@ func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return Value{d}
 }
 
-// JSON returns the document; "null" for the zero Value. The caller must not
-// change it.
+// JSON returns the JSON document; "null" for the zero Value. The caller must not
+// change the bytes.
 func (v Value) JSON() []byte {
 	if v.d == nil || len(v.d.json) == 0 {
 		return []byte("null") // a new slice for each call: a caller might change it
@@ -76,7 +77,7 @@ func (v Value) Sensitive() []string {
 	return v.d.marks.Sensitive
 }
 
-// Secrets returns the references to secrets.
+// Secrets returns the strings of the value that contain secrets.
 func (v Value) Secrets() []Secret {
 	if !v.marked() {
 		return nil
@@ -84,7 +85,7 @@ func (v Value) Secrets() []Secret {
 	return v.d.marks.Secrets
 }
 
-// marked reports whether any part is sensitive or a secret.
+// marked reports whether any part of v is sensitive or a secret.
 func (v Value) marked() bool { return v.d != nil && v.d.marks != nil }
 
 // Equal reports whether two values have the same bytes and the same marks.
@@ -99,24 +100,23 @@ func (v Value) Equal(w Value) bool {
 		slices.EqualFunc(v.Secrets(), w.Secrets(), func(a, b Secret) bool { return a.Path == b.Path && slices.Equal(a.Parts, b.Parts) })
 }
 
-// A Load is the size of the stored values that an expression refers to. It is part of the cost of
-// an evaluation even if the values are decoded already. So an evaluation has the same cost on
-// every engine.
+// A Load is the size of the stored values to which an expression refers. The cost of an evaluation
+// includes the Load, even if the engine has decoded the values before. So an evaluation has the
+// same cost on every engine.
 type Load struct{ Bytes, Nodes int64 }
 
 // Plus adds two loads.
 func (l Load) Plus(x Load) Load { return Load{l.Bytes + x.Bytes, l.Nodes + x.Nodes} }
 
-// A Decoded is the decoded form of a Value. Owner is a pointer to the evaluator that decoded it,
-// because another evaluator decodes to other types.
+// A Decoded is the decoded form of a Value.
 type Decoded struct {
-	Owner any
-	Value cty.Value
-	Load  Load // cost of decoding the value
+	Owner any       // pointer to the evaluator that decoded the Value; another evaluator decodes to other types
+	Value cty.Value // the decoded form
+	Load  Load      // size of the Value, which is the cost of decoding
 }
 
-// KeptDecoded returns the decoded form that KeepDecoded stored with a value for this owner; nil
-// if there is none.
+// KeptDecoded returns the decoded form that KeepDecoded has kept with v for this owner. It
+// returns nil if v has no decoded form, or if another owner made it.
 func KeptDecoded(v Value, owner any) *Decoded {
 	if v.d == nil {
 		return nil
@@ -127,13 +127,15 @@ func KeptDecoded(v Value, owner any) *Decoded {
 	return nil
 }
 
-// KeepDecoded stores the decoded form with a value. It does nothing for the zero Value.
+// KeepDecoded keeps the decoded form d with v, in memory. It replaces an earlier decoded form. It
+// does nothing for the zero Value.
 func KeepDecoded(v Value, d *Decoded) {
 	if v.d != nil {
 		v.d.decoded.Store(d)
 	}
 }
 
-// A Member is one attribute of an object. Key is its key without quotes. In the arguments of
-// Split, Whole is the JSON of key and value. In valueData.index it is the JSON of the value alone.
+// A Member is one attribute of an object. Key is the name of the attribute, without quotes. In
+// the arguments of Split, Whole is the JSON of the name, a colon and the value. In
+// valueData.index, Whole is the JSON of the value alone.
 type Member struct{ Key, Whole []byte }

@@ -16,104 +16,109 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Config holds the parts and settings of a Caller. All fields but Sealer are required.
+// Config holds the parts and settings of a Caller. All fields except Sealer are required.
 type Config struct {
 	Invoker  invoke.Invoker
 	Store    Store
-	Sealer   crypt.Sealer // nil = no data is encrypted
-	Secrets  func(ref string) (string, error)
+	Sealer   crypt.Sealer                     // encrypts messages and late replies; nil = nothing is encrypted
+	Secrets  func(ref string) (string, error) // returns the secret for a reference such as "env:X"
 	Observer Observer
 	Logger   *slog.Logger
 	Clock    *clock.Clock
 	Outage   *outage.Outage
-	Present  func() Member   // returns the present membership; nil = there is none
-	Stopped  context.Context // ends when the engine stops at once; an orderly stop lets calls continue
+	Present  func() Member   // returns the present membership, or nil if there is none
+	Stopped  context.Context // ends when the engine stops at once; an orderly stop does not end it
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
 	MaxValue                              int           // largest size of a reply, in bytes
 }
 
-// A Member is a membership of the engine. Calls pass their answers through it to the runs
-// that the membership owns.
+// A Member is a membership of the engine. It passes the answers of calls to the runs that the
+// membership owns.
 type Member interface {
-	// Conclude makes the goroutine that owns the call's run conclude the call. It does not
-	// block. It returns false if this membership has ended.
+	// Conclude passes a call whose answer has arrived to the goroutine that owns the call's run.
+	// That goroutine turns the answer into an event and decides it. Conclude does not block. It
+	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
-	// Deliver passes an answer to a run. Answers arrive in the order in which Deliver was
-	// called. told, if not nil, is called once with the outcome, unless the membership ends
-	// first. Deliver does not block. It returns false if this membership has ended.
+	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver
+	// was called. If told is not nil, the Member calls told once with the outcome of the
+	// delivery, unless the membership ends first. Deliver does not block. It returns false if
+	// this membership has ended; then the answer was not passed on.
 	Deliver(run status.RunID, a Answer, told func(error)) bool
-	// Done is closed when this membership has ended.
+	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
 }
 
-// An Observer is notified of each answer that was too late.
+// An Observer is notified of late replies.
 type Observer interface {
+	// LateReply is called for each answer that arrived too late to count.
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
-// A Caller makes the calls of committed records and delivers their answers (S11, S12). It
-// does nothing when the complete-by of a call passes: only the Supervisor reports that time
-// has passed (S17, S18).
+// A Caller makes the calls of committed records, and delivers the answers of these calls (S11,
+// S12). It does nothing when the complete-by of a call passes: only the Supervisor reports
+// that time has passed (S17, S18).
 type Caller struct {
 	cfg      Config
-	async    invoke.AsyncInvoker // makes calls without a goroutine for each; nil = each call needs its own
-	evidence *evidence
+	async    invoke.AsyncInvoker // makes calls without goroutines; nil = each call has its own
+	evidence *evidence           // stores late replies
 	// ctx is the context of every call without its own goroutine. It ends when the node stops
 	// at once.
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu    sync.Mutex // protects following fields
-	calls map[callID]*Call
-	ends  chan struct{} // closed when the last call ends; nil = no goroutine waits
-	quit  bool          // StopAll was called: no further call is started
+	mu    sync.Mutex       // protects following fields
+	calls map[callID]*Call // calls in flight
+	ends  chan struct{}    // closed when the last call ends; nil = no goroutine waits for that
+	quit  bool             // StopAll was called: no further call is started
 }
 
+// A callID identifies a call in flight.
 type callID struct {
 	run     status.RunID
 	attempt machine.AttemptID
 }
 
-// A Call is a call in flight. Three goroutines use it, one after the other. The first
-// prepares it. The second belongs to the Invoker and waits for the answer. The third owns
-// the run and concludes the call.
+// A Call is a call in flight. Three goroutines use it, one after the other. The first prepares
+// the call. The second belongs to the Invoker and waits for the answer. The third owns the run
+// and turns the answer into an event.
 type Call struct {
-	w *Caller
+	w *Caller // the Caller that makes the call
 	Spec
-	reservation Reservation // the slot of the call
-	sender      progressSender
+	reservation Reservation    // the slot of the call
+	sender      progressSender // passes signs of life to the run
 
 	redact redactor // removes sensitive strings from texts; set before the call is sent
-	sent   bool     // the call may have reached the agent: without an answer its outcome is unknown
+	sent   bool     // the agent may have received the call: without an answer, the outcome is unknown
 
-	reply   sdk.Reply
+	reply   sdk.Reply // the Invoker's answer, together with err
 	err     error
-	arrived time.Time // store time at which the answer reached this engine
+	arrived time.Time // store time at which the answer reached this engine; zero = no answer yet
 
 	// Protected by Caller.mu.
 	phase    callPhase
-	unwanted bool
-	// stop is closed once the answer is not needed any more; only for a call with its own
-	// goroutine.
+	unwanted bool // the answer is not needed any more
+	// stop is closed when the answer is not needed any more; nil = the call has no goroutine of
+	// its own, or was not sent yet.
 	stop   chan struct{}
-	cancel context.CancelFunc // ends the call; only for a call with its own goroutine
-	handle invoke.Started     // stops the call; only for a call without its own goroutine
+	cancel context.CancelFunc // ends the call; nil in the same cases as stop
+	handle invoke.Started     // stops a call without a goroutine of its own; nil = there is nothing to stop
 }
 
-// callPhase says whether a call has left this process.
+// callPhase says whether a call was sent.
 type callPhase uint8
 
 const (
-	callPreparing callPhase = iota
-	callSent                // the agent may have received the call
-	callRecalled            // the call is never sent, and the run knows that
+	callPreparing callPhase = iota // the call was not sent yet
+	callSent                       // the call was given to the Invoker: the agent may have received it
+	callRecalled                   // Recall was called: the call is never sent, and the run knows that
 )
 
 func (c *Call) id() callID { return callID{c.Run, c.Invoke.Attempt} }
 
-// unwantLocked records that the answer is not needed any more. It returns the handle
-// through which the caller must notify the agent; nil = there is no agent to notify.
+// unwantLocked records that the answer is not needed any more. The caller must call the method
+// Stop of the result, which notifies the agent. If the result is nil, the caller need not
+// notify the agent.
 func (c *Call) unwantLocked() invoke.Started {
 	if !c.unwanted && c.stop != nil {
 		close(c.stop)
@@ -122,7 +127,7 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// about returns an Answer that contains an event of the call.
+// about returns the Answer that delivers an event of this call.
 func (c *Call) about(event machine.Event) Answer {
 	arrived := c.arrived
 	if arrived.IsZero() {
@@ -131,10 +136,10 @@ func (c *Call) about(event machine.Event) Answer {
 	return Answer{Event: event, Arrived: arrived, Attempt: c.Invoke.Attempt, CompleteBy: c.Invoke.CompleteBy, Slot: &c.reservation}
 }
 
-// KeepLate counts an answer that was too late, and keeps it as evidence (S28). It changes
-// no run and never blocks: the answer is stored in the background. KeepLate ignores events
-// that are not answers: calls that were not sent, and signs of life. step is the step's
-// name as people see it. at is the store time at which the answer arrived.
+// KeepLate notifies the Observer of an answer that was too late, and stores the answer in the
+// background as evidence (S28). It changes no run and never blocks. KeepLate ignores events
+// that are not answers: signs of life, and the event that a call was not sent. step is the
+// step's name as people see it. at is the store time at which the answer arrived.
 func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return
@@ -143,6 +148,7 @@ func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.Attempt
 	w.evidence.add(lateAnswer{run: run, step: step, attempt: attempt, event: event, at: at, size: journal.EventSize(event)})
 }
 
+// end removes a call from the calls in flight.
 func (w *Caller) end(c *Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,14 +161,15 @@ func (w *Caller) end(c *Call) {
 	}
 }
 
+// quits reports whether StopAll was called.
 func (w *Caller) quits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.quit
 }
 
-// send records that a call leaves this process now. It reports false if the run already
-// knows that the call is not sent.
+// send records that a call is sent now. It returns false if Recall was called before: then the
+// call must not be sent.
 func (w *Caller) send(c *Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,9 +20,9 @@ func New(cfg Config) *Caller {
 	return w
 }
 
-// StartCall makes a call. It does not block. The call outlives the membership of
-// the engine that started it: its answer counts even if another engine owns the run
-// by then (language.md, What counts). StopAll ends it.
+// StartCall starts a call and does not block. After StopAll it only gives the slot back. The
+// call may continue after the end of the present membership. The call's answer counts even if
+// another engine owns the run by then (language.md, What counts).
 func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
@@ -42,8 +42,8 @@ func (w *Caller) StartCall(e Spec) {
 	go c.begin()
 }
 
-// Recall stops a call that is still being prepared. It reports whether it is certain that
-// the call is never sent. Then its outcome is known.
+// Recall prevents the sending of a call. It returns true if the call is certainly never sent.
+// It returns false if the call was sent already, or is not in flight.
 func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-// StopCall tells the agent that an answer is no longer wanted.
+// StopCall notifies the agent that the answer to a call is not needed any more.
 func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
@@ -69,8 +69,8 @@ func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
 	}
 }
 
-// StopAll ends every call at once and prevents new ones. The engine that takes the runs
-// over finds out the outcomes of these calls.
+// StopAll ends every call at once and prevents new calls. The engine that takes the runs over
+// finds out the outcomes of the calls that were ended.
 func (w *Caller) StopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +83,9 @@ func (w *Caller) StopAll() {
 	}
 }
 
-// Wait waits until no call is in flight and all late answers are stored. It waits at most
-// until the latest complete-by plus grace, in case an Invoker ignores complete-by.
+// Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
+// complete-by. So Wait returns an error if a call is still in flight when grace has passed
+// after the latest complete-by. It waits for the late replies at most for another grace.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err
@@ -93,6 +94,7 @@ func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
+// waitCalls waits until no call is in flight. See Wait.
 func (w *Caller) waitCalls(ctx context.Context, grace time.Duration) error {
 	for {
 		w.mu.Lock()

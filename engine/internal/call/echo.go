@@ -10,14 +10,14 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// leastEcho is the shortest length, in bytes, of a secret for which markEchoes searches. A
-// shorter secret such as "a" would be found everywhere.
+// leastEcho is the length, in bytes, of the shortest secret for which markEchoes searches. A
+// shorter secret such as "a" occurs almost everywhere.
 const leastEcho = 4
 
-// markEchoes marks the parts of an output in which an agent repeats a secret. Every string
-// and number that contains a secret becomes sensitive, so that it is sealed, masked and
-// redacted like the secret. If a key of an object contains a secret, the whole object
-// becomes sensitive.
+// markEchoes returns an output in which the parts that repeat a secret are marked as sensitive.
+// The engine seals, masks and redacts these parts like the secret itself. A part is a string or
+// a number that contains a secret. If a key of an object contains a secret, the whole object is
+// marked.
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
@@ -53,13 +53,14 @@ func inJSON(s string) []byte {
 	return buf.Bytes()[1 : buf.Len()-2] // without the quotes and the line break
 }
 
-// echoes collects JSON pointers of the parts that contain secrets.
+// echoes collects the JSON pointers of the parts of an output that contain secrets.
 type echoes struct {
 	found []string // the secrets to search for
 	known []string // pointers of the parts that are sensitive already
-	marks []string
+	marks []string // pointers of the parts that were found
 }
 
+// look searches a part of the output, with the JSON pointer at, for secrets.
 func (m *echoes) look(doc any, at string) {
 	if slices.Contains(m.known, at) {
 		return
@@ -75,7 +76,8 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			if m.holds(k) { // a pointer into the object would contain k, and so the secret
+			// A pointer to a part of this object would contain the key k, and so the secret.
+			if m.holds(k) {
 				m.marks = append(m.marks, at)
 				return
 			}
@@ -86,7 +88,7 @@ func (m *echoes) look(doc any, at string) {
 	}
 }
 
-// pointerEscape writes a key for a JSON pointer (RFC 6901).
+// pointerEscape escapes a key of an object for use in a JSON pointer (RFC 6901).
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (m *echoes) text(s, at string) {

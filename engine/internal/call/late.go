@@ -17,41 +17,42 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Limits for late answers that wait to be stored. Above a limit, further answers are
-// dropped, and the number of dropped answers is logged.
+// Limits for late replies that are not stored yet. If one more late reply would exceed the first
+// or the second limit, the engine drops it. The engine logs how many it has dropped.
 const (
-	maxLateWaiting = 1000     // largest number of late answers that wait
-	maxLateBytes   = 16 << 20 // largest size of all late answers that wait, in bytes
-	lateTries      = 6        // how often the engine tries to store one late answer
+	maxLateWaiting = 1000     // largest number of late replies that are not stored yet
+	maxLateBytes   = 16 << 20 // largest size of these late replies together, in bytes
+	lateTries      = 6        // how many times the engine tries to store one late reply
 )
 
-// A lateAnswer is an answer that was too late to count and is not stored yet.
+// A lateAnswer is a late reply that is not stored yet.
 type lateAnswer struct {
 	run     status.RunID
-	step    string
+	step    string // name of the step as people see it
 	attempt machine.AttemptID
 	event   machine.Event
-	at      time.Time
-	size    int
+	at      time.Time // store time at which the answer arrived
+	size    int       // size of the event, in bytes
 }
 
-// evidence stores late answers one after the other. Its goroutine runs only while answers
-// wait.
+// evidence stores late replies one after the other. A goroutine does this, and runs only while
+// late replies wait.
 type evidence struct {
 	to      Store
-	sealer  crypt.Sealer // nil = no data is encrypted
+	sealer  crypt.Sealer // encrypts messages and late replies; nil = nothing is encrypted
 	logger  *slog.Logger
 	stopped context.Context // ends when the engine stops at once
-	most    time.Duration   // the longest pause between two tries
+	most    time.Duration   // longest pause between two tries to store a late reply
 
-	mu      sync.Mutex // protects following fields
-	waiting []lateAnswer
-	bytes   int
-	dropped int
-	failing bool          // the engine could not store the last answer
-	idle    chan struct{} // closed when no answer waits any more; nil = no answer waits
+	mu      sync.Mutex    // protects following fields
+	waiting []lateAnswer  // late replies that wait to be stored, oldest first
+	bytes   int           // size of all events in waiting, in bytes
+	dropped int           // late replies that were dropped since the last message in the log
+	failing bool          // the engine could not store the last late reply
+	idle    chan struct{} // closed when the goroutine ends; nil = no goroutine runs
 }
 
+// add lets the goroutine store a late reply. It drops the late reply if a limit is reached.
 func (ev *evidence) add(l lateAnswer) {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
@@ -67,7 +68,7 @@ func (ev *evidence) add(l lateAnswer) {
 	}
 }
 
-// work stores the waiting answers.
+// work stores late replies until none waits any more. Then it closes the channel idle.
 func (ev *evidence) work(idle chan struct{}) {
 	for {
 		ev.mu.Lock()
@@ -100,8 +101,9 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one answer. It tries a few times, or only once if the last answer could not
-// be stored. Losing a late answer changes no run, and other answers wait.
+// store stores one late reply. It tries this several times. If failing is true, the previous
+// late reply could not be stored, and store tries only once, because others wait. store returns
+// nil if the run does not exist any more. The loss of a late reply changes no run.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {
@@ -132,7 +134,7 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 }
 
-// wait returns when all answers are stored, or after limit.
+// wait returns when no late reply waits any more, when limit has passed, or when ctx ends.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle
@@ -149,8 +151,10 @@ func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// A Store keeps answers for runs of other engines, and answers that were too late.
+// A Store is the part of the store that a Caller uses.
 type Store interface {
+	// Post puts an answer or a checkpoint into the inbox of a run.
 	Post(ctx context.Context, m store.Message) (store.MessageID, error)
+	// KeepLate stores a late reply.
 	KeepLate(ctx context.Context, r store.LateReply) error
 }

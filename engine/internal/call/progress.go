@@ -13,23 +13,23 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A progressSender passes the signs of life of one call to its run, in order and before the
-// call's answer. Checkpoints become records (S82). Only one checkpoint at a time is in
-// flight. A newer checkpoint replaces a waiting one, because a later attempt needs only the
+// A progressSender passes the signs of life of one call to the call's run, in order and before
+// the answer. Checkpoints become records (S82). Only one checkpoint of a call is in flight at a
+// time. A newer checkpoint replaces a waiting one, because a later attempt needs only the
 // newest. So an agent that is faster than the store is not slowed down and fills no memory.
 // If another engine owns the run, checkpoints go into the run's inbox, at most one per
 // second (postEvery).
 type progressSender struct {
 	c *Call // the call that sends the progress
 
-	mu     sync.Mutex // protects following fields
-	member Member     // membership that received the checkpoint in flight; nil = no checkpoint is in flight
-	sent   *Answer    // checkpoint that is in flight, or whose commit is not known; nil = none
-	next   *Answer    // checkpoint that waits to be sent; nil = none
-	retry  *time.Timer
-	pause  time.Duration
-	beat   time.Time // time of the last heartbeat that was delivered
-	closed bool
+	mu     sync.Mutex    // protects following fields
+	member Member        // membership that received the checkpoint in flight; nil = no checkpoint is in flight
+	sent   *Answer       // checkpoint that is in flight, or whose commit is not known; nil = none
+	next   *Answer       // checkpoint that waits to be sent; nil = none
+	retry  *time.Timer   // calls sendLocked after a pause; nil = there was no pause yet
+	pause  time.Duration // last pause of laterLocked; 0 = the last delivery succeeded
+	beat   time.Time     // time of the last heartbeat that was delivered; zero = never
+	closed bool          // later signs of life are ignored
 
 	paced   time.Time // earliest time for the next checkpoint, by this process's clock
 	written int64     // total size of the checkpoints that were sent, in bytes
@@ -40,28 +40,28 @@ type progressSender struct {
 
 func (p *progressSender) init(c *Call) { p.c = c }
 
-// every returns the time between two heartbeats that are delivered; 0 = no heartbeat is
-// delivered.
+// every returns the shortest time between two heartbeats that are delivered to the run; 0 = no
+// heartbeat is delivered.
 func (p *progressSender) every() time.Duration { return p.c.Silence / 2 }
 
-// postEvery is the shortest pause between two checkpoints of a call that are put into an
-// inbox. A later attempt needs only the newest checkpoint.
+// postEvery is the shortest time between two checkpoints of a call that the engine puts into the
+// inbox of the run.
 const postEvery = time.Second
 
-// Limits for a call's checkpoints. A checkpoint that comes sooner waits, and a newer one
-// replaces it. After each CheckpointsPerPace bytes the rate is halved. So a call may run
-// for days and record checkpoints, but an agent in an endless loop does not fill the
-// database.
+// Limits for the checkpoints of a call. A checkpoint that comes too early waits, and a newer
+// checkpoint replaces it. Each time the call has sent CheckpointsPerPace bytes, its rate is
+// halved, at most ten times. So a call may record checkpoints for days, but an agent in an
+// endless loop does not fill the database.
 const (
 	CheckpointPause = 100 * time.Millisecond // shortest pause between two checkpoints of a call
-	CheckpointRate  = 256 << 10              // checkpoint bytes of a call, per second
+	CheckpointRate  = 256 << 10              // largest number of checkpoint bytes of a call, per second
 	// CheckpointsPerPace is a size in bytes: each time a call has sent this many checkpoint
 	// bytes, its rate is halved.
 	CheckpointsPerPace = 16 << 20
 )
 
-// paceLocked sets the earliest time for the next checkpoint. d was just sent. The pause
-// grows with the size of d and with the total size of the checkpoints so far.
+// paceLocked sets the earliest time for the next checkpoint, after the checkpoint d was sent.
+// The pause grows with the size of d, and with the total size of the call's checkpoints.
 func (p *progressSender) paceLocked(d *Answer) {
 	bytes := journal.EventSize(d.Event)
 	pause := max(CheckpointPause, time.Duration(bytes)*time.Second/CheckpointRate)
@@ -69,15 +69,15 @@ func (p *progressSender) paceLocked(d *Answer) {
 	p.paced = time.Now().Add(pause << min(p.written/CheckpointsPerPace, 10))
 }
 
-// progress receives a sign of life. It never blocks. It ignores signs of life after
-// complete-by.
+// progress receives a sign of life from the Invoker. It never blocks. It ignores signs of life
+// after complete-by.
 func (p *progressSender) progress(pr invoke.Progress) {
 	now := p.c.w.cfg.Clock.Now()
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// A sign of life has no complete-by and no slot, unlike an answer to a call. It must not
-	// be decided as if it had arrived earlier, and the call needs its slot until it ends.
+	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. It must not be
+	// decided as if it had arrived earlier, and the call needs the slot until the call ends.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -94,9 +94,9 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	p.sendLocked()
 }
 
-// beatLocked delivers a heartbeat to the run if the step has a heartbeat_timeout and the
-// last delivery was long enough ago. All other heartbeats stay in memory (storage.md,
-// Heartbeats). A checkpoint counts as a heartbeat.
+// beatLocked delivers a heartbeat to the run. It does nothing if the step has no
+// heartbeat_timeout, or if the last delivery was too short a time ago: such heartbeats stay in
+// memory. A checkpoint counts as a heartbeat.
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
@@ -106,7 +106,7 @@ func (p *progressSender) beatLocked(d *Answer) {
 	t.Deliver(p.c.Run, *d, nil)
 }
 
-// sendLocked sends the waiting checkpoint, unless another one is in flight.
+// sendLocked sends the waiting checkpoint if it may be sent now. Otherwise it tries again later.
 func (p *progressSender) sendLocked() {
 	t := p.c.w.cfg.Present()
 	switch {
@@ -128,7 +128,7 @@ func (p *progressSender) sendLocked() {
 	p.member, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
-	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // on this goroutine, so that the order is kept
+	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // in this goroutine, to keep the order
 	go func() {
 		select {
 		case err := <-answer:
@@ -139,7 +139,7 @@ func (p *progressSender) sendLocked() {
 	}()
 }
 
-// settled handles the outcome of a delivery: the checkpoint was committed or refused.
+// settled handles the outcome of the delivery of d to t. err is nil if d was committed.
 func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the method flush or handOver sends the last checkpoint, just before the call's answer
+		return // the method flush or handOver sends d again, just before the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -167,7 +167,8 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint into the run's inbox, because another engine owns the run.
+// hand puts a checkpoint into the run's inbox, because another engine owns the run. After an
+// error it tries again later.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
@@ -186,8 +187,8 @@ func (p *progressSender) hand(d *Answer) {
 	}
 }
 
-// handOver puts the last checkpoint into the run's inbox, unless it is known to be
-// committed. This happens before the answer of the call is put there.
+// handOver puts the last checkpoint into the run's inbox, before the call's answer is put there.
+// It does nothing if the last checkpoint is certainly committed.
 func (p *progressSender) handOver() {
 	p.mu.Lock()
 	d := p.next
@@ -208,8 +209,8 @@ func (p *progressSender) handOver() {
 	}
 }
 
-// post puts a checkpoint into the run's inbox, with the time at which it reached this
-// engine. The checkpoint counts if it arrived in time, whichever engine decides on it
+// post puts a checkpoint into the run's inbox, with the time at which the checkpoint reached this
+// engine. A checkpoint that arrived in time counts, whichever engine decides on it
 // (language.md, What counts).
 func (p *progressSender) post(d *Answer) error {
 	n := &p.c.w.cfg
@@ -230,7 +231,7 @@ func (p *progressSender) post(d *Answer) error {
 	return nil
 }
 
-// laterLocked tries to send again after a pause. The pause doubles each time, up to 5 s.
+// laterLocked sends the waiting checkpoint after a pause. The pause doubles each time, up to 5 s.
 func (p *progressSender) laterLocked() {
 	if p.closed {
 		return
@@ -239,7 +240,7 @@ func (p *progressSender) laterLocked() {
 	p.inLocked(p.pause)
 }
 
-// inLocked tries to send again after a pause.
+// inLocked sends the waiting checkpoint after the given pause.
 func (p *progressSender) inLocked(pause time.Duration) {
 	if p.retry != nil {
 		p.retry.Stop()
@@ -253,8 +254,8 @@ func (p *progressSender) inLocked(pause time.Duration) {
 	})
 }
 
-// close ends the sender, so that it ignores later signs of life. If a checkpoint still
-// waits, the method flush sends it.
+// close makes the sender ignore later signs of life. If a checkpoint still waits, the method
+// flush sends it.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,9 +265,9 @@ func (p *progressSender) close() {
 	}
 }
 
-// flush sends the last checkpoint, so that it reaches the run before the answer. It sends
-// nothing if the checkpoint is committed, or if it was already sent during the engine's
-// present membership. It reports whether a checkpoint is still in flight.
+// flush sends the last checkpoint, which must reach the run before the answer. It sends nothing
+// if the checkpoint is committed, or was already sent to the engine's present membership.
+// flush reports whether a checkpoint is still in flight.
 func (p *progressSender) flush() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,7 +275,7 @@ func (p *progressSender) flush() bool {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.member = nil // sending again is safe: the run's queue keeps the order
+		p.member = nil // let sendLocked send at once: the run's queue keeps the order
 	}
 	p.sendLocked()
 	return p.sent != nil

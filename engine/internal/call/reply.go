@@ -16,21 +16,22 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A Spec holds everything that one call needs, copied from its run.
+// A Spec holds everything that one call needs, copied from the run.
 type Spec struct {
 	Run    status.RunID
-	Name   string // public id of the run
-	Flow   *dsl.Workflow
-	Fence  int32 // number of the journal row that made this engine the owner
+	Name   string        // public id of the run
+	Flow   *dsl.Workflow // workflow of the run
+	Fence  int32         // number of the journal row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
-	// Sensitive holds the sensitive strings of the run's variables and outputs.
+	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
-	// Refusals is how many times in a row the calls of this node were not sent.
+	// Refusals is the number of calls of this node that were not sent, in a row up to now.
 	Refusals int
-	// Silence is how long the call may be silent (heartbeat_timeout); 0 = no limit.
+	// Silence is how long the call may give no sign of life (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration
-	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
+	// Capacity is the Capacity that has reserved the slot of the call; nil = the call needs no
+	// slot.
 	Capacity invoke.Capacity
 }
 
@@ -43,8 +44,8 @@ func (e *Spec) step() string {
 	return fmt.Sprintf("%s[%q]", name, e.Invoke.Key)
 }
 
-// An Answer is an event on the way to its run: the result of a call, or a sign of life of a
-// call.
+// An Answer is an event of a call, with the facts that its run needs to decide it. The event is
+// the answer to the call, a sign of life, or the fact that the call was not sent.
 type Answer struct {
 	Event      machine.Event
 	Arrived    time.Time // store time at which the event reached this engine
@@ -56,8 +57,9 @@ type Answer struct {
 // ErrNotOwner says that another engine owns the run.
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
-// event returns the event for an agent's reply. Only a valid reply completes a step (S35).
-// After any other reply the outcome is unknown.
+// event returns the event for an agent's reply. Only a valid reply completes a step (S35). For
+// an invalid reply, event returns that the outcome is unknown. maxValue is the largest size of
+// a reply, in bytes.
 func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.Invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
@@ -124,7 +126,7 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	}
 	if len(data) == 0 {
 		if e.Invoke.Purpose != sdk.PurposeDo {
-			return dsl.Value{}, nil // an undo has no output: only its outcome matters
+			return dsl.Value{}, nil // an undo or a lookup may have no output: only the outcome matters
 		}
 		data = json.RawMessage("{}")
 	}
@@ -134,12 +136,12 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 // A redactor removes sensitive strings from texts that people will read. It is safe for
 // concurrent use.
 type redactor struct {
-	secrets []string
+	secrets []string // the strings to remove
 	once    sync.Once
-	replace func(string) string // redacts a text; made at the first use, because most calls have no text
+	replace func(string) string // removes secrets from a text; nil until the first use
 }
 
-// text returns s as valid UTF-8 without the sensitive strings.
+// text returns s as valid UTF-8, with the sensitive strings removed.
 func (r *redactor) text(s string) string {
 	if s == "" {
 		return ""
@@ -151,8 +153,8 @@ func (r *redactor) text(s string) string {
 	return r.replace(strings.ToValidUTF8(s, "�"))
 }
 
-// OutcomeOf returns the outcome and the code of an answer; ok is false for an event that is
-// not an answer.
+// OutcomeOf returns the outcome and the code of an answer. The code is "" if the answer has none.
+// ok is false if the event is not an answer.
 func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	switch e := e.(type) {
 	case machine.AttemptOK:

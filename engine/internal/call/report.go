@@ -13,13 +13,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// postFor limits how long the engine tries to deliver an answer while the store does not
-// answer: until this time after complete-by. Later the answer is only kept as evidence. A
-// delivery after complete-by is useful, because the time of arrival at the engine counts.
+// postFor is how long after complete-by the engine still tries to deliver an answer that arrived
+// in time, for example while the store does not respond. After that, the engine keeps the
+// answer only as evidence. A delivery after complete-by is useful, because only the time at
+// which the answer reached the engine counts.
 const postFor = 10 * time.Minute
 
-// Report passes an answer to the call's run, after the signs of life that still wait. It
-// does not block.
+// Report passes an answer to the call's run. Before the answer, it sends a checkpoint that still
+// waits. It does not block.
 func (c *Call) Report(a Answer) {
 	c.sender.flush()
 	told := func(err error) { c.Reported(a, err) }
@@ -29,7 +30,8 @@ func (c *Call) Report(a Answer) {
 	go c.insist(a, ErrNotOwner)
 }
 
-// Reported handles the outcome of a delivery. It does not block.
+// Reported handles the outcome of the delivery of an answer. If err is nil, the call ends.
+// Otherwise the delivery is repeated in another goroutine. Reported does not block.
 func (c *Call) Reported(a Answer, err error) {
 	if err == nil {
 		c.Finish()
@@ -38,7 +40,7 @@ func (c *Call) Reported(a Answer, err error) {
 	go c.insist(a, err)
 }
 
-// Finish ends a call. It gives the slot back, unless the decision on the answer has taken
+// Finish ends a call. It gives the call's slot back, unless the decision on the answer has taken
 // the slot.
 func (c *Call) Finish() {
 	c.reservation.Release()
@@ -46,10 +48,10 @@ func (c *Call) Finish() {
 	c.w.end(c)
 }
 
-// insist delivers the answer again and again until the run has it. If another engine owns
-// the run, or no engine, the answer goes into the run's inbox, with its time of arrival at
-// this engine. It is durable there, and it counts whichever engine owns the run
-// (language.md, What counts). err is the outcome of the last try.
+// insist delivers the answer again and again until the run has it. If this engine does not own
+// the run, the answer goes into the run's inbox, with the time at which it reached this engine.
+// In the inbox the answer is durable, and it counts whichever engine owns the run (language.md,
+// What counts). err is the error of the first delivery.
 func (c *Call) insist(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
@@ -59,14 +61,14 @@ func (c *Call) insist(a Answer, err error) {
 		case err == nil:
 			return
 		case errors.As(err, &aside):
-			// The run is quarantined here, so the answer is not decided. It is kept for the
-			// person who examines the run.
+			// This engine does not work on the run (quarantine), so it does not decide the
+			// answer. It keeps the answer for the person who examines the run.
 			w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, a.Event, a.Arrived)
 			return
 		case errors.Is(err, store.ErrNotFound):
 			return
 		}
-		c.reservation.Release() // another run may use the slot before this answer is decided
+		c.reservation.Release() // the decision may come late: let another run use the slot
 		if errors.Is(err, ErrNotOwner) && !w.quits() {
 			c.sender.handOver()
 			if err = c.post(ctx, &a); err == nil || errors.Is(err, store.ErrNotFound) {
@@ -88,9 +90,9 @@ func (c *Call) insist(a Answer, err error) {
 	}
 }
 
-// ask passes an answer to the present membership and waits for the outcome. It returns
-// ErrNotOwner if there is no membership, or if the membership ends first: then the outcome
-// is not known.
+// ask passes an answer to the present membership and returns the outcome of the delivery. It
+// returns ErrNotOwner if there is no membership. It also returns ErrNotOwner if the membership
+// ends first: then the outcome is not known.
 func (c *Call) ask(ctx context.Context, a Answer) error {
 	m := c.w.cfg.Present()
 	if m == nil {
@@ -102,7 +104,7 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	case err := <-told:
 		return err
 	case <-m.Done():
-		select { // the outcome may have arrived just before the end
+		select { // the outcome may have arrived just before the membership ended
 		case err := <-told:
 			return err
 		default:
@@ -113,8 +115,8 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	}
 }
 
-// post puts an answer into the run's inbox. A call has only one answer, so posting it twice
-// does no harm.
+// post puts an answer into the run's inbox. It may be called again for the same answer: the key
+// Dedup prevents a second message.
 func (c *Call) post(ctx context.Context, a *Answer) error {
 	data, err := journal.EncodeMessage(c.w.cfg.Sealer, c.Run, a.Event)
 	if err != nil {
@@ -129,7 +131,7 @@ func (c *Call) post(ctx context.Context, a *Answer) error {
 	return err
 }
 
-// Flush sends the last checkpoint that still waits, so that it reaches the run before the
-// answer. It reports whether a checkpoint is still in flight. If so, the caller must use
-// Report for the answer, which keeps the order.
+// Flush sends the last checkpoint if it still waits, because it must reach the run before the
+// answer. Flush reports whether a checkpoint is still in flight. If so, the caller must pass
+// the answer to Report, which keeps the order.
 func (c *Call) Flush() bool { return c.sender.flush() }

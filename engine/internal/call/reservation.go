@@ -6,46 +6,47 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// A Reservation is the slot of a call in flight. When the call ends, the slot passes to the
-// decision on the answer, so that the run's next call need not compete for a slot. If no
-// call follows, the slot is given back.
+// A Reservation holds the slot of a call in flight. When the call ends, the decision on the
+// answer takes the slot, so that the run's next call need not wait for a free slot. If no call
+// follows, the slot is given back.
 type Reservation struct {
-	capacity invoke.Capacity
+	capacity invoke.Capacity // where the slot was reserved; nil = there is no slot
 	spec     invoke.AgentSpec
-	gone     atomic.Bool // the slot was taken or given back
+	gone     atomic.Bool // Take or Release was called, so the Reservation holds no slot any more
 }
 
-// init sets the slot that is reserved for a call. If capacity is nil, there is no limit and
-// no slot.
+// init sets the slot of a call, which the caller has reserved. If capacity is nil, there is no
+// limit and no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }
 
 // Of reports whether the slot was reserved with the given Capacity. Each membership has its
-// own Capacity, and may not use the slot of an earlier membership.
+// own Capacity. A membership may not use a slot that an earlier membership has reserved.
 func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.capacity == capacity }
 
-// Take makes the caller the owner of the slot. It reports false if the slot was taken
-// before or if there is none.
+// Take makes the caller the owner of the slot. It returns false if there is no slot, or if the
+// slot was taken or given back before.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack returns the slot to the reservation from which it was taken. It does nothing if
-// s has no slot any more.
+// HandBack takes the slot from s and gives it back to the Reservation to, from which it was
+// taken before. It does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)
 	}
 }
 
-// Release gives the slot back. It does nothing if the slot is gone.
+// Release gives the slot back to the Capacity. It does nothing if s has no slot any more.
 func (s *Reservation) Release() {
 	if s.Take() {
 		s.capacity.Release(s.spec, 1)
 	}
 }
 
-// Own returns a reservation of the same slot, for the caller that has taken it.
+// Own returns a new Reservation that holds the same slot. Its caller must have taken the slot
+// from s.
 func (s *Reservation) Own() *Reservation { return &Reservation{capacity: s.capacity, spec: s.spec} }
 
-// Key returns the key of the agent whose slot it is.
+// Key returns the AgentSpec.Key of the agent to which the slot belongs.
 func (s *Reservation) Key() string { return s.spec.Key }

@@ -15,13 +15,14 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// slow reports whether preparing the call may block, because secrets must be resolved.
+// slow reports whether the preparation of the call may block. This is so if secrets must be
+// resolved.
 func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
 
-// begin prepares the call and sends it. The Invoker's answer goes to the method answered.
-// If the call cannot be sent, begin reports that to the run, and the call ends.
+// begin prepares the call and sends it. The method answered later receives the Invoker's answer.
+// If the call cannot be sent, begin reports this to the run, and the call ends.
 func (c *Call) begin() {
 	var refused *Answer // says that the call was not sent, and why; nil = it can be sent
 	err := guard.Do(func() error {
@@ -32,7 +33,7 @@ func (c *Call) begin() {
 		}
 		c.sender.close()
 		if refused == nil {
-			c.Finish() // the run already knows that the call is not sent
+			c.Finish() // Recall was called: the run already knows that the call is not sent
 			return nil
 		}
 		c.Report(*refused)
@@ -51,11 +52,12 @@ func (c *Call) begin() {
 		}
 		return
 	}
-	// After a panic during preparation, nothing was sent.
+	// The panic happened before the call was sent.
 	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
 }
 
-// prepare makes the request, or returns why the call cannot be sent.
+// prepare returns the request of the call. If the call cannot be sent, prepare returns an Answer
+// that says why; otherwise the Answer is nil.
 func (c *Call) prepare() (sdk.Request, *Answer) {
 	o := &c.w.cfg
 	input, err := c.input()
@@ -79,10 +81,10 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 	}, nil
 }
 
-// input returns the call's input with its secrets filled in. It gives the redactor
-// everything sensitive that the agent may know about the run. A secret in the agent's
-// configuration that cannot be resolved is not an error here: the agent does not start
-// without it and gets no call.
+// input returns the call's input with the secrets filled in. It also collects, for the redactor,
+// all sensitive strings that the agent may know. A secret of the input that cannot be resolved
+// is an error. A secret of the agent's configuration is not: without it, the agent does not
+// start and gets no call.
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
@@ -108,13 +110,14 @@ func (c *Call) input() (json.RawMessage, error) {
 	return data, nil
 }
 
-// Reasons why a call does not start, for people.
+// Reasons, for people, why a call was not sent.
 const (
 	WhyTooLate = "its complete-by had passed before it could be sent"
 	WhyNoLease = "the engine's lease is not sure"
 )
 
-// send sends the call. If the call has its own goroutine, send waits for the answer.
+// send passes the request to the Invoker. If the call has a goroutine of its own, send waits for
+// the answer. Otherwise it returns at once.
 func (c *Call) send(request sdk.Request) {
 	c.sent = true
 	call := invoke.Call{
@@ -139,8 +142,8 @@ func (c *Call) send(request sdk.Request) {
 		reply, err := w.cfg.Invoker.Invoke(ctx, call)
 		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			// Several timers may end the call: the agent's, the transport's or this one. The
-			// error is the same for all of them.
+			// The timer of the agent, of the transport or of ctx may have ended the call. The
+			// caller gets the same error in all these cases.
 			err = ctx.Err()
 		}
 		c.answered(reply, err)
@@ -156,17 +159,19 @@ func (c *Call) send(request sdk.Request) {
 	}
 }
 
-// late keeps an answer that arrived after complete-by as evidence.
+// late receives a late reply from the Invoker, and keeps it as evidence.
 func (c *Call) late(reply sdk.Reply) {
 	now := c.w.cfg.Clock.Now()
 	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
-// largeReply is the size in bytes above which the shard does not check a reply itself,
-// because the shard's other runs would wait too long.
+// largeReply is the size, in bytes, of a large reply. The shard does not check a large reply
+// itself, because the shard's other runs would wait too long: a new goroutine does so.
 const largeReply = 64 << 10
 
-// answered receives the Invoker's answer. It does not block.
+// answered receives the Invoker's answer and passes the call to the goroutine that owns the run.
+// If that is not possible, or if the reply is large, a new goroutine handles the answer.
+// answered does not block.
 func (c *Call) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
 	c.reply, c.err, c.arrived = reply, err, c.w.cfg.Clock.Now()
@@ -178,7 +183,8 @@ func (c *Call) answered(reply sdk.Reply, err error) {
 	go c.Conclude()
 }
 
-// Conclude turns the answer into an event and delivers it. Any goroutine may call it.
+// Conclude turns the Invoker's answer into an event, delivers the event to the run, and ends the
+// call. Any goroutine may call Conclude.
 func (c *Call) Conclude() {
 	if a, ok := c.Concluded(); ok {
 		c.Report(a)
@@ -187,8 +193,8 @@ func (c *Call) Conclude() {
 	c.Finish()
 }
 
-// Concluded returns the Answer to deliver; ok is false if there is none. Afterwards the
-// call accepts no sign of life.
+// Concluded turns the Invoker's answer into the Answer that must be delivered to the run. ok is
+// false if there is nothing to deliver. From then on, the call ignores signs of life.
 func (c *Call) Concluded() (a Answer, ok bool) {
 	c.sender.close()
 	err := guard.Do(func() error {
@@ -202,19 +208,19 @@ func (c *Call) Concluded() (a Answer, ok bool) {
 	return a, ok
 }
 
-// outcome turns the Invoker's answer into an Answer; ok is false if there is nothing to deliver.
+// outcome does the work of Concluded. It may panic.
 func (c *Call) outcome() (a Answer, ok bool) {
 	o := &c.w.cfg
 	var deferred *invoke.Deferred
 	switch {
 	case errors.As(c.err, &deferred):
-		if deferred.Until.IsZero() { // the call has a slot, so the next try waits for a time, not for a slot
+		if deferred.Until.IsZero() { // the Invoker knows no time for the next try: use the usual pauses
 			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))
 		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
 	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
-		// The outcome is unknown; the Supervisor reports later that time has passed.
+		// The outcome is unknown. The Supervisor later reports that complete-by has passed.
 		return Answer{}, false
 	case c.err != nil:
 		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
@@ -222,8 +228,8 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
 }
 
-// answer returns the Answer of a call that was sent. After complete-by, the answer is only
-// counted and kept as evidence; then ok is false.
+// answer returns the Answer that delivers an event of a call that was sent. If the answer arrived
+// after complete-by, it is only kept as evidence, and ok is false.
 func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	a = c.about(event)
 	if !a.Arrived.Before(a.CompleteBy) {
@@ -236,9 +242,9 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 // maxRefusal is the longest pause between two tries to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent returns the Answer that the call was not sent. The run tries the call again after
-// pause. If earlier tries in a row were not sent either, the pause doubles with each of
-// them, up to limit.
+// notSent returns an Answer which says that the call was not sent, and why. The run tries the
+// call again after a pause. The first pause is the given one. It doubles with each further try
+// in a row that is not sent, up to limit.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

@@ -12,12 +12,12 @@ import (
 // Binaries are the programs of a test: an engine that can inject faults, the ledger, and
 // the agents.
 type Binaries struct {
-	Dir    string // directory of the programs, in which engines also look for agents
-	Engine string
-	Ledger string
+	Dir    string // directory of the programs; engines also search it for agents
+	Engine string // path of the engine
+	Ledger string // path of the ledger
 }
 
-// Build builds the programs into dir. root is the module's directory.
+// Build compiles the programs and writes them to dir. root is the directory of the Go module.
 func Build(ctx context.Context, root, dir string) (*Binaries, error) {
 	b := &Binaries{Dir: dir, Engine: filepath.Join(dir, "engine"), Ledger: filepath.Join(dir, "ledger")}
 	build := func(args ...string) error {

@@ -1,7 +1,7 @@
-// Package chaos injects faults into real engines: real processes, a real PostgreSQL, real
-// agents, and a remote service of its own (package ledger). Only that service decides which
-// effects happened. Every test ends with the same checks (Judge), whatever its faults.
+// Package chaos tests engines with faults. The tests run real engine processes, a real
+// PostgreSQL and real agents. The remote service of the agents is package ledger, and it alone
+// decides which effects happened. Every test ends with the same checks (Judge).
 //
-// `make test` runs each fault once and for a short time. `make chaos` (CHAOS=full) runs the
-// numbers of docs/reliability.md and prints a report.
+// `make test` runs each kind of fault only a short time. `make chaos` (CHAOS=full) runs as many
+// rounds as docs/reliability.md says, and prints a report.
 package chaos

@@ -7,25 +7,27 @@ import (
 	"time"
 )
 
-// A Flow is a generated workflow with the properties that the judge needs.
+// A Flow is a generated workflow, with the facts about its steps that Judge needs.
 type Flow struct {
-	Source string
-	Steps  []Step
+	Source string // source text of the module
+	Steps  []Step // steps in the order of the source
 }
 
 // A Step is one step of a generated workflow.
 type Step struct {
 	Name   string
 	Action string   // action of the agent: do, once, blind or many
-	After  []int    // indexes of the steps that this step depends on
-	Keys   []string // keys of a for_each step; nil = one instance
-	Caught bool     // the step has a catch for its failure
+	After  []int    // steps that this step depends on, as indexes into Flow.Steps
+	Keys   []string // keys of the instances of a for_each step; nil = the step has no for_each
+	Caught bool     // the step has a catch for its failure; no code uses this field
 }
 
-// Honours reports whether the remote service deduplicates the step's calls by key.
+// Honours reports whether the remote service applies the step's effect at most once for each
+// idempotency key.
 func (s Step) Honours() bool { return s.Action == "do" || s.Action == "many" }
 
-// Names returns the names of the step's nodes as agents see them.
+// Names returns the name of the step as agents see it. For a for_each step, it returns the name
+// of each instance.
 func (s Step) Names() []string {
 	if s.Keys == nil {
 		return []string{s.Name}
@@ -37,7 +39,7 @@ func (s Step) Names() []string {
 	return names
 }
 
-// stepTimeout is how long each attempt may take.
+// stepTimeout is the timeout of each generated step.
 const stepTimeout = 2 * time.Second
 
 // An ending says how a generated workflow should end.
@@ -49,8 +51,8 @@ const (
 	endParked
 )
 
-// faultsOf lists, for each action, the faults that do not make the step fail: the engine
-// repeats its call until it succeeds.
+// faultsOf lists, for each action, the faults that may be injected into a call of a step that
+// must succeed. After such a fault, the engine repeats the call until it succeeds.
 var faultsOf = map[string][]string{
 	"do":    {"refuse", "vanish", "lose", "hang", "crash", "die", "twice", "linger:150ms", "slow:100ms", "stubborn", "exit"},
 	"many":  {"refuse", "lose", "crash", "linger:100ms"},
@@ -58,8 +60,9 @@ var faultsOf = map[string][]string{
 	"blind": {"refuse", "linger:150ms", "slow:100ms"},
 }
 
-// NewFlow generates a workflow. Most workflows should succeed, a quarter should be undone,
-// and some should be parked. Some calls have faults.
+// NewFlow generates a workflow and the faults of its calls. url is the URL of the ledger. Of 100
+// generated workflows, approximately 60 should succeed, 25 should be undone, and 15 should be
+// parked.
 func NewFlow(rng *rand.Rand, url string) Flow {
 	end := endWell
 	switch n := rng.IntN(100); {
@@ -101,11 +104,14 @@ func NewFlow(rng *rand.Rand, url string) Flow {
 	return f
 }
 
+// head writes the agent block and the beginning of the workflow block.
 func head(b *strings.Builder, url string) {
 	fmt.Fprintf(b, "agent \"far\" {\n  plugin          = \"ledger\"\n  max_concurrency = 64\n  config { url = %q }\n  circuit_breaker {\n    trip_after = 1000\n  }\n}\n", url)
 	b.WriteString("workflow \"w\" {\n  deadline = \"5m\"\n  compensation { deadline = \"5m\" }\n")
 }
 
+// write writes the step s. words and undo are the faults of the step's calls and undos. park is
+// an argument of the retry block, or "".
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
 	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = %q\n", s.Name, s.Action, stepTimeout.String())
 	if s.Keys != nil {
@@ -133,7 +139,7 @@ func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park stri
 	b.WriteString("    }\n  }\n")
 }
 
-// faults draws the faults of the first calls of a step.
+// faults returns random faults for the first calls of a step; nil = no call has a fault.
 func faults(rng *rand.Rand, action string) []string {
 	var words []string
 	for rng.IntN(3) == 0 && len(words) < 2 {
@@ -142,6 +148,7 @@ func faults(rng *rand.Rand, action string) []string {
 	return words
 }
 
+// undoFaults returns a random fault for the first call of an undo; nil = no fault.
 func undoFaults(rng *rand.Rand) []string {
 	if rng.IntN(3) > 0 {
 		return nil
@@ -151,7 +158,8 @@ func undoFaults(rng *rand.Rand) []string {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// flowOf makes a Flow from steps and the faults of their calls.
+// flowOf returns a Flow with the given steps and faults. The function head writes the text before
+// the steps.
 func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
 	var f Flow
 	var b strings.Builder
@@ -165,7 +173,10 @@ func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) 
 	return f
 }
 
+// A flowStep is a step of a Flow that flowOf makes.
 type flowStep struct {
 	Step
+	// words and undo are the faults of the calls and of the undos, each separated by commas.
+	// park is an argument of the retry block, as text; "" = none.
 	words, undo, park string
 }

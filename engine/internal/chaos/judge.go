@@ -17,15 +17,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Verdict holds the numbers of runs, attempts and calls that Judge has checked. Ends counts
-// the runs by their last status.
+// A Verdict says how much Judge has checked.
 type Verdict struct {
-	Runs, Attempts, Calls int
-	Ends                  map[status.RunState]int
+	Runs, Attempts, Calls int                     // number of runs, attempts and calls
+	Ends                  map[status.RunState]int // number of runs, by their last status
 }
 
-// Judge checks the invariants I1 to I10 on all accepted runs. The test fails for each
-// invariant that does not hold.
+// Judge checks the invariants I1 to I10 on all accepted runs. If an invariant does not hold, the
+// test fails. Judge returns how much it has checked.
 func (w *World) Judge() Verdict {
 	w.T.Helper()
 	runs := w.Runs()
@@ -64,18 +63,21 @@ func (w *World) Judge() Verdict {
 	return v
 }
 
+// A judge holds the data of the ledger for one call of Judge.
 type judge struct {
 	w       *World
-	entries map[string]ledger.Entry
-	calls   map[string]int // number of calls, by run and step
+	entries map[string]ledger.Entry // entries of the ledger, by idempotency key
+	calls   map[string]int          // number of calls, by run and step as "RUN STEP"
 }
 
+// fault reports that an invariant does not hold: the test fails.
 func (j *judge) fault(format string, args ...any) {
 	j.w.T.Helper()
 	j.w.T.Errorf("seed %d: "+format, append([]any{j.w.Seed}, args...)...)
 }
 
-// run checks one run.
+// run checks one run. It returns the run's status and the number of attempts that started. It
+// returns 0 and 0 if the run cannot be read.
 func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
@@ -91,7 +93,8 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	// Engines do not work on a run with the code engine_lost (Lost), even if it is due.
+	// If Lost returns true, the run has the code engine_lost, and engines do not work on it even
+	// if it is due.
 	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
@@ -118,9 +121,9 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 	return state.Status(), attempts
 }
 
-// count folds the records of a run. It returns, by step, how many attempts started and how
-// many ended without a result. It also returns how many times the run was parked for a
-// person.
+// count reads the records of a run. It returns how many attempts of each step started, and how
+// many of them failed or ended with an unknown outcome. It also returns how many times the run
+// was parked.
 func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[string]int, parked int) {
 	started, failures = map[string]int{}, map[string]int{}
 	state := machine.NewState()
@@ -142,7 +145,7 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 	return started, failures, parked
 }
 
-// effect compares the ledger's entry of one node with the status of the run.
+// effect checks that the ledger's entry for one node fits the status of the run.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
@@ -190,7 +193,8 @@ func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	}
 }
 
-// alerts checks that a run raised one alert each time it came to need a person (I9).
+// alerts checks that the run has one alert for each time that it was parked (I9). parked is the
+// number of these times.
 func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
 	if err != nil {
@@ -208,6 +212,7 @@ func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	}
 }
 
+// step returns the step with a node of this name. It returns the zero Step if there is none.
 func (r Run) step(node string) Step {
 	name, _, _ := strings.Cut(node, "[")
 	i := slices.IndexFunc(r.Flow.Steps, func(s Step) bool { return s.Name == name })
@@ -217,7 +222,7 @@ func (r Run) step(node string) Step {
 	return r.Flow.Steps[i]
 }
 
-// audits are queries on the store that must return no rows.
+// audits holds, by what each checks, queries on the database. If all is well, they return no rows.
 var audits = map[string]string{
 	"journals have no gaps (I10)": `
 SELECT run_id::text || ' row ' || seq FROM (SELECT run_id, seq, row_number() OVER (PARTITION BY run_id ORDER BY seq) - 1 AS want FROM engine.journal) x WHERE seq <> want`,
@@ -235,10 +240,11 @@ SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete
 SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
 }
 
-// audit runs the queries in audits directly on the database.
+// audit runs the queries in audits directly on the database. It reports each query that returns
+// rows.
 func (j *judge) audit(ctx context.Context) {
 	if j.w.Embedded() {
-		return // only one process at a time can open an embedded store: no other engine can write
+		return // the queries are for PostgreSQL
 	}
 	db, err := sql.Open("postgres", j.w.DSN)
 	if err != nil {
@@ -270,7 +276,7 @@ func (j *judge) audit(ctx context.Context) {
 	}
 }
 
-// String returns the counts in one line.
+// String returns the numbers in one line.
 func (v Verdict) String() string {
 	var ends []string
 	for s, n := range v.Ends {

@@ -11,13 +11,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// load submits short runs until stop is called: perSecond runs in each second. Nine of ten
-// runs succeed, and the tenth is undone. load names the runs, so that it can repeat a
-// submission whose outcome is not known. It pauses while more runs are open than it submits
-// in ten seconds. stop waits until each run is accepted, and returns the number of accepted
-// runs a second. In `make chaos`, the test fails if this is less than 70 % of perSecond,
-// because then it proves nothing about that load. In `make test` one accepted run is enough,
-// because the machine may be busy.
+// load submits perSecond short runs in each second, until the caller calls stop. Nine of ten
+// runs succeed, and the tenth is undone. Each run gets a name, so that load can repeat a
+// submission whose outcome is not known. load pauses while more runs are open than it submits
+// in ten seconds.
+//
+// stop waits until each submitted run is accepted. It returns the number of accepted runs per
+// second. In `make chaos`, the test fails if this number is less than 70 % of perSecond. In
+// `make test` one accepted run is enough, because the machine may be busy.
 func (w *World) load(perSecond int) (stop func() int) {
 	w.T.Helper()
 	well := flowOf(w.URL, head,
@@ -69,19 +70,21 @@ func (w *World) load(perSecond int) (stop func() int) {
 	}
 }
 
+// A load is the state of World.load. flows, defs and vars have the same indexes.
 type load struct {
 	w     *World
-	flows []Flow
+	flows []Flow // the workflow that succeeds, and the one that is undone
 	defs  []*dsl.Definition
 	vars  []dsl.Value
-	every time.Duration
-	batch int // number of runs submitted at once
-	limit int // maximum number of open runs
+	every time.Duration // time between two batches
+	batch int           // number of runs in a batch
+	limit int           // number of open runs at which load pauses
 
-	open                    []status.RunID
-	accepted, again, waited int
+	open                    []status.RunID // accepted runs, oldest first; look removes runs that have ended
+	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
 }
 
+// run submits batches until done is closed.
 func (l *load) run(done <-chan struct{}) {
 	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()
@@ -94,7 +97,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // asking the store for open runs costs more than submitting them
+				time.Sleep(time.Second) // reading the open runs costs more time than submitting runs
 				continue
 			}
 		}
@@ -112,7 +115,8 @@ func (l *load) run(done <-chan struct{}) {
 	}
 }
 
-// submit sends the same batch again until all of its runs are accepted (I1).
+// submit submits a batch of runs. It repeats the submission until all these runs are accepted
+// (I1).
 func (l *load) submit(all []engine.Submission, flows []Flow) {
 	deadline := time.Now().Add(patience(time.Minute))
 	for {
@@ -139,8 +143,7 @@ func (l *load) submit(all []engine.Submission, flows []Flow) {
 	}
 }
 
-// look removes runs that have ended from the list of open runs. Runs end approximately in the
-// order in which they began.
+// look removes runs from the list of open runs if they have ended or need a person.
 func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// full means that each test runs as many rounds as docs/reliability.md says (`make chaos`).
-// part means that full is set, too, but each test runs fewer rounds (`make chaos SHORT=1`).
-// Without both, each test runs only a few rounds (`make test`).
+// If only full is true, each test runs as many rounds as docs/reliability.md says (`make chaos`).
+// If full and part are true, each test runs fewer rounds (`make chaos SHORT=1`). If both are
+// false, each test runs only a few rounds (`make test`).
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
-// times returns how many rounds a test runs: short in `make test`, and long in `make chaos`.
-// With SHORT=1 it returns a seventh of long, but at least short.
+// times returns how many rounds a test runs. It returns short in `make test`, and long in
+// `make chaos`. In `make chaos SHORT=1` it returns a seventh of long, but at least short.
 func times(short, long int) int {
 	switch {
 	case part:
@@ -22,6 +22,7 @@ func times(short, long int) int {
 	return short
 }
 
-// patience returns how long a test may wait for something: three times what a quiet machine
-// needs at most, because these tests need more CPU than the machine has.
+// patience returns how long a test may wait for something. limit is the longest time that an
+// idle machine needs. patience returns three times limit, because the machine is busy: these
+// tests need more CPU time than the machine has.
 func patience(limit time.Duration) time.Duration { return 3 * limit }

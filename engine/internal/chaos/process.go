@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// A Process is a program that a test has started. The test ends it by its process id.
+// A Process is a process that a test has started.
 type Process struct {
-	Name string
+	Name string // name of the process in messages
 
 	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	out   *output
-	done  chan struct{}
-	err   error // how the process ended; may be read after done is closed
+	stdin io.WriteCloser // standard input, which stays open
+	out   *output        // standard output and standard error
+	done  chan struct{}  // closed when the process has ended
+	err   error          // how the process ended; may be read after done is closed
 }
 
 // output keeps the text that a process printed.
@@ -29,7 +29,7 @@ type output struct {
 	b  bytes.Buffer
 }
 
-// maxOutput is the largest size, in bytes, of the output that is kept of one process.
+// maxOutput is the size, in bytes, at which an output stops keeping text.
 const maxOutput = 16 << 20
 
 func (o *output) Write(p []byte) (int, error) {
@@ -47,13 +47,14 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts a program. Its standard input stays open until the program is ended.
+// start starts a program. The standard input of the program stays open until the program ends.
+// env is added to the environment of this process.
 func start(name, path string, env []string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// After an engine was killed, its agents may keep its pipes open for a moment.
+	// After an engine was killed, its agents may keep the engine's pipes open for a moment.
 	p.cmd.WaitDelay = 2 * time.Second
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -72,7 +73,7 @@ func start(name, path string, env []string, args ...string) (*Process, error) {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Output returns what the process has printed.
+// Output returns the text that the process has printed up to now.
 func (p *Process) Output() string { return p.out.String() }
 
 // Done returns a channel that is closed when the process has ended.
@@ -88,7 +89,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Signal sends a signal, unless the process has ended.
+// Signal sends a signal to the process. It returns os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if p.Ended() {
 		return os.ErrProcessDone
@@ -96,14 +97,14 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// Kill ends the process like kill -9 and waits for its end.
+// Kill ends the process with SIGKILL, and waits until the process has ended.
 func (p *Process) Kill() {
 	// SIGKILL also ends a process that is frozen.
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Terminate asks the process to end, and waits at most for limit. It returns the exit code.
+// Terminate sends SIGTERM, and then does the work of Wait.
 func (p *Process) Terminate(limit time.Duration) (int, error) {
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return 0, err
@@ -111,7 +112,8 @@ func (p *Process) Terminate(limit time.Duration) (int, error) {
 	return p.Wait(limit)
 }
 
-// Wait waits at most for limit until the process has ended. It returns the exit code.
+// Wait waits until the process has ended, and returns the exit code. The code is -1 if a signal
+// ended the process. After the time limit, Wait returns an error.
 func (p *Process) Wait(limit time.Duration) (int, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

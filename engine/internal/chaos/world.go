@@ -26,7 +26,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// An openStore is a store that the world must close.
+// An openStore is a store whose World must close it.
 type openStore interface {
 	store.Store
 	Close() error
@@ -35,41 +35,41 @@ type openStore interface {
 // A World holds the engines, the store and the remote service of one test.
 type World struct {
 	T    testing.TB
-	Seed uint64
-	Rng  *rand.Rand
-	DSN  string // DSN with which engines open the store; a test may put a proxy in between
+	Seed uint64     // seed of Rng
+	Rng  *rand.Rand // random numbers of the test
+	DSN  string     // DSN with which engines open the store; a test may set the DSN of a proxy
 
 	bins    *Binaries
-	dir     string
-	far     *Process
-	URL     string // URL of the ledger
+	dir     string   // directory for files of the test
+	far     *Process // the ledger
+	URL     string   // URL of the ledger
 	Ledger  ledger.Client
-	store   store.Full // separate handle of the store, used to submit, read and judge
-	opened  openStore
-	sealer  crypt.Sealer // nil = no key is known
+	store   store.Full   // the store, opened by the test itself to submit, read and check runs
+	opened  openStore    // the same store, which the method end closes
+	sealer  crypt.Sealer // decrypts what engines have stored; nil = no key is known
 	defs    *journal.Definitions
-	catalog *agents.Catalog
+	catalog *agents.Catalog // finds the agents in bins.Dir
 
 	mu       sync.Mutex // protects following fields
-	began    time.Time
-	timeline []string
-	engines  []*Process
-	runs     []Run
+	began    time.Time  // start of the test
+	timeline []string   // lines that Note has added
+	engines  []*Process // all engines that were started
+	runs     []Run      // accepted runs
 }
 
 // A Run is one accepted run.
 type Run struct {
 	ID   status.RunID
-	Name string
+	Name string // public id
 	Flow Flow
 }
 
-// lease is the lease of engines in tests. In `make test` it is longer, because there it is
-// not the number of expired leases that counts, and the machine may be slow.
+// lease is the lease of engines in tests. In `make test` it is longer, because the machine may
+// be slow. In `make chaos` it is short, so that more leases expire in a test.
 var lease = map[bool]time.Duration{true: time.Second, false: 2 * time.Second}[full]
 
-// NewWorld makes a world on an empty PostgreSQL database. At the end of the test it stops
-// everything that it has started.
+// NewWorld returns a World whose store is an empty PostgreSQL database. At the end of the test,
+// all processes of the World are killed.
 func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	t.Helper()
 	if _, _, err := postgres.Migrate(t.Context(), dsn); err != nil {
@@ -82,8 +82,8 @@ func NewWorld(t testing.TB, bins *Binaries, dsn string, seed uint64) *World {
 	return newWorldOver(t, bins, store, dsn, t.TempDir(), seed)
 }
 
-// NewEmbeddedWorld makes a world on a state file, which only one process at a time can
-// open.
+// NewEmbeddedWorld returns a World whose store is a file of SQLite. Only one engine at a time
+// can use this store.
 func NewEmbeddedWorld(t testing.TB, bins *Binaries, seed uint64) *World {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func newWorldOver(t testing.TB, bins *Binaries, opened openStore, dsn, dir strin
 	return w
 }
 
-// learnKey reads the key that a command has created next to the state file.
+// learnKey reads the encryption key from the file next to the state file, if this file exists.
 func (w *World) learnKey() {
 	w.T.Helper()
 	path := strings.TrimPrefix(w.DSN, "sqlite:") + ".key"
@@ -137,11 +137,11 @@ func (w *World) learnKey() {
 	w.defs = journal.NewDefinitions(w.store, w.sealer)
 }
 
-// Embedded reports whether the state is a file, which only one process at a time can open.
+// Embedded reports whether the store is a file of SQLite.
 func (w *World) Embedded() bool { return strings.HasPrefix(w.DSN, "sqlite:") }
 
-// end stops all processes. If the test failed, it logs the timeline and the output of the
-// processes.
+// end kills all processes and closes the store. If the test failed, it logs the timeline and the
+// output of the engines.
 func (w *World) end() {
 	for _, p := range w.all() {
 		p.Kill()
@@ -176,20 +176,20 @@ func (w *World) Note(format string, args ...any) {
 	w.timeline = append(w.timeline, fmt.Sprintf("%8.3fs %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...)))
 }
 
-// Timeline returns the notes, in order.
+// Timeline returns the lines that Note has added, in order.
 func (w *World) Timeline() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.timeline...)
 }
 
-// StartEngine starts `engine serve`. points is the value of ENGINE_FAILPOINTS.
+// StartEngine starts `engine serve`. points is the value of ENGINE_FAILPOINTS: the faults.
 func (w *World) StartEngine(name, points string, args ...string) *Process {
 	w.T.Helper()
 	return w.StartEngineOn(w.DSN, name, points, args...)
 }
 
-// StartEngineOn does the work of StartEngine with another DSN.
+// StartEngineOn does the work of StartEngine, but the engine opens the store with the given DSN.
 func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process {
 	w.T.Helper()
 	env := []string{
@@ -208,15 +208,14 @@ func (w *World) StartEngineOn(dsn, name, points string, args ...string) *Process
 	return p
 }
 
-// Command runs `engine` with the given arguments on the world's store. It returns the
-// printed text and the exit code, or -1 if a signal ended the command.
+// Command runs `engine` with the given arguments and the store of the World. It returns the
+// printed text and the exit code. The exit code is -1 if a signal ended the command.
 func (w *World) Command(args ...string) (string, int) {
 	w.T.Helper()
 	return w.CommandAt("", args...)
 }
 
-// CommandAt runs a command like Command, but with faults. points is the value of
-// ENGINE_FAILPOINTS.
+// CommandAt does the work of Command, with faults. points is the value of ENGINE_FAILPOINTS.
 func (w *World) CommandAt(points string, args ...string) (string, int) {
 	w.T.Helper()
 	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
@@ -233,7 +232,7 @@ func (w *World) CommandAt(points string, args ...string) (string, int) {
 	return p.Output(), code
 }
 
-// Define links a workflow's source.
+// Define returns the definition for the source text of a module.
 func (w *World) Define(source string) *dsl.Definition {
 	w.T.Helper()
 	m, diags := dsl.Parse(fstest.MapFS{"w.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
@@ -255,7 +254,7 @@ func (w *World) Define(source string) *dsl.Definition {
 	return def
 }
 
-// Submit submits n runs of a flow without an owner. Any engine may claim them.
+// Submit submits and returns n runs of a Flow. The runs have no owner: any engine may claim them.
 func (w *World) Submit(f Flow, n int) []Run {
 	w.T.Helper()
 	def := w.Define(f.Source)
@@ -285,14 +284,14 @@ func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
 }
 
-// adopt adds a run that was not submitted by Submit to the runs that Judge checks.
+// adopt adds a run to the runs that Judge checks. It is for runs that Submit has not submitted.
 func (w *World) adopt(r Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.runs = append(w.runs, r)
 }
 
-// write writes a file below the world's directory and returns its path.
+// write writes a file in the directory of the World, and returns the path of the file.
 func (w *World) write(name, text string) string {
 	w.T.Helper()
 	path := filepath.Join(w.dir, name)
@@ -312,12 +311,13 @@ func (w *World) Runs() []Run {
 	return append([]Run(nil), w.runs...)
 }
 
-// AwaitRest waits until every run has ended or needs a person.
+// AwaitRest waits until every accepted run is at rest: the run has ended or needs a person. If
+// this takes longer than patience(limit), the test fails.
 func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	left := w.Runs() // a run at rest stays at rest: no verbs are sent meanwhile
+	left := w.Runs() // runs that were not seen at rest; a run at rest stays so, as no verb is sent
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
 		var next []Run
@@ -345,7 +345,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns the rows of the given runs.
+// heads returns the store's rows of the given runs, by run.
 func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
@@ -368,7 +368,7 @@ func (w *World) head(run status.RunID) (store.Head, error) {
 	return head, err
 }
 
-// await calls fn repeatedly until fn returns true. It returns the text of fn.
+// await calls fn until fn returns true, and returns its text. After patience(limit) the test fails.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
 	deadline := time.Now().Add(patience(limit))
@@ -383,13 +383,13 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 	}
 }
 
-// Await calls fn repeatedly until fn returns true.
+// Await calls fn until fn returns true. After patience(limit) the test fails.
 func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.T.Helper()
 	w.await(what, limit, func() (string, bool) { return "", fn() })
 }
 
-// Freeze stops a process with SIGSTOP for the time d, and then lets it continue.
+// Freeze stops a process with SIGSTOP. After the time d it lets the process continue, and returns.
 func (w *World) Freeze(p *Process, d time.Duration) {
 	w.Note("%s freezes for %s", p.Name, d)
 	if err := p.Signal(syscall.SIGSTOP); err != nil {

@@ -1,7 +1,8 @@
 // Package clock returns the time of the store, and how long the engine's lease lasts.
 //
-// In: the store's answers to ticks. Two engines of one store read nearly the same time,
-// even if their own clocks differ. The returned times never go backwards.
+// It computes both from the store's answers to ticks. A tick renews the lease and returns
+// the store's time. Two engines of one store read nearly the same time, even if their own
+// clocks differ. The returned times never go backwards.
 package clock
 
 import (
@@ -10,8 +11,8 @@ import (
 )
 
 // A Clock returns store time: the time on the store's clock at the last tick, plus the time
-// that this process's monotonic clock has measured since. Engines whose own clocks differ
-// by an hour agree. A Clock also knows until when the lease lasts.
+// that this process's monotonic clock has measured since. So engines agree on the time even
+// if their own clocks differ by an hour. A Clock also knows when the lease ends.
 type Clock struct {
 	mu     sync.Mutex // protects following fields
 	store  time.Time  // store time at the last tick
@@ -21,10 +22,10 @@ type Clock struct {
 }
 
 // Ticked records a tick whose answer has just arrived. sent is the time at which the tick
-// was sent, and store is the store's time in the answer. The store read its clock between
-// sending and arrival. Store time is counted from the arrival, so that nothing expires too
-// early. The lease is counted from the sending, so that the engine never believes that it
-// has the lease for too long.
+// was sent, store is the store's time in the answer, and lease is the length of the lease.
+// The store read its clock between the sending and the arrival. Ticked counts store time
+// from the arrival, so that nothing expires too early. It counts the lease from the sending,
+// so that the engine never believes that the lease lasts longer than it does.
 func (c *Clock) Ticked(sent time.Time, store time.Time, lease time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,11 +59,11 @@ func (c *Clock) Read() Moment {
 // Until returns how long it is until store time t. The result is negative if t has passed.
 func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// Leased reports whether the lease still lasts, by this process's own clock. Without it no
-// work may start.
+// Leased reports whether the lease still lasts, by this process's own clock. Without the
+// lease no work may start.
 func (c *Clock) Leased() bool { return c.Read().Leased }
 
-// LeaseLeft returns for how long the lease still lasts; at least 0.
+// LeaseLeft returns how long the lease still lasts. It returns 0 if the lease has ended.
 func (c *Clock) LeaseLeft() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,17 +14,16 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// An inheritance holds the runs that the former membership of this node owned.
+// An inheritance takes over the runs that the former membership of this node owned.
 type inheritance struct {
 	by   *taker
-	from store.EngineID         // the former membership; 0 = none
-	runs map[status.RunID]int32 // for each run, the number of its rows that are known to be committed
+	from store.EngineID         // number of the former membership; 0 = none
+	runs map[status.RunID]int32 // for each run, the number of the run's rows that are known to be committed
 }
 
-// takeOver takes over the runs of the former membership of this node. If the store has
-// fewer rows of a run than were committed, it has lost committed rows: then takeOver
-// returns a *LossError. While the store does not answer, takeOver tries again until ctx
-// ends.
+// takeOver takes over the runs of the former membership of this node. If the store has lost
+// committed rows of a run, takeOver returns a *LossError. While the store does not answer,
+// takeOver tries again. If ctx ends first, it returns nil.
 func (t *inheritance) takeOver(ctx context.Context) error {
 	n := t.by.n
 	if len(t.runs) == 0 || n.shared.Draining.Load() {
@@ -67,7 +66,8 @@ func (t *inheritance) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// lost returns a *LossError if the store has fewer rows of a run than were committed.
+// lost compares the given runs with the store. It returns a *LossError if the store has
+// fewer rows of a run than were committed. It ignores runs that retention has removed.
 func (t *inheritance) lost(ctx context.Context, runs []status.RunID) error {
 	loaded, err := t.by.n.cfg.Store.Load(ctx, runs...)
 	if err != nil {

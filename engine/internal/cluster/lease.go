@@ -19,7 +19,7 @@ import (
 // ErrStopping says that the engine is stopping.
 var ErrStopping = errors.New("engine: this engine is stopping")
 
-// ErrDrained says that a membership ended in order.
+// ErrDrained says that a membership ended in order, after its work in flight was done.
 var ErrDrained = errors.New("engine: drained")
 
 // A Membership is the time of a node in the store. It begins when the node joins under a
@@ -30,25 +30,26 @@ type Membership struct {
 	Runs      *owner.Scheduler
 	Committer *commit.Committer
 	writers   []store.Writer
-	ctx       context.Context // ends with the membership; only its Done and cause are used
-	end       context.CancelCauseFunc
+	ctx       context.Context         // ends with the membership; only Done and the cause of its end are used
+	end       context.CancelCauseFunc // ends the membership with a reason
 
 	taker   *taker
 	former  *inheritance
 	scanner *scanner
 
-	mu     sync.Mutex // protects following fields
-	ticked time.Time  // time at which the last tick was sent
-	hinted bool       // work may be waiting, so the next tick comes early
-	lag    time.Duration
-	busy   bool // there was a hint, or the last tick found messages or runs of other engines to work on
+	mu     sync.Mutex    // protects following fields
+	ticked time.Time     // time at which the last tick was sent
+	hinted bool          // work may be waiting, so the next tick comes early
+	lag    time.Duration // largest delay of the runs that the last call of due found
+	busy   bool          // there was a hint, or the last tick found messages or runs of other engines to work on
 }
 
 // hintPause is the shortest pause between two ticks that follow hints.
 const hintPause = 20 * time.Millisecond
 
-// listen makes an early tick when the store hints that work may be waiting. If a hint is
-// lost, the next regular tick finds the work.
+// listen receives hints of the store that work may be waiting, until ctx ends. After each
+// hint it makes the next tick come early. If a hint is lost, the next regular tick finds the
+// work. listen returns at once if the store gives no hints.
 func (t *Membership) listen(ctx context.Context) {
 	w, ok := t.n.cfg.Store.Store.(store.Waker)
 	if !ok {
@@ -71,10 +72,10 @@ func (t *Membership) scan() {
 	wait.Wake(t.Runs.Timers.Poke)
 }
 
-// due finds own runs whose time has passed. It finds runs in memory at the exact time, and
-// the engine's other runs by a scan of the store. The same scan renews the lease. This is
-// intended: an engine whose Supervisor hangs, or cannot reach the store, loses its lease.
-// Then an engine whose Supervisor works takes its runs over.
+// due implements DueFunc for the runs of this engine. It finds runs in memory at the exact
+// time, and the engine's other runs by a scan of the store, which is a tick. A tick also
+// renews the lease. So an engine whose Supervisor hangs, or cannot reach the store, loses
+// its lease. Then an engine whose Supervisor works takes over the runs.
 func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, error) {
 	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
 	wait := time.Duration(-1)
@@ -117,9 +118,10 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
-// see distributes the findings of a tick. It notifies runs of their messages, and passes
-// runs of other engines to the scanner. It returns the runs of this engine that may be due,
-// and the largest delay among those of them that have no timer.
+// see handles the findings of a tick. It notifies the runs for which messages wait, and
+// passes the tick to the scanner, which looks for runs of other engines. It returns the runs
+// of this engine that may be due. It also returns the largest delay of those of these runs
+// that have no timer. hinted is true if a hint of the store caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -142,7 +144,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // if a run has a timer, its timer says when it is due, not its next_check
+		if !t.Runs.Timers.Has(d.Run) { // a timer is more exact than the next_check in the run's row
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}
@@ -152,15 +154,16 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	return runs, lag
 }
 
-// isBusy reports whether there is other work than own runs that are due: there was a hint,
-// or the last tick found messages or runs of other engines.
+// isBusy reports whether there may be work besides due runs of this engine: there was a
+// hint, or the last tick found messages or runs of other engines.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.busy
 }
 
-// passed reports the cost of a scan of the engine's own runs.
+// passed reports a scan of the engine's own runs to the function Config.Passed. told is the
+// number of runs that got TimePassed, and took is the duration of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}
@@ -168,8 +171,9 @@ func (t *Membership) passed(told int, took time.Duration) {
 	t.n.cfg.Passed(stats)
 }
 
-// tick renews the lease and returns the store's findings. An engine that cannot commit does
-// not renew its lease, so that other engines take its runs over.
+// tick renews the lease and returns the store's findings. If commits or a shard of this
+// engine hang, tick does not renew the lease, and returns an error. Then other engines take
+// over the runs. If the lease has already ended, tick also ends the membership.
 func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.Committer.Oldest(); age > o.Lease/2 {
@@ -202,9 +206,9 @@ func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	return tick, nil
 }
 
-// stuck returns an error if a shard has been busy with one task for longer than a lease.
-// Deadlines, verbs and answers of its runs wait meanwhile. If the engine renewed its lease
-// all the same, no other engine could take these runs over.
+// stuck returns an error if a shard has been busy with one task for longer than a lease. In
+// this time the deadlines, verbs and answers of the shard's runs wait. If the engine renewed
+// its lease anyway, no other engine could take these runs over.
 func (t *Membership) stuck() error {
 	age, run := t.Runs.Longest()
 	if age > t.n.cfg.Options.Lease {

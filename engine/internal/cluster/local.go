@@ -20,7 +20,7 @@ import (
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
-	full   atomic.Bool // the runs in memory need as much memory as Options.MaxHeld allows
+	full   atomic.Bool // the runs in memory need all the memory that Options.MaxHeld allows
 }
 
 // Config holds the parameters of New. See engine.Config. All functions are required.
@@ -34,7 +34,8 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer receives the facts about runs that no engine owns. See engine.Observer.
+// An Observer receives the facts about unstaffed runs that this engine decides. See
+// engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)
@@ -56,9 +57,9 @@ func New(cfg Config, shared *owner.Shared) *Local { return &Local{cfg: cfg, shar
 
 // Pass holds the results and the cost of one scan of the Supervisor. See engine.PassStats.
 type Pass struct {
-	Took    time.Duration // duration of the scan and of its deliveries
-	Due     int           // number of own runs that got TimePassed
-	Lag     time.Duration // largest delay of these runs; 0 = no run was due
+	Took    time.Duration // duration of the scan, and of the work on the runs that it found
+	Due     int           // number of due runs that were found
+	Lag     time.Duration // largest delay of these runs; 0 = no run was late
 	Foreign bool          // the scan also looked for runs that this engine does not own
 	Taken   int           // number of runs taken over or claimed
 }
@@ -76,25 +77,26 @@ func (n *Local) find(ctx context.Context, f store.RunFilter) ([]status.RunID, er
 	return runs, nil
 }
 
-// overFor reports whether an error says that this membership is over.
+// overFor reports whether the error err says that this membership is over.
 func overFor(err error) bool { return owner.OverFor(err) }
 
-// backOff quarantines a run that this engine cannot work on, and skips it for a while.
+// backOff quarantines a run that this engine cannot work on, and adds the run to the backoff
+// set.
 func (n *Local) backOff(run status.RunID, err *journal.RunError) {
 	n.noteQuarantined(run, err)
 	n.shared.Backoffs.Add(run, n.shared.Clock.Now(), n.cfg.Options.MaxScan)
 }
 
-// noteQuarantined records why a run is quarantined, and logs it once.
+// noteQuarantined records why a run is quarantined. It logs the reason if the reason is new.
 func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 	if n.shared.Quarantined.Note(run, err) {
 		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
 	}
 }
 
-// rests reports whether a run waits for a person and is not due now. A deadline of the run
-// may still pass later. Then an engine takes the run over to raise the alert. After that
-// the run stays at rest (Head.AtRest).
+// rests reports whether a run waits for a person, has no call in flight, and is not due now.
+// But a deadline of the run may pass later. Then an engine takes the run over to raise an
+// alert. After that the run stays at rest (Head.AtRest).
 func (n *Local) rests(story owner.Story) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false
@@ -103,8 +105,8 @@ func (n *Local) rests(story owner.Story) bool {
 	return !ok || due.After(n.shared.Clock.Now())
 }
 
-// removed reports whether retention may have removed a run that is missing in the store. If
-// so, the store has lost nothing.
+// removed reports whether retention may have removed a run that is missing in the store. It
+// returns false if the store has lost the run.
 func (n *Local) removed(ctx context.Context, run status.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

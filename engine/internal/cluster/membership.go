@@ -14,7 +14,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Join registers a new membership and reads the store's time.
+// Join registers this node in the store under a new number, takes the lease, and returns the
+// Membership. It starts no goroutine: the method Run does.
 func (n *Local) Join(ctx context.Context) (*Membership, error) {
 	o := n.cfg.Options
 	sent := time.Now()
@@ -45,7 +46,7 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 			return nil, fmt.Errorf("open writer %d: %w", i, err)
 		}
 		t.writers = append(t.writers, w)
-		if time.Since(sent) > o.Lease/4 { // on a slow server the lease must not expire before the engine has begun
+		if time.Since(sent) > o.Lease/4 { // on a slow server the lease must not expire during Join
 			if err := renew(); err != nil {
 				return nil, err
 			}
@@ -80,9 +81,9 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until the membership is over. It ends the membership in order after ctx has
-// ended: it first waits for the work in flight. It ends the membership at once when hard
-// ends. It returns the reason for the end.
+// Run works until the membership is over, and returns the reason for the end. After ctx has
+// ended, Run waits for the work in flight and then ends the membership. When hard ends, Run
+// ends the membership at once.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -124,11 +125,12 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	return context.Cause(t.ctx)
 }
 
-// over ends the membership after one of its loops has returned err.
+// over ends the membership with err as the reason. It is called when a loop of the
+// membership has returned err.
 func (t *Membership) over(err error) { t.end(err) }
 
-// drain ends the membership in order. It starts no call, waits for the calls in flight, and
-// commits their answers.
+// drain ends the membership in order. It makes the engine start no further call, waits for
+// the calls in flight, and waits until their answers are committed.
 func (t *Membership) drain(ctx context.Context) {
 	t.n.shared.Draining.Store(true)
 	failpoint.Hit("drain.begun")
@@ -144,22 +146,22 @@ func (t *Membership) drain(ctx context.Context) {
 	if err == nil {
 		t.end(ErrDrained)
 	}
-	<-t.ctx.Done() // if the flush failed the membership is over, too
+	<-t.ctx.Done() // a failed Flush also means that the membership is over
 }
 
 // InheritFrom makes the membership take over the runs that a former membership of the same
-// node owned. runs holds, for each run, the number of its rows that are known to be
-// committed.
+// node owned. The map runs holds, for each run, the number of the run's rows that are known
+// to be committed. The caller must call InheritFrom before Run.
 func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]int32) {
 	t.former.from, t.former.runs, t.scanner.former = former, runs, former
 }
 
-// handBack releases, one by one, the runs that another engine could continue now. An engine
-// that stops waits for its calls in flight, which may take long. Runs without a call in
-// flight need not wait with it. The other runs become free when the engine leaves.
+// handBack releases the runs that have no call in flight and that another engine could
+// continue now. Without handBack these runs would wait while this engine waits for its calls
+// in flight, which may take long. The other runs become free when the engine leaves.
 //
-// If no other engine is alive, runs are not released: no engine would notice that the time
-// of such a run has passed.
+// If no other engine is alive, handBack releases no run. No engine would notice that the time
+// of a released run has passed.
 func (t *Membership) handBack(ctx context.Context) {
 	live, err := t.n.cfg.Store.Live(ctx)
 	if err != nil {

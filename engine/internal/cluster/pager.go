@@ -8,17 +8,18 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A pager calls a function for each page of runs. It works on a few pages at the same time.
+// A pager calls a function for each page of runs. A page is a list of runs that the store
+// returned for one query. A pager works on a few pages at the same time.
 type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
-	do   func(context.Context, []status.RunID) (int, error)
-	room chan struct{}
+	do   func(context.Context, []status.RunID) (int, error) // function for one page; returns a count of runs
+	room chan struct{}                                      // holds one value for each page that add has started
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex // protects following fields
-	done int
-	err  error // the first error
+	done int        // sum of the counts that the function do has returned
+	err  error      // the first error; nil = none
 }
 
 func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int, error)) *pager {
@@ -27,8 +28,8 @@ func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int
 	return p
 }
 
-// add starts the work on a page. It waits while the allowed number of pages is in progress.
-// After an error it does nothing.
+// add starts the work on a page. While PagesAhead pages are in progress, it waits first. After
+// an error of another page it does nothing.
 func (p *pager) add(runs []status.RunID) {
 	select {
 	case p.room <- struct{}{}:
@@ -53,7 +54,8 @@ func (p *pager) now(runs []status.RunID) {
 	}
 }
 
-// wait waits for all pages, and returns the sum of their results and the first error.
+// wait waits until the work on all pages has ended. It returns the sum of the counts, and the
+// first error.
 func (p *pager) wait() (int, error) {
 	p.wg.Wait()
 	p.stop()

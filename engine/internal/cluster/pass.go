@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Once makes one full scan of the runs that this engine does not own. It takes those over
-// that no engine works on and that are due.
+// Once makes one full scan of the runs that this engine does not own. It takes over the runs
+// of dead engines and runs without an owner if they are due or have a message. It also takes
+// over long overdue runs of live engines. It returns the results of the scan.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}
@@ -29,7 +30,7 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	taken, err = t.scanner.overdue(ctx)
 	errs = append(errs, err)
 	stats.Taken += taken
-	// Each run that was taken over has received TimePassed.
+	// Every run that was taken over counts as due.
 	stats.Due = stats.Taken
 	errs = append(errs, t.Runs.Flush(ctx))
 	stats.Took = time.Since(began)
@@ -37,7 +38,8 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	return stats, errors.Join(errs...)
 }
 
-// TakeOver does the work of Node.TakeOver.
+// TakeOver does the work of Node.TakeOver: it takes over the runs of dead engines and the
+// runs without an owner. It returns how many runs it has taken over.
 func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	tick, err := t.tick(ctx)
 	if err != nil {
@@ -46,7 +48,7 @@ func (t *Membership) TakeOver(ctx context.Context) (int, error) {
 	return t.taker.orphans(ctx, tick.Dead, takeoverScope{from: func(store.Head) bool { return true }})
 }
 
-// Adopt does the work of Node.Adopt.
+// Adopt does the work of Node.Adopt: it takes over the given run.
 func (t *Membership) Adopt(ctx context.Context, run status.RunID) error {
 	return t.taker.adopt(ctx, run)
 }

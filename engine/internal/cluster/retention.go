@@ -8,20 +8,21 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// passRetention is the name of the scan that removes runs which ended long ago.
+// passRetention is the name of the scan that removes runs that ended long ago.
 const passRetention = "retention"
 
-// retainBatch is how many runs one call of Retain handles.
+// retainBatch is the largest number of runs that one call of Retain examines.
 const retainBatch = 500
 
-// retentionPeriod returns the time between two scans for old runs.
+// retentionPeriod returns the time between two scans that remove old runs.
 func (o Options) retentionPeriod() time.Duration {
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than Options.Retention. In each period only one
-// of the engines does it. If that engine dies, or the store does not answer, the next engine
-// finds the remaining runs (S22).
+// retain removes runs that ended longer ago than Options.Retention, until ctx ends. In each
+// period only one engine of the store removes runs. If that engine dies, or the store does
+// not answer, another engine removes the remaining runs in a later period (S22). retain does
+// nothing if Retention is 0 or if the store cannot remove runs.
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok || n.cfg.Options.Retention == 0 {
@@ -49,8 +50,9 @@ func (n *Local) retain(ctx context.Context) {
 	}
 }
 
-// forget removes old runs in batches. After each batch it pauses for as long as the batch
-// took. It stops at the end of the period, because another engine may begin then.
+// forget removes old runs in batches, and returns how much it removed. After each batch it
+// pauses for as long as the batch took. It stops when period has passed, because another
+// engine may then begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)
 	for {

@@ -14,35 +14,35 @@ import (
 )
 
 // A scanner takes over runs that this engine does not own: runs without an owner, runs of
-// dead members, and overdue runs of live members. It uses the findings of ticks, and has a
-// separate goroutine. Everything that it needs to know is in the store, so that the scanner
-// of another engine can continue at any time (S46, S49).
+// dead engines, and overdue runs of live engines. It uses the findings of ticks, and works
+// on a separate goroutine. Everything that a scanner must know is in the store, so that the
+// scanner of another engine can continue the work at any time (S46, S49).
 type scanner struct {
 	n  *Local
 	by *taker
-	// Former membership of this node; 0 = none. Its death starts no scan, because inheritance
-	// takes its runs over.
+	// former is the number of this node's former membership; 0 = none. The end of the former
+	// membership starts no scan, because the type inheritance takes over its runs.
 	former store.EngineID
-	soon   func() // makes the next tick come early
-	hint   chan struct{}
+	soon   func()        // makes the next tick come early
+	hint   chan struct{} // channel of capacity 1; it receives a value when a scan may be due
 
 	mu      sync.Mutex              // protects following fields
 	tick    store.Tick              // the newest tick
 	hinted  bool                    // there may be a message for a run whose owner is dead
 	routine time.Time               // time of the next full scan, by this process's clock
-	passed  map[store.EngineID]bool // dead members whose runs were scanned already
-	working bool
+	passed  map[store.EngineID]bool // dead engines whose runs were scanned already
+	working bool                    // the scanner's goroutine is making scans now
 
 	turns uint64 // number of calls of the method some; only the scanner's goroutine uses this field
 }
 
-// Names of scans. In each period, only one of all engines makes such a scan.
+// Names of scans. In each period, only one engine of the store makes the scan with this name.
 const (
-	passForeign = "foreign" // scan for all runs that other engines or no engine own
-	passOrphans = "orphans" // scan for runs of members that have just died
+	passForeign = "foreign" // scan for all runs that other engines own or that have no owner
+	passOrphans = "orphans" // scan for runs of engines that have just died
 )
 
-// tickLimit is the largest number of runs that one tick returns.
+// tickLimit is the largest number of runs in each list that one tick returns.
 const tickLimit = 1000
 
 func newScanner(by *taker, soon func()) *scanner {
@@ -50,7 +50,9 @@ func newScanner(by *taker, soon func()) *scanner {
 		routine: time.Now().Add(2 * by.n.cfg.Options.MaxScan)}
 }
 
-// see stores the findings of a tick, and reports whether they contain work.
+// see stores the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
+// reports whether the findings contain work or the goroutine is working. hinted is true if a
+// hint of the store caused the tick.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +61,7 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	for _, engine := range tick.Dead {
 		still[engine] = p.passed[engine]
 	}
-	p.passed = still // forget members that the tick does not list any more
+	p.passed = still // forget engines that the tick does not list any more
 	work := len(p.unownedLocked()) > 0 || len(p.deadLocked()) > 0
 	if work || p.hinted || !time.Now().Before(p.routine) {
 		wait.Wake(p.hint)
@@ -67,7 +69,8 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// unownedLocked returns the runs without an owner that this engine may claim.
+// unownedLocked returns the runs without an owner that the newest tick has found. It leaves
+// out runs that are in the backoff set.
 func (p *scanner) unownedLocked() []status.RunID {
 	runs := make([]status.RunID, 0, len(p.tick.Unowned))
 	for _, d := range p.tick.Unowned {
@@ -76,7 +79,8 @@ func (p *scanner) unownedLocked() []status.RunID {
 	return p.by.withoutBackoff(runs)
 }
 
-// deadLocked returns the members that died since the last scan.
+// deadLocked returns the dead engines whose runs were not scanned yet. It leaves out the
+// former membership of this node.
 func (p *scanner) deadLocked() []store.EngineID {
 	var dead []store.EngineID
 	for _, engine := range p.tick.Dead {
@@ -89,7 +93,8 @@ func (p *scanner) deadLocked() []store.EngineID {
 
 const doingPatrol = "look after runs of others"
 
-// run works on the findings of ticks until ctx ends.
+// run makes the scans that are due after a tick, until ctx ends. It repeats scans that
+// failed.
 func (p *scanner) run(ctx context.Context) {
 	for {
 		select {
@@ -144,9 +149,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// With so many runs without an owner, the scan does not look for the few runs of
-		// dead members that wait for a person. Finding them would cost more than all other
-		// work. If such a run gets a message, the method addressed finds it.
+		// There are very many runs without an owner, and the dead engines have only a few runs,
+		// which wait for a person. Finding these runs would cost more than all other work. If
+		// such a run gets a message, the method addressed finds the run.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -165,7 +170,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // the method addressed also takes runs whose agents are missing here
+	if hinted { // unlike orphans, addressed does not skip runs only because their agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -187,21 +192,22 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan: about two to three times MaxScan from now. If
-// there is no work it is four to five times, so that an idle engine puts almost no load on
-// the store.
+// next sets the time of the next full scan: approximately two to three times MaxScan from
+// now. If there is no work and no run in memory, the time is four to five times MaxScan from
+// now, so that an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// Adds jitter. Without it one engine would make every scan, and a scan never finds the
-	// stuck runs of the engine that makes it.
+	// The method some adds jitter. Without jitter, always the same engine would make the scan.
+	// But a scan does not find stuck runs of the engine that makes the scan.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An idle engine ticks once in each MaxScan. The scan becomes due a quarter of MaxScan
-	// before the tick that should make it. So this tick never comes slightly too early.
+	// An idle engine ticks once in each MaxScan, and a tick starts the scan if the scan is due.
+	// The scan becomes due a quarter of MaxScan before that tick. So the tick never comes
+	// slightly too early.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
@@ -213,10 +219,10 @@ func (p *scanner) some(n int) int {
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of dead members. If unowned is true, it also takes runs
-// without an owner. Usually the method claim takes those, but it knows only the runs that a
-// tick returns, and their number is limited. If this engine can work on none of them, claim
-// never reaches the others.
+// orphans takes over the runs of dead engines, and returns how many it got. If unowned is
+// true, it also takes runs without an owner. Usually the method claim takes runs without an
+// owner. But claim knows only the runs that a tick returns, and a tick returns a limited
+// number. If this engine can work on none of these runs, claim never reaches other runs.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -234,7 +240,8 @@ func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bo
 	return taken, err
 }
 
-// addressed takes over runs of dead members for which messages wait.
+// addressed takes over runs of dead engines for which messages wait. It returns how many it
+// got.
 func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -248,14 +255,14 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// room reports whether this engine should claim more runs. An engine whose runs already
-// wait for agents leaves new runs to other engines.
+// room reports whether this engine should claim more runs. It returns false if many runs of
+// this engine already wait for slots of agents. Then other engines can claim the runs.
 func (p *scanner) room() bool {
 	return p.n.shared.Claims() && p.by.roomy() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
 
-// claim takes runs without an owner, in batches (S55, S75). Each engine begins at a
-// different run, so that engines do not compete for the same runs.
+// claim takes runs without an owner, in batches, and returns how many it got (S55, S75). Each
+// engine begins at a different run, so that engines do not compete for the same runs.
 func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	batch := p.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {
@@ -275,13 +282,14 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	return taken, nil
 }
 
-// overdue takes over runs of live engines that are long overdue. Notifying the owner
-// instead would make a slow engine slower.
+// overdue takes over runs of live engines that are overdue by more than Options.grace, and
+// returns how many it got. It does not notify the owner instead, because this would make a
+// slow owner even slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// The first runs found may all be in the backoff set. So the limit is larger than a batch,
-	// by the size of this set.
+	// The first runs that the store returns may all be in the backoff set. So the limit is the
+	// size of a batch plus the size of this set.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

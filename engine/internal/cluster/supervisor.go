@@ -12,19 +12,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Supervisor finds runs whose time has passed, such as the complete-by of a call. It
-// delivers TimePassed to them and nothing else (S36, S37, S38, S44). The owner of the run
-// decides what follows. A Supervisor keeps no state, so that another one can continue at
-// any time (S46). It uses no type that contains business logic (S43).
+// A Supervisor finds runs that are due, for example because the complete-by of a call has
+// passed. It delivers TimePassed to these runs and nothing else (S36, S37, S38, S44). The
+// owner of a run decides what follows. A Supervisor keeps no state, so that another
+// Supervisor can continue at any time (S46). It uses no type that contains business logic
+// (S43).
 type Supervisor struct {
 	due     DueFunc
 	deliver DeliverFunc
 	opts    SupervisorOptions
 }
 
-// A DueFunc returns the runs whose time has passed. wait is the time until another run is
-// due; negative if no such time is known. The function may return runs together with an
-// error.
+// A DueFunc returns the runs that are due. wait is the time until another run is due;
+// negative = not known. A DueFunc may return runs together with an error.
 type DueFunc func(ctx context.Context) (runs []status.RunID, wait time.Duration, err error)
 
 // A DeliverFunc passes an event to a run. Delivering an event twice does no harm (S45).
@@ -37,8 +37,8 @@ type SupervisorOptions struct {
 	MinScan, MaxScan time.Duration
 	// Poke wakes the loop before its pause is over; nil = never.
 	Poke <-chan struct{}
-	// Busy reports, after a scan, whether the scan found other work. Then the pause does
-	// not grow. nil = there is no other work.
+	// Busy is called after a scan that found no due run. It reports whether there is other
+	// work. If so, the next pause is MinScan. nil = there is no other work.
 	Busy func() bool
 	// Passed is called after every scan with the number of runs that got TimePassed and
 	// with the duration of the scan; nil = not called.
@@ -68,9 +68,10 @@ func NewSupervisor(due DueFunc, deliver DeliverFunc, opts SupervisorOptions) *Su
 	return &Supervisor{due: due, deliver: deliver, opts: opts}
 }
 
-// Run scans until ctx ends. The pause between two scans grows while they find nothing, and
-// is MinScan again after a scan that found something. A pause ends at the latest when the
-// next run is due, if that time is known. A failed scan is repeated after MinScan.
+// Run makes scans until ctx ends, and returns the error of ctx. The pause between two scans
+// grows while the scans find nothing. After a scan that found something, the pause is MinScan
+// again. A pause ends at the latest when the next run is due, if this time is known. Run
+// repeats a failed scan after MinScan.
 func (s *Supervisor) Run(ctx context.Context) error {
 	pause := s.opts.MinScan
 	for ctx.Err() == nil {
@@ -107,7 +108,8 @@ func (s *Supervisor) Scan(ctx context.Context) (int, error) {
 }
 
 // pass makes one scan. It returns how many runs got TimePassed, and the time until another
-// run is due; negative if not known. If one delivery fails, the other runs still get theirs.
+// run is due; negative = not known. If one delivery fails, the other runs still get
+// TimePassed, and pass returns the error.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	n, began := 0, time.Now()
 	defer func() { s.opts.Passed(n, time.Since(began)) }()

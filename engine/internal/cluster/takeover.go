@@ -19,11 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// take takes runs over, and returns how many it got. Before it decodes any of them, it
-// records in the store that this engine has them in hand (store.Hands). Most runs are taken
-// over together. A run that an engine had in hand when it died is taken over alone. If
-// another engine dies then, it is clear which run was the cause. A run that too many engines
-// had in hand when they died is parked instead.
+// take takes runs over, and returns how many it got. Before it decodes a run, it records in
+// the store that this engine has the run in hand (store.Hands). Usually it takes over many
+// runs together. But if an engine died with a run in hand, take takes over this run alone.
+// If this engine dies then, it is clear which run was the cause. If too many engines died
+// with a run in hand, take parks the run instead.
 func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -66,8 +66,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 // takeTogether takes runs over together, so that they share commits. It waits until each
 // takeover is committed or refused, and returns how many runs it got. If this engine cannot
 // work on a run, takeTogether adds the run to Quarantined and to the backoff set. If a run
-// waits for a person, takeTogether adds it to the backoff set. deaths is how many engines
-// died with each of the runs in hand; the number is the same for all of them.
+// waits for a person, takeTogether adds the run to the backoff set. deaths is the number of
+// engines that died with a run in hand. This number must be the same for all given runs.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -79,7 +79,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	defer t.runs.Hands.LetGo(runs...)
 	loaded, err := n.cfg.Store.Load(ctx, runs...)
 	if e := <-held; e != nil {
-		err = e // no run is decoded before the store knows that the runs are in hand
+		err = e // no run may be decoded before the store knows that the runs are in hand
 	}
 	if err != nil {
 		return 0, fmt.Errorf("take runs over: %w", err)
@@ -142,9 +142,11 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	return taken, nil
 }
 
-// consider decides how to take a run over. It returns an Adoption, or an Unstaffed if
-// agents are missing here, or neither if the run is not taken over now. It returns a
-// *RunError if this engine cannot work on the run.
+// consider computes the state of a run and decides how to take the run over. It returns an
+// Adoption if this engine has the run's agents, and an Unstaffed if agents are missing here.
+// It returns neither if the run must not be taken over now. It returns a *RunError if this
+// engine cannot work on the run. The map checked holds the results of earlier checks of
+// agents, by AgentSpec.Key.
 func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
@@ -199,7 +201,8 @@ func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope,
 	return a, nil, nil
 }
 
-// equipped reports whether all agents were checked and can be called here.
+// equipped reports whether the map checked has a result for each agent, and each result is
+// that this engine can call the agent.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
@@ -219,7 +222,8 @@ func readable(letters []owner.Message) bool {
 	return false
 }
 
-// orphans fences dead members and takes over the runs that no engine works on.
+// orphans fences dead engines. Then it takes over their runs and, unless how.owned is true,
+// the runs without an owner. It returns how many runs it got.
 func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
@@ -250,7 +254,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 		after = runs[len(runs)-1]
 		if free := t.withoutBackoff(runs); len(runs) == o.ClaimBatch {
 			pages.add(free)
-		} else { // this page is not full, so the list is almost at its end
+		} else { // this page is not full, so it is probably the last page
 			pages.now(free)
 		}
 	}
@@ -261,7 +265,7 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // fence again: the store forgets dead engines without runs
+	for _, engine := range dead { // fence again, because then the store forgets dead engines without runs
 		if !gone[engine] {
 			continue
 		}
@@ -272,7 +276,8 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	return taken, nil
 }
 
-// withoutBackoff returns the runs that are not in the backoff set.
+// withoutBackoff returns those of the given runs that a takeover need not skip because of
+// their backoff.
 func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []status.RunID
@@ -284,7 +289,9 @@ func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	return out
 }
 
-// adopt does the work of Node.Adopt.
+// adopt does the work of Node.Adopt: it takes over one run, and waits for the outcome. It
+// returns nil if this engine owns the run already or if the run has ended. It returns an
+// error if the owner is alive, or if this engine cannot work on the run.
 func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	n := t.n
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
@@ -354,7 +361,8 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	return nil
 }
 
-// unable decides on the messages of a run without an owner whose agents are missing here.
+// unable decides on the messages of a run that has no owner and whose agents are missing
+// here.
 func (t *taker) unable(ctx context.Context, run status.RunID) {
 	_, err := t.take(ctx, []status.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {

@@ -21,14 +21,14 @@ import (
 type takeoverScope struct {
 	// from reports whether a run with this head may be taken over.
 	from func(h store.Head) bool
-	// passed is true if the owner is alive, but its runs are overdue.
+	// passed is true if the owners of the runs are alive, but the runs are overdue.
 	passed bool
-	// owned is true if runs without an owner are left out.
+	// owned is true if the takeover must leave out runs without an owner.
 	owned bool
-	// due is true if only runs are taken that are due or have a message.
+	// due is true if the takeover takes only runs that are due or have a message.
 	due bool
-	// woken is the result of the backoff set's method Woken before the runs were read.
-	// takeTogether sets it.
+	// woken is what the backoff set's method Woken returned before the runs were read. The
+	// method takeTogether sets this field.
 	woken uint64
 }
 
@@ -38,18 +38,19 @@ type taker struct {
 	engine    store.EngineID
 	runs      *owner.Scheduler
 	unstaffed *unstaffed
-	ctx       context.Context // ends with the membership; only its Done and cause are used
+	ctx       context.Context // ends with the membership; only Done and the cause of its end are used
 
 	mu sync.Mutex // protects following fields
-	// Runs that this engine leaves to another engine, which has them in hand. The value is the
-	// time at which this engine first left the run.
+	// others holds the runs that this engine leaves to another engine, because the other engine
+	// has the run in hand. The value is the time at which this engine first left the run, by
+	// this process's clock.
 	others map[status.RunID]time.Time
-	again  bool // a run was left to another engine: scan again soon
+	again  bool // this engine has left a run to another engine, so the next scan must come soon
 }
 
-// leaves reports whether this engine leaves a run to another engine that has it in hand. It
-// does so for at most Lease plus MaxScan. After that time the other engine has taken the run
-// over, was declared dead, or is stuck.
+// leaves reports whether this engine leaves a run to another engine that has the run in
+// hand. It returns true for at most Lease plus MaxScan after its first call for the run.
+// After that time the other engine has taken the run over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -69,8 +70,8 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether a run was left to another engine since the last call of
-// looksAgain. Then another scan should follow soon.
+// looksAgain reports whether this engine has left a run to another engine since the last
+// call of looksAgain. If so, another scan should follow soon.
 func (t *taker) looksAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,9 +85,9 @@ func lostWhy(deaths int) string {
 	return fmt.Sprintf("%d engines ended one after the other while they had this run in hand: look at their logs for what ended them", deaths)
 }
 
-// park parks a run after too many engines died with it in hand. It does not decode the
-// run's journal, because decoding may be what ended them. It needs only the number of rows
-// and the time of the last row.
+// park parks a run after too many engines died with the run in hand. It does not decode the
+// records of the run, because decoding them may have ended these engines. park returns nil,
+// too, if there is nothing to park or if the run cannot be parked because it is damaged.
 func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {
@@ -129,9 +130,9 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// roomy reports whether this engine has memory for more runs. If not, the engine works only
-// on the runs that it has, and leaves other runs to other engines. roomy logs once that
-// memory is used up, and once that there is memory again.
+// roomy reports whether this engine has memory for more runs (Options.MaxHeld). If not, the
+// engine takes over no more runs, so that other engines can take them. roomy logs once that
+// the allowed memory is used up, and once that there is memory again.
 func (t *taker) roomy() bool {
 	n, held := t.n, t.runs.Held()
 	full := held >= n.cfg.Options.MaxHeld
@@ -145,8 +146,8 @@ func (t *taker) roomy() bool {
 	return !full
 }
 
-// fits returns how many more runs fit into memory if they are as large as the present runs
-// on average; at least 1.
+// fits returns how many more runs fit into the allowed memory, at least 1. It assumes that
+// these runs have the average size of the present runs.
 func (t *taker) fits() int {
 	held, runs := t.runs.Held(), int64(t.runs.Size())
 	if held <= 0 || runs <= 0 {

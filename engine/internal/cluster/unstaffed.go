@@ -26,27 +26,29 @@ const AlertAgentMissing = "agent_missing"
 // maxSeen is the largest number of engines that an alert names.
 const maxSeen = 8
 
-// A cause says why an unstaffed run is decided on.
+// A cause holds the reasons to make a decision about an unstaffed run.
 type cause struct {
 	spoken bool // a person has sent a verb
 	due    bool // the run's time has passed, and perhaps no other engine notices that
-	late   bool // the run has been overdue for long: an alert may be needed
+	late   bool // the run has been overdue for longer than Options.grace: an alert may be needed
 }
 
-// grace returns how long an overdue run of another engine is left to that engine.
+// grace returns how long this engine does not take over an overdue run of another engine,
+// because that engine may still continue the run.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// unstaffed decides on runs that this engine could take over if it had their agents.
+// An unstaffed decides on runs that this engine could take over if it had the runs' agents.
 type unstaffed struct {
 	n      *Local
 	engine store.EngineID
 	runs   *owner.Scheduler
-	ctx    context.Context // ends with the membership; only its Done and cause are used
+	ctx    context.Context // ends with the membership; only Done and the cause of its end are used
 }
 
-// decide decides everything about an unstaffed run that needs no agent. It puts the run
-// into the backoff set, and starts to commit the row; settle waits for the outcome. It
-// returns nil if there is nothing to write.
+// decide decides those waiting events of an unstaffed run that need no agent. It puts the
+// run into the backoff set and starts to commit a row; the method settle waits for the
+// outcome. decide returns nil if there is nothing to write. elsewhere is the function that
+// the method elsewhere returned.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -75,8 +77,9 @@ func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere fun
 	return a, nil
 }
 
-// record decides an unstaffed run and builds its next row of the journal. The row starts no
-// call: steps that could start are held, and the hold names the missing agent.
+// record decides an unstaffed run and builds the next row of its journal in a.Transition. If
+// there is nothing to write, a.Transition.Data stays nil. The row starts no call: steps that
+// could start are held, and the hold names the missing agent.
 func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why cause, elsewhere func(string) (bool, error)) error {
 	state := a.Story.State
 	alarm := why.late && !why.spoken && owner.Moves(state.Status())
@@ -101,7 +104,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
 	}
-	for _, l := range late { // an answer must be kept as evidence before it leaves the inbox
+	for _, l := range late { // an answer must be kept as evidence before the row removes its message
 		if !t.n.shared.KeepSurely(ctx, l) {
 			return context.Cause(ctx)
 		}
@@ -110,7 +113,9 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	return a.Row()
 }
 
-// settle waits for the outcome of the commit, and reports it.
+// settle waits until the row of a is committed or refused. After the commit it notifies the
+// observer, logs the alerts, and updates the backoff of the run. If the store refused the
+// row, it quarantines the run. settle returns an error only if it cannot wait any longer.
 func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
@@ -122,7 +127,7 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	}
 	n, run := t.n, a.Head.Run
 	switch {
-	// Another engine was faster, or this membership is over.
+	// Another engine has written to the run first, or this membership is over.
 	case errors.Is(l.Err, store.ErrStale), overFor(l.Err):
 		return nil
 	case l.Err != nil:
@@ -153,9 +158,10 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	return nil
 }
 
-// mayAlert reports whether an alert about the run is due. No alert is due if there was one
-// since the run last changed. No alert is due either if other engines work on runs of the
-// same workflow, because one of them will probably take this run.
+// mayAlert reports whether an alert about the missing agents of the run is due. It returns
+// false if such an alert was raised since the last change of the run. It also returns false
+// if other engines work on runs of the same workflow, because one of these engines will
+// probably take over this run.
 func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, elsewhere func(string) (bool, error)) (bool, error) {
 	alerts, err := t.n.cfg.Store.Alerts(ctx, a.Head.Run, 20)
 	if err != nil {
@@ -175,9 +181,9 @@ func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, el
 	return !busy, err
 }
 
-// moved returns the time of the last change of the run that was not caused by time alone.
-// An engine without the run's agents may have recorded that time has passed; such records
-// are ignored.
+// moved returns the time of the last row of the run that holds a record of an event other
+// than TimePassed. It ignores records of TimePassed, because an engine without the run's
+// agents may have written them.
 func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
 		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])
@@ -193,7 +199,8 @@ func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	return x.Rows[0].At, nil
 }
 
-// missingAgentsMessage says which agents are missing, and which engines were seen.
+// missingAgentsMessage returns the text of an alert. It says which agents the engine self
+// lacks, and which engines are alive.
 func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.Member) string {
 	var missing []string
 	for _, agent := range slices.Sorted(maps.Keys(x.Why)) {
@@ -216,8 +223,8 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 }
 
 // elsewhere returns a function that reports whether other live engines have runs of a
-// workflow in progress. If so, one of them has the agents of the workflow. The function
-// asks the store once for each workflow.
+// workflow in progress. If so, one of these engines probably has the agents of the workflow.
+// The function asks the store only once for each workflow.
 func (t *unstaffed) elsewhere(ctx context.Context) func(flow string) (bool, error) {
 	known := map[string]bool{}
 	return func(flow string) (bool, error) {

@@ -1,5 +1,5 @@
-// Command comments prints comments of the code, drawn at random, for a reader who judges
-// whether each is understood at first reading. `make comments` runs it.
+// Command comments prints random comments of the code. A reader then judges whether each
+// comment is clear at first reading. `make comments` runs it.
 package main
 
 import (

@@ -1,8 +1,10 @@
-// Package commit is the group commit of an engine.
+// Package commit is the group commit of an engine: it sends many transitions to the store in
+// one batch.
 //
-// In: transitions. Out: the outcome of each transition, to its receiver. The package knows
-// neither runs nor agents. It passes outcomes on in the order in which the store answers. If
-// the store does not answer, it sends the whole batch again (decision 18).
+// The package takes transitions, and passes the outcome of each transition to its receiver.
+// It passes on the outcomes in the order in which the store answers. If the store does not
+// answer, the package sends the whole batch again (decision 18). It knows neither runs nor
+// agents.
 package commit
 
 import (
@@ -21,13 +23,13 @@ import (
 
 // An Item is one transition that is being committed.
 type Item struct {
-	Transition store.Transition // if Names is set, it submits a new run
-	To         Receiver         // gets the outcome, once, unless the committer stops first
+	Transition store.Transition // if its field Names is set, it submits a new run
+	To         Receiver         // gets the outcome once, unless the committer stops first
 	For        any              // data of the receiver; the committer does not read it
 	Queued     time.Time        // when the item was queued, by this process's clock; zero = Commit sets it
 
 	Landing Landing // outcome of the commit; set before the receiver gets the item
-	unsure  bool    // an earlier try ended without an answer
+	unsure  bool    // an earlier try to commit the item ended without an answer of the store
 }
 
 // A Receiver receives the outcomes of items.
@@ -39,15 +41,17 @@ type Receiver interface {
 
 // A Landing is the outcome of a commit.
 type Landing struct {
-	Err       error           // nil = the transition is committed
-	Submitted store.Submitted // only for a transition with Names
-	// Unsure says that an earlier try may have committed this transition. Then ErrStale and
-	// ErrExists do not prove that another engine wrote the row.
+	Err       error           // nil = the transition is committed, or Submitted.Exists is true
+	Submitted store.Submitted // run that was submitted or found; only if the transition has Names
+	// Unsure says that the store did not answer a try, and may have committed the transition
+	// in that try. Then ErrStale and ErrExists do not prove that another engine wrote the row.
 	Unsure bool
 }
 
-// Options limits the size of a batch.
+// Options holds the settings of a Committer.
 type Options struct {
+	// MaxRows is the largest number of transitions in a batch. A batch that has MaxBytes bytes
+	// takes no further transition.
 	MaxRows, MaxBytes int
 	RetryStore        time.Duration // longest pause between two tries; pauses grow up to it
 }
@@ -61,17 +65,18 @@ type Committer struct {
 	spill   int // number of waiting transitions above which another writer helps
 }
 
+// A writer sends one batch at a time to the store.
 type writer struct {
 	store store.Writer
-	queue chan *Item // limited: Commit blocks when the store is too slow
+	queue chan *Item // waiting transitions; Commit blocks while the queue is full
 	// oldest is the time at which the oldest item of the batch in flight was queued, in unix
 	// nanoseconds; 0 = no batch is in flight.
 	oldest atomic.Int64
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
-	rows  []*Item
-	batch []store.Transition
-	told  []*Item
+	rows  []*Item            // items of the batch in flight
+	batch []store.Transition // transitions of these items
+	told  []*Item            // items that one receiver gets
 }
 
 // New returns a Committer. It sends nothing until Run is called.
@@ -98,9 +103,9 @@ func (w *writer) load() int {
 	return n
 }
 
-// Commit queues a transition. It blocks while the queues are full, and returns
-// ctx's error if ctx ends before there is room. A run has at most one transition
-// in flight, so any writer may take it.
+// Commit queues a transition. It blocks while the queue is full. If ctx ends before the
+// queue has space, Commit returns the error of ctx. Any writer may take the transition,
+// because a run has at most one transition in flight.
 func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	if it.Queued.IsZero() {
 		it.Queued = time.Now()
@@ -127,7 +132,8 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	}
 }
 
-// Oldest returns for how long the oldest transition in a batch in flight has waited.
+// Oldest returns how long the oldest transition of all batches in flight has waited. It
+// returns 0 if no batch is in flight.
 func (c *Committer) Oldest() time.Duration {
 	var age time.Duration
 	for _, w := range c.writers {
@@ -138,8 +144,8 @@ func (c *Committer) Oldest() time.Duration {
 	return age
 }
 
-// Waiting returns how many transitions wait for the commit in flight to end. When it
-// reaches Options.MaxRows for each writer, the shards wait as well.
+// Waiting returns how many transitions are in the queues of the writers. When a queue has
+// Options.MaxRows transitions, shards that use it must wait.
 func (c *Committer) Waiting() int {
 	n := 0
 	for _, w := range c.writers {
@@ -148,8 +154,9 @@ func (c *Committer) Waiting() int {
 	return n
 }
 
-// Run commits the queue of the n-th writer until ctx ends. It returns ErrFenced if the
-// store says that this engine is dead.
+// Run commits the transitions in the queue of the n-th writer until ctx ends. It returns
+// ErrFenced if the store says that this engine is dead, and a *store.LossError if the store
+// has lost committed rows.
 func (c *Committer) Run(ctx context.Context, n int) error {
 	w := c.writers[n]
 	for {
@@ -169,7 +176,8 @@ func (c *Committer) Run(ctx context.Context, n int) error {
 	}
 }
 
-// gather moves the queue into one batch, sorted by run.
+// gather takes transitions from the queue, as many as fit into one batch. It returns first
+// and these transitions, sorted by run.
 func (c *Committer) gather(w *writer, first *Item) []*Item {
 	rows, bytes := w.rows[:0], 0
 	for it := first; it != nil; {
@@ -187,15 +195,15 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 	return rows
 }
 
-// SubmitTries is how often a submission is sent while the store does not answer. Other rows
-// are sent again without a limit. A submission has a limit because its caller waits and can
-// submit again.
+// SubmitTries is the largest number of times that a submission is sent while the store does
+// not answer. Other rows are sent again without a limit. A submission has a limit because
+// its caller waits, and can submit again.
 const SubmitTries = 6
 
-// land commits a batch and gives each receiver its outcomes. After an error of the store
+// land commits a batch and passes the outcomes to the receivers. After an error of the store
 // the outcome is not known (decision 18). Then land sends the same rows again until ctx
-// ends, so that no run fails because of the error. Landing.Unsure says that there was an
-// earlier try.
+// ends, so that no run fails because of the error. It returns an error if this membership
+// is over.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
@@ -248,7 +256,8 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	return nil
 }
 
-// giveUp answers the submissions among the rows with the error, and returns the other rows.
+// giveUp passes the error err to the receivers of the submissions among the rows. It returns
+// the other rows.
 func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	var rest, submissions []*Item
 	for _, it := range rows {
@@ -263,7 +272,7 @@ func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	return rest
 }
 
-// tell answers every item with the same error, and returns that error.
+// tell passes the error err to the receivers of all items, and returns err.
 func (w *writer) tell(rows []*Item, err error) error {
 	for _, it := range rows {
 		it.Landing = Landing{Err: err, Unsure: true}

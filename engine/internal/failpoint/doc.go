@@ -6,9 +6,9 @@
 //	ENGINE_FAILPOINTS=store.Commit.before=kill@3;receive.before/do=stop
 //
 // kill ends the process like SIGKILL. stop freezes the process like SIGSTOP. pause=DURATION
-// makes the goroutine at the place sleep. @N means the N-th time that the place is passed;
-// without it, the first time. ENGINE_FAILPOINTS_LOG names a file. When a place is passed for
-// the first time, its name is appended to that file.
+// makes the goroutine at the place sleep. @N means that the fault is injected when the place is
+// reached for the N-th time; without @N, it is the first time. ENGINE_FAILPOINTS_LOG names a
+// file. When a place is reached for the first time, its name is appended to that file.
 //
 // points.txt lists all places. `go generate` creates it from the source. A test fails if
 // points.txt is out of date, or if a durable change has no place.

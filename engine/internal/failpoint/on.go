@@ -15,14 +15,15 @@ import (
 // Enabled says whether this build can inject faults.
 const Enabled = true
 
-// A fault says what happens when a place is passed.
+// A fault says what happens when a goroutine reaches a place.
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // number of the passage, from 1, at which the fault is injected
+	at         int // the fault is injected when the place is reached for the at-th time, counted from 1
 }
 
-// table returns the faults that the environment asks for. It reads the environment once.
+// table returns the faults that the environment variable ENGINE_FAILPOINTS sets. It reads the
+// variable once.
 var table = sync.OnceValue(func() *faults {
 	t := &faults{set: map[string]fault{}, passed: map[string]int{}}
 	for _, entry := range strings.Split(os.Getenv("ENGINE_FAILPOINTS"), ";") {
@@ -49,7 +50,7 @@ type faults struct {
 	mu     sync.Mutex // protects following fields
 	set    map[string]fault
 	passed map[string]int
-	log    *os.File // file for the names of the places that were passed; nil = none
+	log    *os.File // file to which the name of each reached place is written; nil = none
 }
 
 func parse(entry string) (string, fault, error) {
@@ -77,7 +78,8 @@ func parse(entry string) (string, fault, error) {
 	return name, f, nil
 }
 
-// Hit is called at each place. It injects the fault that the environment asks for.
+// Hit is called at each place. It injects the fault that the environment variable sets for the
+// place.
 func Hit(name string) {
 	t := table()
 	t.mu.Lock()

@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// A Panic is a panic that was stopped. Its text is for users, its stack for developers.
+// A Panic is the error that Do returns for a panic. Its text is for users, and its stack is
+// for developers.
 type Panic struct {
 	Value any
 	Stack string
@@ -16,8 +17,8 @@ type Panic struct {
 // Error returns the text of the panic, without the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Do runs f and turns a panic into a *Panic, so that a panic in the work on one run does
-// not affect other runs.
+// Do calls f and returns the error of f. If f panics, Do returns a *Panic, so that a panic in
+// the work on one run does not affect other runs.
 func Do(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,16 +1,16 @@
-// Package lists has functions for queues. A queue that was long for a short time must free
-// the extra memory afterwards.
+// Package lists has functions for slices that are used as queues. They free memory that a
+// queue needed only because it was long for a short time.
 package lists
 
 // smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list has a much larger capacity than its items need, because the
-// list was longer before.
+// Roomy reports whether a list has a much larger capacity than it needs. room is its
+// capacity and items is the number of its items. Small lists are never roomy.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 
-// Blank empties a list so that its memory can be reused. It returns nil if the list has
-// much more memory than its items needed.
+// Blank empties a list and returns it, so that its memory can be reused. It returns nil if
+// the list has much more memory than its items needed.
 func Blank[T any](list []T) []T {
 	if Roomy(cap(list), len(list)) {
 		return nil
@@ -19,8 +19,9 @@ func Blank[T any](list []T) []T {
 	return list[:0]
 }
 
-// DropFirst returns a list without its first n items. It clears the references to them, and
-// drops memory that the list does not need any more.
+// DropFirst removes the first n items of a list and returns the remaining list. It changes
+// the given list. It removes references to old items, and frees memory that the list does
+// not need any more.
 func DropFirst[T any](list []T, n int) []T {
 	rest := list[n:]
 	if len(rest) == 0 && cap(list) > smallList {

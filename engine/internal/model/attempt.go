@@ -2,62 +2,68 @@ package model
 
 import "slices"
 
-// An Attempt describes one call of a node: of its action, its undo or a lookup. The state keeps
-// all attempts without an outcome, and the last few of the others.
+// An Attempt describes one call that a node made: of its action, of its undo, or a lookup. The
+// state keeps all open attempts and the last KeptAttempts of the closed ones.
 type Attempt struct {
-	Call       int32
-	Number     int32 // number of the attempt as people see it, counted from 1 in its round
-	Gen        int32 // generation of the idempotency key (Node.Gen)
+	Call       int32 // number of the call within its node, counted from 1 over all kinds
+	Number     int32 // number that people see, counted from 1 in each round of attempts
+	Gen        int32 // generation of the idempotency key of this call; copied from Node.Gen
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant
 	CompleteBy Instant
-	Silent     Instant // time before which a heartbeat must arrive; 0 = no heartbeat is needed
-	Ended      Instant
-	Said       *Saying // code and message of the failure with which it ended; nil = none
+	// time at which the attempt expires without a heartbeat; 0 = it needs no heartbeat
+	Silent Instant
+	Ended  Instant // time at which the attempt was closed; 0 = it is open
+	Said   *Saying // code and message of the failure with which it ended; nil = none
 }
 
-// KeptAttempts is how many closed attempts of a node the state keeps. The journal has all
-// of them.
+// KeptAttempts is the largest number of closed attempts of a node that the state keeps. The
+// journal keeps all attempts.
 const KeptAttempts = 16
 
-// An AttemptStatus says how an attempt has ended. The numbers are persisted.
+// An AttemptStatus says whether an attempt is open, or how it ended. The journal stores these
+// numbers.
 type AttemptStatus uint8
 
 // The statuses of attempts.
 const (
-	AttemptOpen     AttemptStatus = 0
-	AttemptOK       AttemptStatus = 1
-	AttemptFailed   AttemptStatus = 2 // a definite failure
-	AttemptUnknown  AttemptStatus = 3
-	AttemptNotSent  AttemptStatus = 4
-	AttemptNotDone  AttemptStatus = 5 // answer to a lookup: the key never had an effect
-	AttemptNeedless AttemptStatus = 6 // another attempt decided the outcome first
+	AttemptOpen AttemptStatus = 0
+	AttemptOK   AttemptStatus = 1
+	// definite failure: the agent guarantees that nothing was done
+	AttemptFailed  AttemptStatus = 2
+	AttemptUnknown AttemptStatus = 3
+	AttemptNotSent AttemptStatus = 4
+	// for a lookup: no call with the idempotency key had an effect
+	AttemptNotDone  AttemptStatus = 5
+	AttemptNeedless AttemptStatus = 6 // closed because another attempt had decided the outcome
 )
 
-// AttemptStatuses holds the names of statuses as people see them.
+// AttemptStatuses maps each status to the name that people see.
 var AttemptStatuses = map[AttemptStatus]string{
 	AttemptOpen: "open", AttemptOK: "ok", AttemptFailed: "failed", AttemptUnknown: "unknown",
 	AttemptNotSent: "not_sent", AttemptNotDone: "not_done", AttemptNeedless: "needless",
 }
 
-// Code returns the code of the failure with which the attempt ended, or "".
+// Code returns the code of the failure with which the attempt ended; "" if there is none.
 func (a *Attempt) Code() string {
 	code, _ := a.Said.Words()
 	return code
 }
 
-// Message returns the message of the failure with which the attempt ended, or "".
+// Message returns the message of the failure with which the attempt ended; "" if there is
+// none.
 func (a *Attempt) Message() string {
 	_, message := a.Said.Words()
 	return message
 }
 
-// Expires returns when the attempt expires if there is no answer and no sign of life.
+// Expires returns the time at which an open attempt expires: CompleteBy, or Silent if that is
+// earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// place returns the index of a call in a list of attempts. If the call is not in the list,
-// it returns the index at which to insert it.
+// place returns the index in list of the attempt with this call number, and true. If there is
+// none, place returns the index at which to insert it, and false.
 func place(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
@@ -67,7 +73,7 @@ func place(list []Attempt, call int32) (i int, found bool) {
 	return i, false
 }
 
-// insert puts an attempt at index i.
+// insert inserts the attempt a into list at index i, and returns the list.
 func insert(list []Attempt, i int, a Attempt) []Attempt {
 	list = append(list, a)
 	copy(list[i+1:], list[i:])
@@ -75,7 +81,8 @@ func insert(list []Attempt, i int, a Attempt) []Attempt {
 	return list
 }
 
-// Forget removes, in place, the closed attempts that are too old to be kept.
+// Forget removes old closed attempts from the list in place, and returns the list. It keeps
+// all open attempts and the newest KeptAttempts of the closed ones.
 func Forget(now []Attempt) []Attempt {
 	if len(now) <= KeptAttempts {
 		return now

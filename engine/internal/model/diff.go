@@ -2,8 +2,9 @@ package model
 
 import "math/bits"
 
-// DiffNode returns the bits of NodeFields in which two nodes differ. It does not loop over
-// the table, because it is called for every node of every decision and must be fast.
+// DiffNode compares two nodes and returns the bits of the fields that differ. The table
+// NodeFields describes the bits. DiffNode does not loop over this table, because every
+// decision calls DiffNode for each node that it edits, and a loop would be slower.
 func DiffNode(a, b *Node) uint64 {
 	var m uint64
 	if a.State != b.State {
@@ -46,7 +47,8 @@ func DiffNode(a, b *Node) uint64 {
 	return m
 }
 
-// diffRest compares the fields of the node that DiffNode, diffWork and diffMore leave out.
+// diffRest compares those fields of two nodes that DiffNode, diffWork and diffMore do not
+// compare. It returns the bits of the fields that differ.
 func diffRest(a, b *Node) (m uint64) {
 	if a.Undo != b.Undo {
 		m |= NodeUndoBit
@@ -78,7 +80,8 @@ func diffRest(a, b *Node) (m uint64) {
 	return m
 }
 
-// diffWork compares the forward track.
+// diffWork compares the forward tracks (Node.Fwd) of two nodes. It returns the bits of the
+// fields that differ.
 func diffWork(a, b *Track) uint64 {
 	var m uint64
 	if a.Act != b.Act {
@@ -126,7 +129,8 @@ func diffWork(a, b *Track) uint64 {
 	return m
 }
 
-// diffMore compares the fields that most nodes do not use.
+// diffMore compares the fields of Node.More of two nodes. It returns the bits of the fields
+// that differ.
 func diffMore(a, b *More) uint64 {
 	var m uint64
 	if a.Next != b.Next {
@@ -183,7 +187,8 @@ func diffMore(a, b *More) uint64 {
 	return m
 }
 
-// diffUndo compares the undo track.
+// diffUndo compares the undo tracks (More.Und) of two nodes. It returns the bits of the fields
+// that differ.
 func diffUndo(a, b *Track) uint64 {
 	var m uint64
 	if a.Act != b.Act {
@@ -228,13 +233,15 @@ func diffUndo(a, b *Track) uint64 {
 	return m
 }
 
-// A difference holds the bit of one field, and whether two values differ in that field.
+// A difference is the result of comparing one field: whether two values differ, and the bit of
+// the field.
 type difference struct {
 	Differs bool
 	Bit     uint64
 }
 
-// DiffRun returns the bits of RunFields in which two runs differ.
+// DiffRun compares two runs and returns the bits of the fields that differ. The table
+// RunFields describes the bits.
 func DiffRun(a, b *Run) uint64 {
 	var m uint64
 	for _, f := range [...]difference{
@@ -275,8 +282,8 @@ func DiffRun(a, b *Run) uint64 {
 	return m
 }
 
-// diffSome compares two runs only in the fields in mask. It returns the bits of those that
-// differ.
+// diffSome compares two runs, but only in the fields whose bits are in mask. It returns the
+// bits of the fields that differ.
 func diffSome(mask uint64, a, b *Run) uint64 {
 	var m uint64
 	for ; mask != 0; mask &= mask - 1 {
@@ -287,8 +294,8 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts compares the attempts of a node before a change (old) and after it (now). It
-// appends a patch to out for each attempt that differs.
+// DiffAttempts compares the attempts of a node before a change (old) and after the change
+// (now). It appends one patch to out for each attempt that differs, and returns out.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {
@@ -306,7 +313,8 @@ func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	return out
 }
 
-// DiffAttempt returns the bits of AttemptFields in which two attempts differ.
+// DiffAttempt compares two attempts and returns the bits of the fields that differ. The table
+// AttemptFields describes the bits.
 func DiffAttempt(a, b Attempt) uint16 {
 	if a == b {
 		return 0

@@ -1,16 +1,19 @@
-// Package model holds a run as plain data: the run itself, its nodes (steps and instances
-// of for_each steps), their attempts, and patches. A patch says what a record changes.
+// Package model defines the data of a run: the run itself, its nodes (steps and instances of
+// for_each steps), the attempts of the nodes, and patches. A patch holds the fields that a
+// record changes.
 //
 // Three packages use this data. Package machine decides how the data change. Package wire
 // writes patches as the bytes of the journal. Package story explains to people what has
 // happened. This package defines the data for all three and depends on none of them.
 //
-// In: runs, nodes and attempts as arguments. Out: their differences (Diff*), or the data
-// after a patch (Overwrite, WithPatches). The package reads no clock and no store.
+// The functions Diff… compare two runs, nodes or attempts and return which fields differ.
+// The functions Overwrite and WithPatches apply changes. The package reads no clock and no
+// store.
 //
 // Invariants:
-//   - States, records and drafts share data of the types Node, Head, Trouble and Saying.
-//     Only package machine changes such data, and only a copy that nothing else shares.
+//   - Several states, records and drafts may point to the same Node, Head, Trouble or Saying.
+//     Only package machine changes a Node, a Head or a Trouble. It changes only copies to
+//     which nothing else points. No code changes a Saying.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
 //   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are

@@ -1,6 +1,7 @@
 package model
 
-// Bits of the fields of a run: see RunFields.
+// Each constant is the bit of one field of a run. The table RunFields has the fields in the
+// same order.
 const (
 	RunStateBit uint64 = 1 << iota
 	RunDoneBit
@@ -44,7 +45,8 @@ const (
 	RunWaitsBit
 )
 
-// Bits of the fields of a node: see NodeFields.
+// Each constant is the bit of one field of a node. The table NodeFields has the fields in the
+// same order.
 const (
 	NodeStateBit uint64 = 1 << iota
 	NodeFwdActBit
@@ -109,7 +111,8 @@ const (
 	NodeDataBit
 )
 
-// Bits of the fields of an attempt: see AttemptFields.
+// Each constant is the bit of one field of an attempt. The table AttemptFields has the fields
+// in the same order.
 const (
 	AttemptStatusBit uint64 = 1 << iota
 	AttemptEndedBit

@@ -7,17 +7,17 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Field is one persisted field of a run, node or attempt, with functions that compare and
-// copy it. Package wire has the table of functions that write and read it. A new field must
-// be added at the end of its table. If a record does not have a field, the field did not
-// change.
+// A Field describes one persisted field of a run, a node or an attempt. Its functions compare
+// and copy the field. Package wire has a table of functions that encode and decode the field.
+// A new Field must be added at the end of its table, because its position gives its bit. If a
+// record does not contain a field, the field did not change.
 type Field[T any] struct {
 	Bit  uint64 // bit of the field in the mask of a patch
 	Same func(a, b *T) bool
 	Copy func(dst, src *T)
 }
 
-// Diff returns the bits of the fields in which a and b differ.
+// Diff compares a and b in the given fields, and returns the bits of the fields that differ.
 func Diff[T any](fields []Field[T], a, b *T) uint64 {
 	var mask uint64
 	for i := range fields {
@@ -28,14 +28,15 @@ func Diff[T any](fields []Field[T], a, b *T) uint64 {
 	return mask
 }
 
-// Overwrite copies the fields in mask from src to dst.
+// Overwrite copies those fields from src to dst whose bits are in mask.
 func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].Copy(dst, src)
 	}
 }
 
-// plainly returns a Field whose values are compared with == and copied with =.
+// plainly returns a Field that is compared with == and copied with =. The function p returns a
+// pointer to the field.
 func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -44,7 +45,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field whose values have the type Held.
+// value returns a Field of the type Held, which is compared with SameHeld. The function p
+// returns a pointer to the field.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -53,7 +55,8 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame returns the Field for the last failure of a track: its kind, code and message.
+// blame returns the Field for the last failure of a track: the kind, the code and the message.
+// The function p returns the track.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,
@@ -118,12 +121,12 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.Equal(a.Holds, b.Holds) },
 		Copy: func(dst, src *Run) { dst.Holds = src.Holds },
 	},
-	{ // for each entry of Run.Holds, the time before which no call may start
+	{ // for each entry of Run.Holds: the time before which no call may start
 		Bit:  RunRefusedBit,
 		Same: func(a, b *Run) bool { return slices.Equal(a.Refused, b.Refused) },
 		Copy: func(dst, src *Run) { dst.Refused = src.Refused },
 	},
-	{ // who paused the run, when and why
+	{ // time of the pause, the person who asked for it, and the reason
 		Bit: RunPauseBit,
 		Same: func(a, b *Run) bool {
 			return a.PausedAt == b.PausedAt && a.PausedBy == b.PausedBy && a.PauseWhy == b.PauseWhy
@@ -132,7 +135,7 @@ var RunFields = []Field[Run]{
 			dst.PausedAt, dst.PausedBy, dst.PauseWhy = src.PausedAt, src.PausedBy, src.PauseWhy
 		},
 	},
-	{ // when and why the run was parked because engines died
+	{ // time and reason, if the run is parked because engines died
 		Bit:  RunLostBit,
 		Same: func(a, b *Run) bool { return a.LostAt == b.LostAt && a.LostWhy == b.LostWhy },
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
@@ -151,8 +154,8 @@ func sameOutput(a, b Output) bool {
 	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameHeld(a.Value, b.Value)
 }
 
-// NodeFields are the fields of a node, in the order of their bits. The fields that change
-// most often come first, because low bits make short masks.
+// NodeFields are the fields of a node, in the order of their bits. The fields that change most
+// often come first, because the journal stores a mask of low bits in fewer bytes.
 var NodeFields = []Field[Node]{
 	plainly(NodeStateBit, func(n *Node) *status.StepState { return &n.State }),
 	plainly(NodeFwdActBit, func(n *Node) *Activity { return &n.Fwd.Act }),
@@ -174,7 +177,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdUntilBit, func(n *Node) *Instant { return &n.Fwd.Until }),
 	plainly(NodeFwdFailuresBit, func(n *Node) *int32 { return &n.Fwd.Failures }),
 	blame(NodeFwdFailureBit, func(n *Node) *Track { return &n.Fwd }),
-	{ // step and key of an instance
+	{ // only for an instance: its step, each.key and each.value
 		Bit: NodeInstanceBit,
 		Same: func(a, b *Node) bool {
 			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameHeld(a.Each, b.Each)
@@ -199,7 +202,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
 	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
-	{ // place of the node in the queue for an agent
+	{ // time at which the node began to wait for an agent, and the index of this agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
 		Copy: func(dst, src *Node) { dst.Queue, dst.Hold = src.Queue, src.Hold },
@@ -208,7 +211,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // instances of a for_each step: whether they exist, index of the first, count
+	{ // only for a for_each step: whether its instances exist, index of the first, count
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },

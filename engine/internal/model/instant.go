@@ -6,7 +6,7 @@ import "time"
 // times with the same precision. 0 means no time.
 type Instant int64
 
-// ToInstant returns the time in microseconds; 0 for the zero time.
+// ToInstant converts a time to an Instant. The zero time becomes 0.
 func ToInstant(t time.Time) Instant {
 	if t.IsZero() {
 		return 0
@@ -14,7 +14,7 @@ func ToInstant(t time.Time) Instant {
 	return Instant(t.UnixMicro())
 }
 
-// Time returns the instant in UTC; the zero time for 0.
+// Time converts the instant to a time in UTC. 0 becomes the zero time.
 func (i Instant) Time() time.Time {
 	if i == 0 {
 		return time.Time{}
@@ -22,8 +22,9 @@ func (i Instant) Time() time.Time {
 	return time.UnixMicro(int64(i)).UTC()
 }
 
-// Add returns the instant d later. A positive d adds at least one microsecond, so that a
-// planned time is always later than the present one. The result never passes the year 9999.
+// Add returns the instant that is d later. If d is positive, Add adds at least one
+// microsecond, so that a planned time is always later than the present one. If d is zero or
+// negative, Add returns i. The result is never later than the end of the year 9999.
 func (i Instant) Add(d time.Duration) Instant {
 	const end = Instant(253402300799000000)
 	if d <= 0 {
@@ -35,8 +36,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return end
 }
 
-// Earliest returns the smaller of two instants. An instant that is 0 is not set and is
-// ignored.
+// Earliest returns the earlier one of two instants. An instant that is 0 means no time and is
+// ignored. If both are 0, Earliest returns 0.
 func Earliest(a, b Instant) Instant {
 	if a == 0 || (b != 0 && b < a) {
 		return b

@@ -6,7 +6,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// NodeName returns a node's name as people write it: step, or step["key"].
+// NodeName returns the name of a node as people write it: step, or step["key"]. If wf does not
+// have the step, NodeName writes # and the index of the step.
 func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 	name := "#" + strconv.Itoa(int(n.Step))
 	if wf != nil && int(n.Step) < len(wf.Steps) {
@@ -20,8 +21,8 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes. It returns an empty action
-// if wf is nil.
+// ActionOf returns the action that a call of this kind invokes. It returns an empty action if
+// wf is nil or does not have the step.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction

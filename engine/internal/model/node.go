@@ -4,38 +4,42 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Node is a step or one instance of a for_each step. Fields that most nodes never use are
-// behind a pointer (More).
+// A Node is a step or one instance of a for_each step. The struct More holds the fields that
+// most nodes never use.
 type Node struct {
-	Key  string
-	Each Held // each.value of an instance
+	Key  string // each.key of an instance; "" for a step
+	Each Held   // each.value of an instance; zero for a step
 
 	Input    Held
 	Output   Held // output of the action
 	Attempts []Attempt
 
 	Fwd   Track
-	Quiet Instant // until this time a closed attempt may still be running
+	Quiet Instant // time until which a closed attempt may still be running; 0 = none may
 	Queue Instant // time at which the node began to wait for its agent; 0 = it does not wait
 	*More
 
 	Step  int32
-	Deps  int32 // number of dependencies that have ended well
-	Back  int32 // number of dependents whose undo has ended or was not needed
-	Doubt int32 // number of attempts sent that did not end in a definite failure
-	Calls int32
-	Gen   int32 // generation of the idempotency key; retry --new-key and an undo raise it
-	Hold  int32 // index in Run.Holds plus one; 0 = the node waits for no agent
+	Deps  int32 // number of dependencies that ended as succeeded, skipped or caught
+	Back  int32 // number of dependent steps whose undo has ended or was not needed
+	Doubt int32 // number of attempts that may have had an effect: sent, without a definite failure
+	Calls int32 // number of calls made so far; the next call gets the next number
+	// Generation of the idempotency key. `retry --new-key` and an undo before the next attempt
+	// raise it.
+	Gen  int32
+	Hold int32 // index in Run.Holds plus one; 0 = the node waits for no agent
 
-	State     status.StepState // state of the forward part
-	Undo      UndoState
-	Item      bool // the node is an instance
-	Expanded  bool // the node is a for_each step whose instances were created
-	Prepared  bool // the input and the keys were evaluated
-	Known     bool // Output holds the action's output, from a call or from a person
-	Done      bool // the effect exists: a call succeeded, or a person stated it
-	TimedOut  bool
-	Clearing  bool // the node is being undone before its next attempt; Undo says how far that has come
+	State    status.StepState // state of the forward part
+	Undo     UndoState        // state of the undo
+	Item     bool             // the node is an instance of a for_each step
+	Expanded bool             // the node is a for_each step whose instances were created
+	Prepared bool             // the input and idempotency_key were evaluated
+	Known    bool             // the field Output holds the output, from a call or from a person
+	Done     bool             // the effect exists: a call succeeded, or a person stated that it did
+	TimedOut bool             // an attempt has timed out, and no later attempt succeeded
+	// The node is being undone before its next attempt. The field Undo holds the state of this
+	// undo.
+	Clearing  bool
 	UndoReady bool // the input of the undo was evaluated
 }
 
@@ -44,25 +48,28 @@ type UndoState uint8
 
 // The states of an undo. The numbers are persisted.
 const (
-	UndoNone     UndoState = 0 // the run goes forward
-	UndoPending  UndoState = 1 // waits for the undo of its dependents, or for the end of its own attempts
+	UndoNone UndoState = 0 // the run goes forward, and this node is not being undone
+	// The undo waits for the undo of dependent steps, or for the end of the node's own
+	// attempts.
+	UndoPending  UndoState = 1
 	UndoActive   UndoState = 2
 	UndoDone     UndoState = 3
 	UndoFailed   UndoState = 4
 	UndoLeft     UndoState = 5 // an operator left the effect in place
-	UndoDeclared UndoState = 6 // the step declares no undo
+	UndoDeclared UndoState = 6 // no undo is made, because the workflow declares none for the step
 	UndoNothing  UndoState = 7 // there is no effect to undo
 )
 
-// A More holds the fields of a node that most nodes never use. Node.More is never nil.
-// Nodes and records share a More. Only a draft may change it, on its own copy. A state may
-// also change it if its nodes are private.
+// A More holds the fields of a node that most nodes never use. Node.More is never nil. Several
+// nodes and records may point to the same More. A decision changes only its own copy. A state
+// changes a More only if nothing else points to it.
 type More struct {
-	// Only for a for_each step: its instances are the nodes First to First+Count-1.
+	// The fields from First to Past are only for a for_each step. Its instances are the nodes
+	// First to First+Count-1.
 	First  int
 	Count  int
-	Next   int // number of instances that have begun
-	Active int // number of instances that have begun and not ended
+	Next   int // number of the instance to begin next, counted from 0 within the step
+	Active int // number of instances that have begun, but have not ended
 	Over   int // number of instances that have ended
 	Bad    int // number of instances that have failed
 	Past   int // number of instances whose undo has ended or was not needed
@@ -78,9 +85,9 @@ type More struct {
 
 	Und       Track
 	UndoInput Held
-	UndoDoubt int // number of attempts of the undo with unknown outcome
-	UndoPoint int // number of the last checkpoint of the undo
-	UndoBlob  []byte
+	UndoDoubt int    // number of undo attempts whose outcome is unknown
+	UndoPoint int    // number of the last checkpoint of the undo
+	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data
 }
 
 // A Reception says for which signals a wait waits, and which one has ended it.

@@ -1,20 +1,23 @@
 package model
 
-// A boxed node contains the memory for its first attempt, to save one allocation.
+// A boxed holds a node, and memory for the first attempt of the node. Both need only one
+// allocation.
 type boxed struct {
 	Node
 	one [1]Attempt
 }
 
-// Box returns a copy of a node. The copy and the node share only data that never changes.
+// Box returns a copy of a node with its own list of attempts. The copy and the node still
+// point to the same More, so the caller must replace More before it changes a field in it.
 func (n *Node) Box() *Node {
 	b := &boxed{Node: *n}
 	b.Attempts = append(b.one[:0], n.Attempts...)
 	return &b.Node
 }
 
-// Share prepares a node of a draft for use in a state. old is the node before the draft, and
-// mask has the fields that the draft changed. The node shares the other data with old.
+// Share prepares a node of a draft for use in a state. old is the node before the decision.
+// mask has the bits of the fields that the decision changed. Share replaces unchanged data
+// with the data of old, to save memory. It also removes old closed attempts (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -25,13 +28,14 @@ func (n *Node) Share(old *Node, mask uint64) {
 	was := NodeValues(old)
 	for k, h := range NodeValues(n) {
 		if mask&ValueBits[k] == 0 && *h != *was[k] {
-			*h = *was[k] // the values are equal: keep the memory of the old one
+			*h = *was[k] // the values are equal: use the memory of the old one
 		}
 	}
 	n.Attempts = Forget(n.Attempts)
 }
 
-// Own copies m into the node's own More, which no other node shares.
+// Own copies m into the More of the node. If the node points to NoMore, Own allocates a new
+// More. Otherwise no other node may point to the More of this node.
 func (n *Node) Own(m *More) {
 	if n.More == &NoMore {
 		n.More = new(More)
@@ -39,7 +43,8 @@ func (n *Node) Own(m *More) {
 	*n.More = *m
 }
 
-// Tally counts an attempt that ended without a result (S63).
+// Tally counts an attempt of this kind that ended without a result (S63). It does not count
+// lookups.
 func (n *Node) Tally(kind CallKind) {
 	switch kind {
 	case CallDo:
@@ -49,8 +54,9 @@ func (n *Node) Tally(kind CallKind) {
 	}
 }
 
-// Wipe resets a node as if it had done nothing. With newKey it also gets a new idempotency
-// key, because its undo was called under the present one.
+// Wipe removes the effect, the output and the checkpoints of a node, as if the node had done
+// nothing. If newKey is true, the node also gets a new idempotency key. The caller wants a new
+// key if the undo was called for the present one.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}
 	n.Point, n.Blob = 0, nil
@@ -64,8 +70,8 @@ func (n *Node) Wipe(newKey bool) {
 	n.Und.Blame(Miss{})
 }
 
-// Attempt returns the attempt with this call number; the caller may change it. If there is
-// none, Attempt adds one.
+// Attempt returns the attempt with this call number. If there is none, Attempt adds one. The
+// caller may change the result.
 func (n *Node) Attempt(call int32) *Attempt {
 	i, found := place(n.Attempts, call)
 	if !found {

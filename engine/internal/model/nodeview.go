@@ -2,13 +2,14 @@ package model
 
 import "github.com/saga-engine/engine/engine/machine/status"
 
-// Of returns the index of the node's step.
+// Of returns the index of the node's step in the workflow.
 func (n *Node) Of() int { return int(n.Step) }
 
 // Ended reports whether the forward part of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
-// Well reports whether the node has ended in a state in which its dependents may start.
+// Well reports whether the node ended as succeeded, skipped or caught. Then its dependents may
+// start.
 func (n *Node) Well() bool {
 	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
 }
@@ -23,7 +24,7 @@ func (n *Node) Open() bool {
 	return false
 }
 
-// Find returns the attempt with this call number, or nil.
+// Find returns the attempt with this call number; nil if the node does not keep it.
 func (n *Node) Find(call int) *Attempt {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if int(n.Attempts[k].Call) == call {
@@ -33,7 +34,7 @@ func (n *Node) Find(call int) *Attempt {
 	return nil
 }
 
-// Newest returns the number of the latest call of this kind; 0 = none.
+// Newest returns the number of the latest call of this kind; 0 if there is none.
 func (n *Node) Newest(kind CallKind) int32 {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if n.Attempts[k].Kind == kind {
@@ -43,8 +44,8 @@ func (n *Node) Newest(kind CallKind) int32 {
 	return 0
 }
 
-// LastUnknown returns the latest forward attempt of the node whose outcome is unknown, or
-// nil.
+// LastUnknown returns the latest forward attempt whose outcome is unknown; nil if there is
+// none.
 func (n *Node) LastUnknown() *Attempt {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if a := &n.Attempts[k]; a.Kind == CallDo && a.Status == AttemptUnknown {
@@ -54,7 +55,8 @@ func (n *Node) LastUnknown() *Attempt {
 	return nil
 }
 
-// Effect says which effect the node may have (S20).
+// Effect returns whether the node has changed something in the remote service: no, maybe or
+// yes (S20).
 func (n *Node) Effect() status.Effect {
 	switch {
 	case n.Done:
@@ -65,19 +67,19 @@ func (n *Node) Effect() status.Effect {
 	return status.EffectNone
 }
 
-// Marked reports whether an attempt has recorded a checkpoint. Then the node has an effect,
-// whatever outcome the attempt reports later.
+// Marked reports whether a checkpoint of the node is recorded. A checkpoint shows that the
+// node may have an effect, even if its attempt fails later.
 func (n *Node) Marked() bool { return n.Point != 0 || len(n.Blob) > 0 }
 
-// Correctable reports whether there is a statement about the node that a person may
-// correct.
+// Correctable reports whether a person may still correct what was stated about the node. It
+// returns false if no person has stated anything. The verb settle checks further conditions.
 func (n *Node) Correctable() bool {
 	return n.Stated != StatedNothing && !n.Expanded && !n.Clearing && !n.Open() &&
 		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
 }
 
-// Undoes reports whether an attempt belongs to the undo of the node. A lookup of the
-// forward call does so if it was made during the undo, when no forward attempt was running.
+// Undoes reports whether the attempt a belongs to the undo of the node. A lookup of the
+// forward call belongs to the undo if it started after the undo had begun.
 func (n *Node) Undoes(a *Attempt) bool {
 	switch a.Kind {
 	case CallUndo, CallUndoLookup, CallLearn:
@@ -88,7 +90,7 @@ func (n *Node) Undoes(a *Attempt) bool {
 	return false
 }
 
-// Track returns the active track: forward, or undo.
+// Track returns the track on which the node works now: Fwd, or Und if an undo was asked for.
 func (n *Node) Track() *Track {
 	if n.Undo == UndoNone {
 		return &n.Fwd
@@ -116,7 +118,7 @@ func (n *Node) Expires() Instant {
 	return at
 }
 
-// Limit returns the deadline that applies to the node now; 0 = none.
+// Limit returns the deadline that applies to the node now; 0 if there is none.
 func (n *Node) Limit() Instant {
 	switch {
 	case n.Clearing:
@@ -129,7 +131,7 @@ func (n *Node) Limit() Instant {
 	return 0
 }
 
-// Wake returns the end of the node's pause; 0 = it is not in a pause.
+// Wake returns the time at which the node's pause ends; 0 if the node is not in a pause.
 func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:
@@ -140,8 +142,9 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the time at which the node began to wait for the agent Run.Holds[h]; 0 = it
-// does not wait for that agent. The queue for the agent is ordered by this time.
+// Place returns the time at which the node began to wait for the agent Run.Holds[h]. It
+// returns 0 if the node does not wait for that agent. Nodes that have waited longer start
+// first.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue
@@ -149,7 +152,8 @@ func (n *Node) Place(h int) Instant {
 	return 0
 }
 
-// Shown returns the state of the node as people see it.
+// Shown returns the state of the node that people see. An active, successful or failed undo
+// replaces the state of the forward part.
 func (n *Node) Shown() status.StepState {
 	switch n.Undo {
 	case UndoActive:
@@ -162,7 +166,7 @@ func (n *Node) Shown() status.StepState {
 	return n.State
 }
 
-// Weight returns the size of the node's values, in bytes.
+// Weight returns the size of the node's values and checkpoints, in bytes.
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {

@@ -2,7 +2,8 @@ package model
 
 import "slices"
 
-// A Delta is what a record changes: fields of the run, and of nodes in ascending order.
+// A Delta holds all changes that a record makes: to fields of the run, and to fields of nodes.
+// Nodes is sorted by node number.
 type Delta struct {
 	At    Instant
 	Run   *RunPatch // nil = the run itself does not change
@@ -16,9 +17,9 @@ type RunPatch struct {
 	To   Run
 }
 
-// A NodePatch holds the fields of one node that a record changes. Only the fields in Mask
-// are valid, except in a record that this process decided: there To is the complete node.
-// Attempts have patches of their own.
+// A NodePatch holds the fields of one node that a record changes. If this process decided the
+// record, the field To holds the complete node. Otherwise only the fields in Mask are valid.
+// The field Attempts holds the changes of the node's attempts.
 type NodePatch struct {
 	Node     int
 	Mask     uint64
@@ -26,15 +27,15 @@ type NodePatch struct {
 	Attempts []AttemptPatch
 }
 
-// An AttemptPatch holds the fields of one attempt that a record changes. To.Call is the
-// number of the attempt.
+// An AttemptPatch holds the fields of one attempt that a record changes. To.Call says which
+// attempt this is. Of the other fields of To, only those in Mask are valid.
 type AttemptPatch struct {
 	Mask uint16
 	To   Attempt
 }
 
-// WithPatches applies the patches to the attempts in old and returns the result. It does not
-// change old.
+// WithPatches returns a copy of the attempts in old, with the patches applied and without old
+// closed attempts (Forget). It does not change old.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

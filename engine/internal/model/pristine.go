@@ -2,11 +2,11 @@ package model
 
 import "github.com/saga-engine/engine/engine/machine/status"
 
-// NoMore is the More of a node that uses none of the fields in More. It must never be
-// changed.
+// NoMore is the More of every node that uses no field of More. No code may change it.
 var NoMore = More{}
 
-// NewNode returns a step in its first state. The caller must not change it.
+// NewNode returns the node of the step with this index in its first state, pending. Runs may
+// share the node, so the caller must not change it.
 func NewNode(step int) *Node {
 	if step < len(Pristine) {
 		return &Pristine[step]
@@ -14,8 +14,9 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends n steps in their first state, with at most one allocation for them.
-// first is the index of the first of these steps.
+// AppendSteps appends the nodes of n steps in their first state, pending, and returns the
+// list. first is the index of the first of these steps. AppendSteps allocates the nodes
+// together, or takes them from Pristine.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {
@@ -31,8 +32,8 @@ func AppendSteps(nodes []*Node, first, n int) []*Node {
 	return nodes
 }
 
-// Pristine holds steps in their first state. Runs share them, so that a step that has not
-// begun needs no memory.
+// Pristine holds the nodes of the first 64 steps in their first state, pending. All runs share
+// them. So a step that has not begun needs no memory.
 var Pristine = func() (steps [64]Node) {
 	for i := range steps {
 		steps[i] = Node{Step: int32(i), State: status.StepPending, More: &NoMore}
@@ -40,11 +41,12 @@ var Pristine = func() (steps [64]Node) {
 	return steps
 }()
 
-// Blank is an empty node. The fields in which a new instance differs from it are the fields
-// that the record changes.
+// Blank is an empty node. A record that adds an instance holds those fields of the instance
+// that differ from Blank.
 var Blank = Node{More: &NoMore}
 
-// Limits for the memory that a damaged record can make a state allocate.
+// A damaged record may contain a number that is much too large. With these limits, it cannot
+// make a state allocate too much memory.
 const (
 	MaxSteps = 1 << 16 // maximum number of steps; a definition of the largest allowed size has fewer
 	MaxNodes = 1 << 22 // maximum number of nodes of a run

@@ -6,7 +6,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Phase is the direction in which a run goes.
+// A Phase is the direction of a run: forward, or undoing.
 type Phase uint8
 
 // The directions. The numbers are persisted.
@@ -15,47 +15,49 @@ const (
 	PhaseUndo    Phase = 1
 )
 
-// A Run is the part of a state that belongs to no step. Two groups of fields are behind
-// pointers: fields that are set once (Head), and fields that most runs never use (Trouble).
-// So a decision copies little, and it shares the groups that it does not change.
+// A Run holds those data of a run that belong to no single step. Two groups of fields are
+// behind pointers: Head has the fields that are set once, and Trouble has fields that most
+// runs never use. So copying a Run costs little.
 type Run struct {
 	*Head
 	*Trouble
 
-	Last     Instant
-	Finished Instant
-	Deadline Instant // deadline of the forward part
+	Last     Instant // time of the last record
+	Finished Instant // time of the end of the run; 0 = it has not ended
+	Deadline Instant // deadline of the forward part; 0 = none
 
 	Records int32 // number of records applied
-	Steps   int32 // number of steps; nodes with lower numbers are steps
-	Owner   int32 // membership that last took the run over; 0 = no takeover since the run was accepted
+	Steps   int32 // number of steps; the nodes 0 to Steps-1 are the steps
+	// Number of the membership that last took the run over; 0 = there was no takeover.
+	Owner int32
 
-	Done       int32 // number of steps that ended well
+	Done       int32 // number of steps that ended as succeeded, skipped or caught
 	UndonePast int32 // number of steps whose undo has ended or was not needed
 	Live       int32 // number of nodes that will continue without a person
 	Waits      int32 // number of these nodes that wait for a signal or a timer
 	Undone     int32 // number of effects that were undone
 	Left       int32 // number of effects that an operator left in place
-	Undeclared int32 // number of effects that stay because the step declares compensation = "none"
+	// Number of effects that stay because the step declares compensation = "none".
+	Undeclared int32
 
 	State   status.RunState
 	Phase   Phase
-	Begun   bool // a step has started or failed
+	Begun   bool // the run is no longer queued, for example because a step has started
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
 	Turning bool // the run waits to turn back until the outcome of the pivot is known
 	Cancel  bool // a person asked for cancel
 	NoUndo  bool // the person asked for cancel --no-compensate
-	Overdue bool
+	Overdue bool // the deadline has passed, but the run did not turn back
 
-	UndoExpired bool // UndoDeadline has passed, and the open undos have failed because of it
-	Stuck       bool // the compensation has failed
+	UndoExpired bool // the time UndoDeadline has passed, so all active undos have failed
+	Stuck       bool // the compensation has failed: an operator must act
 }
 
-// A Head holds the fields that the first record of a run sets. States and records share it.
-// A draft changes only its own copy. A state may change it in place if nothing else shares
-// it.
+// A Head holds the fields that the first record of a run sets. Several states and records may
+// point to the same Head. A decision changes only its own copy. A state changes a Head in
+// place only if nothing else points to it.
 type Head struct {
 	ID        status.RunID
 	Name, Key string
@@ -66,9 +68,10 @@ type Head struct {
 	Started   Instant
 }
 
-// A Trouble holds fields that a run without failures, pauses and waits does not use before
-// it ends. States and records share it. A draft changes only its own copy. A state may
-// change it in place if nothing else shares it.
+// A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
+// Most runs use none of these fields before they end. Several states and records may point to
+// the same Trouble. A decision changes only its own copy. A state changes a Trouble in place
+// only if nothing else points to it.
 type Trouble struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
@@ -76,27 +79,30 @@ type Trouble struct {
 	PausedAt           Instant
 	PausedBy, PauseWhy string
 
-	LostAt  Instant // time at which the run was parked because engines died; 0 = it was not
+	// Time at which the run was parked because engines died while they read or decided it; 0 =
+	// it is not parked for this reason.
+	LostAt  Instant
 	LostWhy string
 
 	UndoStarted  Instant
 	UndoDeadline Instant
 
 	Holds []Hold
-	// Refused holds, for each index in Holds, the time before which no call may start
-	// because an earlier call was not sent. It may be shorter than Holds.
+	// The time Refused[h] belongs to the agent in Holds[h]. The engine refused to send a call
+	// to this agent, so no call may start before that time; 0 = no such time. Refused may be
+	// shorter than Holds; missing times count as 0.
 	Refused []Instant
 	Outputs []Output
 }
 
-// NoHead and NoTrouble are for runs that use no field of Head or Trouble. No code may change
-// them.
+// NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run
+// that uses no field of Trouble. No code may change them.
 var (
 	NoHead    = Head{}
 	NoTrouble = Trouble{}
 )
 
-// A Hold is an agent that this run has waited for.
+// A Hold describes an agent for which steps of the run wait or have waited.
 type Hold struct {
 	Agent string
 	Until Instant // time before which no call can start; 0 = calls wait only for a free slot
@@ -111,7 +117,7 @@ type Output struct {
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
-// DeadlineRuns reports whether the run still changes when its deadline passes.
+// DeadlineRuns reports whether the deadline of the run still has an effect when it passes.
 func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
 }

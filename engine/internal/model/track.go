@@ -7,12 +7,12 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// An Activity says what a track is doing now.
+// An Activity says what a track of a node (see Track) is doing now.
 type Activity uint8
 
 // The activities. The numbers are persisted.
 const (
-	Idle    Activity = 0
+	Idle    Activity = 0 // the track does nothing now
 	Running Activity = 1 // an attempt is open
 	Queued  Activity = 2 // waits for its agent
 	Backoff Activity = 3 // waits until the time Until
@@ -25,14 +25,14 @@ type CallKind uint8
 // The kinds of calls.
 const (
 	CallNone       CallKind = 0
-	CallDo         CallKind = 1
-	CallLookup     CallKind = 2 // asks for the outcome of calls with the forward key
+	CallDo         CallKind = 1 // calls the action of the step
+	CallLookup     CallKind = 2 // asks for the outcome of the forward calls
 	CallUndo       CallKind = 3
-	CallUndoLookup CallKind = 4 // asks for the outcome of calls with the undo key
+	CallUndoLookup CallKind = 4 // asks for the outcome of the undo calls
 	CallLearn      CallKind = 5 // repeats the forward call, to learn the output that the undo needs
 )
 
-// Purpose returns the purpose of the call as the agent sees it.
+// Purpose returns the purpose that the agent sees; PurposeInvalid for CallNone.
 func (k CallKind) Purpose() sdk.Purpose {
 	switch k {
 	case CallDo, CallLearn:
@@ -45,26 +45,30 @@ func (k CallKind) Purpose() sdk.Purpose {
 	return sdk.PurposeInvalid
 }
 
-// A Track is the state of one of the two tasks of a node: its forward work, or its undo.
+// A Track holds the state of one task of a node. Each node has two tracks: one for its forward
+// work (Node.Fwd) and one for its undo (More.Und).
 type Track struct {
 	Act      Activity
 	Kind     CallKind // kind of the present call or of the next one
 	Miss     MissKind // kind of the last failure; MissNone = none
-	Attempt  int32    // number of attempts in this round
-	Total    int32    // number of attempts in all rounds, except those that only learn an output
+	Attempt  int32    // number of attempts in the present round
+	Total    int32    // number of attempts in all rounds; calls of the kind CallLearn do not count
 	Failures int32    // number of attempts in all rounds that ended without a result
 	Rounds   int16    // number of rounds that cool-downs have added
-	Lookups  int16    // number of lookups without an answer since the last attempt
-	Until    Instant  // end of the pause
-	Rest     Instant  // the agent asked not to be called before this time
-	Ready    Instant  // time at which the track could start; its deadline counts from here
-	Deadline Instant
+	Lookups  int16    // number of lookups, since the last attempt, that did not find the outcome
+	Until    Instant  // end of the present pause; only used while Act is Backoff
+	Rest     Instant  // time before which the agent asked not to be called; 0 = it did not ask
+	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
+	// deadline = "1h" count from this time.
+	Ready    Instant
+	Deadline Instant // deadline of this track; 0 = none
 	Began    Instant // start of the first attempt
-	Ended    Instant
+	Ended    Instant // time at which the track ended; 0 = it has not ended
 	Said     *Saying // code and message of the last failure; nil = none
 }
 
-// Blame records the last failure. The zero Miss removes it.
+// Blame records m as the last failure of the track. The zero Miss removes the recorded
+// failure.
 func (t *Track) Blame(m Miss) {
 	if t.Miss == m.Kind && t.Code() == m.Code && t.Message() == m.Message {
 		return
@@ -72,26 +76,26 @@ func (t *Track) Blame(m Miss) {
 	t.Miss, t.Said = m.Kind, Said(m.Code, m.Message)
 }
 
-// Blamed returns the last failure.
+// Blamed returns the last failure of the track; the zero Miss if there is none.
 func (t *Track) Blamed() Miss { return Miss{t.Miss, t.Code(), t.Message()} }
 
-// Code returns the code of the last failure, or "".
+// Code returns the code of the last failure; "" if there is none.
 func (t *Track) Code() string {
 	code, _ := t.Said.Words()
 	return code
 }
 
-// Message returns the message of the last failure, or "".
+// Message returns the message of the last failure; "" if there is none.
 func (t *Track) Message() string {
 	_, message := t.Said.Words()
 	return message
 }
 
-// A Saying holds the code and the message of a failure. It never changes. nil = both are
-// empty.
+// A Saying holds the code and the message of a failure. No code changes it after it was made.
+// A nil *Saying means that both texts are empty.
 type Saying struct{ Code, Message string }
 
-// Said returns a Saying; nil if both texts are empty.
+// Said returns a Saying with this code and message. It returns nil if both are "".
 func Said(code, message string) *Saying {
 	if code == "" && message == "" {
 		return nil
@@ -99,7 +103,7 @@ func Said(code, message string) *Saying {
 	return &Saying{code, message}
 }
 
-// Words returns the code and the message.
+// Words returns the code and the message; both are "" if s is nil.
 func (s *Saying) Words() (code, message string) {
 	if s == nil {
 		return "", ""
@@ -107,7 +111,7 @@ func (s *Saying) Words() (code, message string) {
 	return s.Code, s.Message
 }
 
-// Same reports whether both have the same code and message.
+// Same reports whether s and o have the same code and the same message.
 func (s *Saying) Same(o *Saying) bool {
 	return s == o || s != nil && o != nil && *s == *o
 }
@@ -120,14 +124,14 @@ const (
 	MissNone       MissKind = 0
 	MissFailed     MissKind = 1 // definite failure
 	MissPermanent  MissKind = 2 // definite failure that must not be repeated
-	MissUnknown    MissKind = 3
+	MissUnknown    MissKind = 3 // the outcome of the call is unknown
 	MissCondition  MissKind = 4 // a precondition or postcondition failed
-	MissExpression MissKind = 5
-	MissDeadline   MissKind = 6
+	MissExpression MissKind = 5 // an expression could not be evaluated, or a ceiling was reached
+	MissDeadline   MissKind = 6 // a deadline has passed, or leaves no time for another attempt
 )
 
-// A Miss is a failure of a step or an undo, with everything about it that decisions depend
-// on.
+// A Miss describes a failure of a step or of an undo. It holds all data of the failure that
+// decisions use.
 type Miss struct {
 	Kind          MissKind
 	Code, Message string

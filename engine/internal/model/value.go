@@ -7,15 +7,16 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held is a value of a run. If the run already has an equal value, From says where. Then
-// the journal stores only this reference and not the bytes again.
+// A Held holds one value that belongs to a run, such as an input. If the run already has an
+// equal value, the field From says where. Then the journal stores only From and not the bytes
+// of the value again.
 type Held struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says where the state has an equal value before the record is applied. The zero
-// Origin means that the record holds the value itself.
+// An Origin says where the state, before the record is applied, has an equal value. The zero
+// Origin means that the record itself contains the value.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -26,8 +27,8 @@ type OriginKind uint8
 
 // The kinds of origins.
 const (
-	OriginInline OriginKind = 0
-	OriginVars   OriginKind = 1
+	OriginInline OriginKind = 0 // the record itself contains the value
+	OriginVars   OriginKind = 1 // the value is the variables of the run
 	OriginOutput OriginKind = 2 // the value is the output of the node Origin.Node
 	OriginInput  OriginKind = 3 // the value is the input of the node Origin.Node
 	OriginKey    OriginKind = 4 // the value is each.key of the node that holds it, as a string
@@ -37,7 +38,8 @@ const (
 // to an equal value.
 const WorthSharing = 16
 
-// SameValue returns the result of v.Equal(w). It is faster if no part is sensitive.
+// SameValue returns the result of v.Equal(w). It is faster than Equal if no part of the values
+// is sensitive.
 func SameValue(v, w dsl.Value) bool {
 	if string(v.JSON()) != string(w.JSON()) {
 		return false
@@ -45,17 +47,18 @@ func SameValue(v, w dsl.Value) bool {
 	return !Confidential(v) && !Confidential(w) || v.Equal(w)
 }
 
-// Confidential reports whether the value has sensitive parts. Then the output that an agent
-// computes from it may have to be hidden as well.
+// Confidential reports whether v has sensitive parts or contains secrets. If an agent computes
+// an output from such a value, the output may have to be hidden, too.
 func Confidential(v dsl.Value) bool { return len(v.Sensitive())+len(v.Secrets()) > 0 }
 
-// KeyValue returns the each.value of an element of a set, which is its key.
+// KeyValue returns the each.value of an instance that belongs to an element of a set. It is
+// the each.key as a string value.
 func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach wraps an each.value. An element of a set needs no bytes, because it equals its
-// key.
+// KeepEach wraps the each.value v of an instance. If v equals the each.key, as for an element
+// of a set, the result refers to the key. Then the journal does not store v again.
 func KeepEach(key string, v dsl.Value) Held {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
 		return Held{V: v, From: Origin{Kind: OriginKey}}
@@ -63,7 +66,8 @@ func KeepEach(key string, v dsl.Value) Held {
 	return Held{V: v}
 }
 
-// plain reports whether Go and JSON quote the key in the same way.
+// plain reports whether Go and JSON quote the key in the same way. It may return false for a
+// key for which they do.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {
@@ -73,8 +77,8 @@ func plain(key string) bool {
 	return true
 }
 
-// HashValue hashes the JSON document of a value. Different values may have the same hash, so
-// the caller must compare them. The hash is not persisted.
+// HashValue returns a hash of the JSON text of a value. Different values may have the same
+// hash, so the caller must also compare the values. The hash is not persisted.
 func HashValue(v dsl.Value) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	doc := v.JSON()
@@ -89,6 +93,6 @@ func HashValue(v dsl.Value) uint64 {
 	return h ^ h>>29
 }
 
-// SameHeld compares two values. It compares pointers first, so that most values need not be
-// read.
+// SameHeld reports whether a and b have equal values and the same Origin. It first compares a
+// and b with ==, so that it rarely has to read the values.
 func SameHeld(a, b Held) bool { return a == b || (a.From == b.From && SameValue(a.V, b.V)) }

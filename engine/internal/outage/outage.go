@@ -1,6 +1,5 @@
 // Package outage logs once that the store does not answer, and once that it answers again.
-//
-// In: the failures and successes of the engine's calls to its store. Out: log lines.
+// The engine reports to it which calls to the store failed and which succeeded.
 package outage
 
 import (
@@ -10,20 +9,20 @@ import (
 	"time"
 )
 
-// An Outage logs once that the store does not answer. It logs once that the store answers
-// again, and after how long. Many loops of an engine may report the same outage. Their
-// single errors are logged at debug level.
+// An Outage logs once that the store does not answer. Later it logs once that the store
+// answers again, and how long the outage was. Many loops of an engine may report errors
+// during one outage. These errors are logged at debug level.
 //
 // Three operations show whether the store as a whole answers: joining, renewing the lease
-// and committing. The outage is over when those of the three that failed work again. Any
-// other operation may fail for a reason of its own. Its failure is logged once, until it
-// works again.
+// and committing. The outage is over when all of these operations that failed have
+// succeeded again. Any other operation may fail although the store answers. If such an
+// operation fails several times in a row, only its first failure is logged as a warning.
 type Outage struct {
 	log *slog.Logger
 
 	mu      sync.Mutex      // protects following fields
-	since   time.Time       // when the outage began; zero = the store answers
-	failing map[string]bool // which of the operations Join, Tick and Commit fail at present
+	since   time.Time       // time at which the outage began; zero = the store answers
+	failing map[string]bool // those of the operations Join, Tick and Commit that fail at present
 	told    map[string]bool // other operations whose last try failed
 	errors  int             // number of errors since the outage began
 	last    time.Time       // time of the last failure
@@ -36,7 +35,7 @@ const (
 	Commit = "commit"
 )
 
-// Other operations that are reported from several places.
+// Other operations that several places in the code report.
 const (
 	Inherit = "take over from the former membership"
 	Post    = "hand an answer to the run's owner"
@@ -48,13 +47,13 @@ func vouches(doing string) bool {
 	return doing == Join || doing == Tick || doing == Commit
 }
 
-// New returns an Outage for a store that answers. It logs to log.
+// New returns an Outage for a store that answers. The Outage logs to log.
 func New(log *slog.Logger) *Outage {
 	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// Failed records that an operation failed. It logs a warning if the failure is new, and a
-// debug line otherwise.
+// Failed records that the operation doing failed with err. It logs a warning if the failure
+// is new, and a line at debug level otherwise. more holds further attributes for the line.
 func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
@@ -64,7 +63,8 @@ func (o *Outage) Failed(doing string, err error, more ...any) {
 	o.log.Debug("the store does not answer", attrs...)
 }
 
-// note records a failure, and reports whether it is new.
+// note records that an operation failed. It reports whether this failure is new: there was
+// no outage, and the last try of the operation had not failed.
 func (o *Outage) note(doing string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,9 +83,9 @@ func (o *Outage) note(doing string) bool {
 	return !known
 }
 
-// Worked records that an operation succeeded. The operation began at the given time. If this
-// ends an outage, Worked logs that the store answers again. An operation that began before
-// the last failure proves nothing.
+// Worked records that the operation doing succeeded, which began at the time began. If this
+// success ends an outage, Worked logs that the store answers again. An operation that began
+// before the last failure does not end an outage.
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
@@ -101,8 +101,8 @@ func (o *Outage) Worked(doing string, began time.Time) {
 	}
 }
 
-// Beside logs a failure that does not indicate an outage. During an outage it logs at debug
-// level only, because the outage is the likely cause.
+// Beside logs a failure that does not show whether the store answers. It logs a warning.
+// During an outage it logs at debug level only, because the outage is the likely cause.
 func (o *Outage) Beside(doing string, err error) {
 	o.mu.Lock()
 	away := !o.since.IsZero()
@@ -114,7 +114,8 @@ func (o *Outage) Beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// Over records that the engine no longer tries the operation.
+// Over records that the engine no longer tries the operation doing. Then the end of the
+// outage does not depend on this operation any more.
 func (o *Outage) Over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 // another run is added. Then scans consider all runs again.
 const MaxLeft = 100000
 
-// A backoffSet holds runs that this engine has found and cannot continue: an agent is
-// missing, a newer version wrote them, or they wait for a person. This engine skips them in
-// its scans for a while; other engines still consider them. It is safe for concurrent use.
+// A backoffSet holds runs that this engine cannot continue now. For example, an agent is
+// missing, a newer version wrote the run, or the run waits for a person. For a while, the
+// scans of this engine skip these runs. Other engines still consider them. A backoffSet is
+// safe for concurrent use.
 type backoffSet struct {
-	// restFor is the longest time for which scans skip a run that waits for a person. Later
-	// they look at it again, because a hint about a message may be lost. 0 = scans skip such a
-	// run until it is due.
+	// restFor is the longest time for which scans skip a run that waits for a person. Then
+	// scans consider the run again, because a hint about a message may be lost. 0 = scans skip
+	// the run until it is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects following fields
@@ -25,23 +26,26 @@ type backoffSet struct {
 	wakes uint64 // how many times WakeResting was called
 }
 
+// A backoff is the entry of one run in a backoffSet.
 type backoff struct {
-	until time.Time // end of the backoff, on the store's clock
-	pause time.Duration
-	rests bool // the run only waits for a person: nothing is wrong with it
-	// others is true if the run is in the set only because this engine claims no runs on its
-	// own (Options.Alone). This engine skips messages to the run, but may take the run over.
+	until time.Time     // end of the backoff, on the store's clock
+	pause time.Duration // length of the backoff; the next backoff is twice as long
+	rests bool          // the method Rest added the run: nothing is wrong with it
+	// others is true if the run is in the set only because this engine claims no runs without
+	// an owner (Shared.Claims). This engine skips messages to the run, but its takeovers do
+	// not skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
-	// unstaffed is true if the agents of the run are missing here. Messages to the run can
-	// be decided without them, but this engine skips the messages until ignoredUntil.
+	// unstaffed is true if the agents of the run are missing here. This engine could decide
+	// messages to the run without these agents, but skips the messages until ignoredUntil.
 	unstaffed    bool
 	ignoredUntil time.Time // store time; zero = messages are not skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
-// Add puts a run into the backoff set. The first time it stays there for pause; each
-// further time it stays twice as long as the last time, up to 20 times pause.
+// Add puts a run into the backoff set, at store time now. The first backoff of the run has
+// the length pause. Each later backoff is twice as long as the one before, up to 20 times
+// pause.
 func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,18 +53,19 @@ func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.putLocked(run, backoff{until: now.Add(d), pause: d})
 }
 
-// addForOthers puts a run into the backoff set because this engine claims no runs on its
-// own (Options.Alone).
+// addForOthers puts a run into the backoff set because this engine claims no runs without
+// an owner (Shared.Claims). The backoff begins at store time now and has the length pause.
 func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed adds a run whose agents are missing here. The backoff is as long as with
-// Add, but it ends at the time tell if that is earlier: an alert or a decision about the
-// run is due then. This engine still decides messages to the run. If vain is true, it has
-// just tried to decide them, and skips them for the duration pause.
+// AddUnstaffed puts a run into the backoff set because its agents are missing here. The
+// backoff is as long as with Add. But it ends earlier, at store time tell, if an alert or a
+// decision about the run is due then. This engine still decides messages to the run. If
+// vain is true, the engine has just tried to decide them. Then it skips messages to the run
+// for the duration pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +81,8 @@ func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, e)
 }
 
-// Reported records the number of journal rows that a run had at the latest alert about it. It
-// does nothing if the run is not in the backoff set.
+// Reported records that an alert about a run was raised when the run had this number of
+// journal rows. It does nothing if the run is not in the backoff set.
 func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +93,7 @@ func (s *backoffSet) Reported(run status.RunID, rows int) {
 }
 
 // ReportedAt returns the number of journal rows that a run had at the latest alert about
-// it; 0 if no alert is known.
+// the run. It returns 0 if this engine knows no such alert.
 func (s *backoffSet) ReportedAt(run status.RunID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,9 +118,10 @@ func (s *backoffSet) Woken() uint64 {
 	return s.wakes
 }
 
-// Rest puts a run that waits for a person into the backoff set, until the run is due or
-// restFor has passed. The number woken is the result of Woken before the run was read. If
-// WakeResting was called since then, Rest does nothing: a new message may have arrived.
+// Rest puts a run into the backoff set that waits for a person, or whose messages cannot be
+// decided here. The backoff ends at store time until, or earlier, when restFor has passed.
+// woken is what the method Woken returned before the run was read. If WakeResting was
+// called since then, Rest does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,14 +138,16 @@ func (s *backoffSet) putLocked(run status.RunID, e backoff) {
 	s.runs[run] = e
 }
 
-// Has reports whether a run is in the backoff set at store time now.
+// Has reports whether a run is in the backoff set and its backoff has not ended at store
+// time now.
 func (s *backoffSet) Has(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasLocked(s.runs[run], now)
 }
 
-// Stops reports whether a takeover must skip a run at store time now.
+// Stops reports whether a takeover must skip a run at store time now. It is like Has, but it
+// returns false for runs that addForOthers added.
 func (s *backoffSet) Stops(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +159,7 @@ func (s *backoffSet) hasLocked(e backoff, now time.Time) bool {
 	return now.Before(e.until) && (!e.rests || s.restFor == 0 || time.Since(e.since) < s.restFor)
 }
 
-// Size returns the number of runs in the set.
+// Size returns the number of runs in the set. It includes runs whose backoff has ended.
 func (s *backoffSet) Size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +189,8 @@ func (s *backoffSet) Take(run status.RunID) {
 	delete(s.runs, run)
 }
 
-// WakeResting removes the runs that wait for a person from the backoff set, because a
-// person may have sent one of them a message.
+// WakeResting removes from the backoff set all runs that the method Rest added, because a
+// new message for one of these runs may have arrived.
 func (s *backoffSet) WakeResting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,14 +202,14 @@ func (s *backoffSet) WakeResting() {
 	}
 }
 
-// A Claimset is a set of runs, safe for concurrent use. With it, only one goroutine at a
-// time works on a run.
+// A Claimset is a set of runs, safe for concurrent use.
 type Claimset struct {
 	mu   sync.Mutex // protects following field
 	runs map[status.RunID]bool
 }
 
-// begin puts the run into the set. It reports false if the run is already there.
+// begin puts a run into the set and returns true. If the set already contains the run, begin
+// returns false.
 func (c *Claimset) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,16 +13,16 @@ type check struct {
 	at       time.Time     // store time of the last record
 	due      time.Time     // the next time at which the state changes without an event
 	hasDue   bool          // false if the run waits for no time
-	inFlight func() bool   // reports whether an attempt is running; called only when needed
+	inFlight func() bool   // reports whether a call of the run is in flight
 	floor    time.Duration // the shortest timeout of the workflow; 0 = not known
-	final    bool
+	final    bool          // the last records have ended the run
 }
 
-// bound returns the next_check for the run's row. It is never later than the run's due
-// time, so that a scan never misses a run. While an attempt is in flight, it is also never
-// later than the time of the last record plus the workflow's shortest timeout. The next
-// attempt cannot be due before that. So the next records rarely have to write an earlier
-// next_check.
+// bound returns the next_check for the run's row; store.Never if the run has ended or waits
+// for no time. next_check is never later than the run's due time, so that a scan never
+// misses a run. While a call is in flight, next_check is also never later than the time of
+// the last record plus the workflow's shortest timeout. The next attempt cannot be due
+// before that time. So the next records rarely have to write an earlier next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
@@ -33,25 +33,26 @@ func (c check) bound() time.Time {
 	return c.due
 }
 
-// next returns the next_check that a record must write, or zero if the row may keep its
-// present one. A record writes it in these cases: it creates, ends or takes over the run
-// (must); something is due earlier than the present next_check; the present next_check has
-// passed; or the run waits for no time any more. The last case lets readers see which runs
-// are at rest (Head.AtRest).
+// next returns the next_check that a record must write into the run's row. It returns zero
+// if the row may keep its present next_check. A record must write next_check in these cases:
+//   - The record creates, ends or takes over the run. Then must is true.
+//   - The run is due earlier than the present next_check.
+//   - The present next_check has passed.
+//   - The run waits for no time any more. Then readers see that it is at rest (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
 	rests := !c.hasDue && present.Before(store.Never)
 	if !must && !early && !rests && present.After(c.at) {
 		return time.Time{}
 	}
-	// Stores keep microseconds. next_check is rounded down, so that it is never later than the
-	// due time.
+	// Stores keep times in whole microseconds. next rounds down, so that next_check is never
+	// later than the due time.
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// raised returns a later next_check for a run whose next_check has passed although nothing
-// was due. It ignores the workflow's shortest timeout. Otherwise, during a long attempt,
-// scans would visit the run each time that this timeout has passed.
+// raised returns a later next_check for a run whose next_check has passed although the run
+// was not due. It ignores the workflow's shortest timeout. If it used this timeout, scans
+// would visit the run many times during a long attempt.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)

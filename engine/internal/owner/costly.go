@@ -14,9 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits for one decision. A normal decision takes some microseconds. If the expressions of
-// a decision cost more than shardCost, it would block the other runs of its shard. So the
-// decision pool makes it, and there the expressions may cost more.
+// Limits for one decision. A normal decision takes some microseconds. A decision whose
+// expressions cost more than shardCost would block the other runs of its shard. So the
+// decision pool makes this decision, and in the pool the expressions may cost more.
 const (
 	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
 	// nanoseconds, as dsl.Allowance counts them.
@@ -27,7 +27,7 @@ const (
 	// the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
-	// slowDecision is how long a decision may take without an alert. A slower decision
+	// slowDecision is the duration from which on a decision leads to an alert, because it
 	// delays other costly decisions and the calls of its run. An engine raises at most one
 	// such alert for a run.
 	slowDecision = time.Second
@@ -41,7 +41,7 @@ func (e *slowDecisionError) Error() string {
 	return fmt.Sprintf("the expressions of one decision were evaluated for longer than %s", e.limit)
 }
 
-// Hint says what a person can do.
+// Hint returns a text that says what a person can do.
 func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
@@ -49,8 +49,8 @@ func (e *slowDecisionError) Hint() string {
 // AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
 const AlertSlow = "slow_decision"
 
-// tellSlow adds an alert to t if the decision took long. At most one such alert is added
-// for a run.
+// tellSlow adds an alert to t if a decision took at least slowDecision. It does nothing if
+// this engine has already raised such an alert for the run.
 func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return
@@ -60,22 +60,22 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 		"the engine took %s to evaluate the expressions of one decision: make them cheaper, or move the work into an agent", took.Round(time.Millisecond))})
 }
 
-// A DecisionPool makes costly decisions on a few goroutines. Workflows take turns, so that
-// the runs of one workflow do not delay the runs of another. A goroutine ends when no
-// decision waits.
+// A DecisionPool makes costly decisions on a few goroutines. It takes one decision from each
+// workflow in turn, so that the runs of one workflow do not delay the runs of another. A
+// goroutine ends when no decision waits.
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
-	spare  int           // how many more goroutines may replace those that hang
+	spare  int           // largest number of additional goroutines that replace hanging ones
 	limit  time.Duration // a decision that takes longer than this counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 
-	mu      sync.Mutex // protects following fields
-	waiting map[*dsl.Workflow][]poolTask
-	turns   []*dsl.Workflow // workflows with waiting decisions; the first is next
-	busy    int             // number of goroutines that exist now, including hanging ones
-	hanging int             // number of these goroutines whose decision is past the limit
-	slowest time.Duration   // duration of the slowest decision so far
+	mu      sync.Mutex                   // protects following fields
+	waiting map[*dsl.Workflow][]poolTask // for each workflow, the decisions that wait
+	turns   []*dsl.Workflow              // workflows with waiting decisions; the first is next
+	busy    int                          // number of goroutines that exist now, including hanging ones
+	hanging int                          // number of these goroutines whose decision exceeds the limit
+	slowest time.Duration                // duration of the slowest decision so far
 }
 
 func newDecisionPool(clock *clock.Clock) *DecisionPool {
@@ -137,8 +137,8 @@ func (p *DecisionPool) work() {
 	}
 }
 
-// next removes the next decision from the queue, and puts its workflow at the end of turns.
-// The caller holds mu.
+// next removes the next decision from the field waiting and returns it. If the workflow has
+// more decisions, next moves the workflow to the end of the field turns. The caller holds mu.
 func (p *DecisionPool) next() poolTask {
 	flow := p.turns[0]
 	p.turns = lists.DropFirst(p.turns, 1)
@@ -154,7 +154,8 @@ func (p *DecisionPool) next() poolTask {
 }
 
 // make makes a decision and posts the record to the shard. If the decision takes longer
-// than p.limit, make first posts an error, at that time. The shard then drops the record.
+// than p.limit, make posts an error as soon as this time has passed. Then the shard will
+// ignore the record that make posts at the end.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // the decision has taken longer than p.limit; protected by p.mu

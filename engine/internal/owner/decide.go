@@ -15,19 +15,19 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A decider turns events of runs into rows of their journals. All decisions of this engine
-// are made here. Each shard has a decider for the runs that it owns. A run whose agents are
-// missing here gets a decider that starts no call. Only one goroutine at a time uses a
-// decider.
+// A decider turns the events of a run into rows of the run's journal. Each shard has a
+// decider for its runs. A run whose agents are missing here gets a separate decider, which
+// starts no call. Only one goroutine at a time uses a decider.
 type decider struct {
 	n        *Shared
 	engine   store.EngineID
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
-	starts   starter
-	most     int // largest size in bytes of the events in one row
+	starts   starter         // says which calls may start, and reserves their slots
+	most     int             // largest size in bytes of the events in one row
 
-	// ready returns the pool's decision about an event; nil = there is none. If the field
-	// itself is nil there is no pool, and even costly decisions are made at once.
+	// ready returns the decision that the pool has made about an event; nil = the pool has
+	// made none. If the field ready is nil, there is no pool. Then the decider makes even
+	// costly decisions itself.
 	ready func(*ownedRun, *delivery, clock.Moment) *costlyDecision
 
 	scratch   machine.Scratch
@@ -36,18 +36,19 @@ type decider struct {
 	spares    spares
 }
 
-// newUnstaffedDecider returns a decider for one run whose agents are missing here. It puts
-// all events of the run into one row, whatever their size.
+// newUnstaffedDecider returns a decider for one run whose agents are missing here. The
+// decider puts all events of the run into one row, whatever their size.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides the event d. It reserves a slot for every call that the decision starts, so
-// that each committed call can be sent. The run may reuse the slot of the call that the
-// event answers. If another run takes a slot meanwhile, the event is decided again. That is
-// safe, because Decide is pure. If the decision costs too much for a shard, the second
-// result is a costlyDecision, which the pool must make. The parameter made is the decision
-// that the pool has already made about this event; nil = there is none.
+// one decides the event d and returns the record. It reserves a slot for every call that
+// the decision starts, so that each committed call can be sent. The run may reuse the slot
+// of the call that the event answers. If another run takes a slot before it is reserved,
+// the event is decided again. Deciding again is safe, because machine.Decide changes
+// nothing. If the decision costs too much for a shard, the second result is a
+// costlyDecision, which the pool must make. Otherwise the second result is nil. The
+// parameter made is the decision that the pool has already made about the event; nil = none.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(c.engine), Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
@@ -55,7 +56,7 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	if own != nil {
 		defer own.Release() // gives the slot back if no call uses it
 	}
-	var full map[string]bool // agents that reported free slots and then refused them twice
+	var full map[string]bool // agents that reported free slots, but then refused to reserve them
 	if made != nil {
 		full = made.full
 	}
@@ -88,8 +89,8 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	}
 }
 
-// cost returns the largest cost of the expressions in one decision of this decider, in
-// nominal nanoseconds.
+// cost returns the largest allowed cost of the expressions in one decision of this decider,
+// in nominal nanoseconds. A decider without a pool allows more.
 func (c *decider) cost() int64 {
 	if c.ready == nil {
 		return machine.MaxDecisionCost
@@ -97,9 +98,10 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall finds calls whose complete-by has passed at the given time, but which this engine
-// has certainly not sent. For each of them it returns an event that the call was not sent,
-// because such a call must not count as a call without an answer.
+// recall looks for calls whose complete-by has passed at the given time, but which this
+// engine has certainly not sent. It makes sure that they will never be sent. For each of
+// them it returns the event that the call was not sent. Without this event, the call would
+// count as a call without an answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil
@@ -117,15 +119,15 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	return unsent
 }
 
-// spares holds objects that a shard does not need any more and will use again, so that a
-// decision allocates little memory.
+// A spares holds objects that a shard does not need any more. The shard uses them again, so
+// that a decision allocates little memory.
 type spares struct {
 	facts [][]story.Fact   // empty lists for facts, to be used again
 	flown []*pendingCommit // empty pendingCommits, to be used again
 }
 
-// blankFacts returns an empty list of facts. It reuses lists, because the facts of a
-// transition need much more memory than the rest of it.
+// blankFacts returns an empty list of facts. It reuses an old list if possible, because the
+// facts of a transition need much more memory than the other parts of the transition.
 func (sp *spares) blankFacts() []story.Fact {
 	if n := len(sp.facts); n > 0 {
 		list := sp.facts[n-1]
@@ -148,7 +150,7 @@ func (sp *spares) toldFacts(f *pendingCommit) {
 	sp.facts = append(sp.facts, list[:0])
 }
 
-// blankCommit returns an empty pendingCommit.
+// blankCommit returns an empty pendingCommit. It reuses an old one if possible.
 func (sp *spares) blankCommit() *pendingCommit {
 	if n := len(sp.flown); n > 0 {
 		f := sp.flown[n-1]
@@ -158,8 +160,8 @@ func (sp *spares) blankCommit() *pendingCommit {
 	return &pendingCommit{}
 }
 
-// doneWith keeps a pendingCommit for reuse after it was committed and its calls were
-// started. The committer does not use it any more once the shard has received it.
+// doneWith keeps the pendingCommit f for reuse. The store must have committed f, and the
+// shard must have started its calls. At that time the committer does not use f any more.
 func (sp *spares) doneWith(f *pendingCommit) {
 	const most = 256 // largest number of pendingCommits that are kept
 	if len(sp.flown) == most {

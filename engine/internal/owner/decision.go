@@ -45,11 +45,11 @@ type next uint8
 
 const (
 	nextEvent next = iota // continue with the event after this one
-	sameEvent             // continue with the event that is now at the same place in the list
+	sameEvent             // continue at the same index, where another event was inserted
 	noMore                // the remaining events go into another row
 )
 
-// one makes the decision on the event x.todo[i] and says which event follows.
+// one makes the decision on the event x.todo[i]. It returns which event must follow.
 func (x *decision) one(i int) (next, error) {
 	c, r, d := x.c, x.r, x.todo[i]
 	if x.bytes > c.most {
@@ -57,7 +57,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() {
-		r.inbox.wanted = true // so the shard empties the inbox when it forgets the run
+		r.inbox.wanted = true // so the shard empties the inbox when it removes the run from memory
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
 	}
@@ -98,13 +98,15 @@ func (x *decision) one(i int) (next, error) {
 	return nextEvent, nil
 }
 
-// postpone keeps the events from index i on for the run's next row.
+// postpone moves the events x.todo[i:] back to the waiting events of the run. A later row
+// will hold the decisions on them.
 func (x *decision) postpone(i int) {
 	x.r.pending = append(slices.Clone(x.todo[i:]), x.r.pending...)
 	x.f.deliveries = x.todo[:i]
 }
 
-// own makes this engine the owner of the run if the event is a start or a takeover.
+// own is called for each event that is decided. If the event d is a start or a takeover, own
+// sets this engine as the owner in the transition. Otherwise it does nothing.
 func (x *decision) own(d *delivery) {
 	engine := x.c.engine
 	if d.start != nil {
@@ -117,8 +119,8 @@ func (x *decision) own(d *delivery) {
 	}
 }
 
-// nothing handles an event that did not change the run. If the event is a late answer, it
-// is kept as evidence. Otherwise the row removes the message that contained the event.
+// nothing handles an event that did not change the run. A late answer is kept as evidence.
+// For other events, the row removes the message that contained the event.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):
@@ -132,8 +134,8 @@ func (x *decision) nothing(d *delivery, rec machine.Record) {
 	x.rebound = x.rebound || passed && !x.r.bound.After(d.Arrived)
 }
 
-// consume adds a message to the list of messages that the row removes from the inbox: the
-// message that contained the event d. It does nothing if d came without a message.
+// consume makes the row remove the message that contained the event d from the inbox. It
+// does nothing if d did not come in a message.
 func (x *decision) consume(d *delivery) {
 	if d.message != 0 {
 		x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)
@@ -166,7 +168,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // a run that was taken over may wait long: scans need not visit it before it is due
+	if f.adopting { // the run may wait for a long time, and scans need not find it before it is due
 		chk.floor = 0
 	}
 	switch {
@@ -175,13 +177,13 @@ func (x *decision) row() error {
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
 	case x.rebound && !x.before.Final():
-		// The next_check in the run's row has passed but nothing is due. A row without a
-		// record sets a later one, so that scans do not visit the run again needlessly.
+		// The next_check in the run's row has passed, but the run is not due. A row without a
+		// record sets a later next_check, so that scans do not find the run again needlessly.
 		f.Transition.At = n.Clock.Now()
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.raised()
 	case len(f.Transition.Consumed) > 0:
-		// The messages change nothing, but they must leave the inbox.
+		// The messages did not change the run, but the row must remove them from the inbox.
 		f.Transition.At = n.Clock.Now()
 	default:
 		for _, d := range f.deliveries {
@@ -209,7 +211,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 }
 
 // encode encodes the records into the data of the row. The caller must have set the time of
-// the row.
+// the row. encode returns a *rowSizeError if the row is too large for the store.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
@@ -229,16 +231,16 @@ type rowSizeError struct {
 	size, most int // size of the row and the limit, in bytes
 }
 
-// Error gives the sizes.
+// Error returns a text with the size of the row and the limit.
 func (e *rowSizeError) Error() string {
 	return fmt.Sprintf("journal row %d has %d bytes, more than the %d allowed", e.seq, e.size, e.most)
 }
 
-// decide turns waiting events into one transition. Each event is decided on the state after
-// the events before it. So the state in memory is ahead of the journal by the transition in
-// flight. Calls and answers wait until that transition is committed. If the commit fails,
-// the state is read again. decide returns nil if nothing has to be written. It returns a
-// costly decision if the pool must decide the first event.
+// decide turns the events todo into one transition and applies its records to the run's
+// state. So the state in memory is ahead of the journal until the transition is committed.
+// Until then, calls do not start and callers wait. If the commit fails, the state is read
+// again. If nothing has to be written, the transition in the result has no Data. If the pool
+// must decide the first event, decide returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
 	x := c.begin(r, todo)
 	ok := false
@@ -257,7 +259,8 @@ func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costly
 	return x.f, nil, nil
 }
 
-// begin returns a new decision: it will decide the events todo in the run's next row.
+// begin returns a new decision on the events todo, for the run's next row. It decides no
+// event yet.
 func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}
 	x.f.deliveries = todo

@@ -16,9 +16,9 @@ import (
 // A delivery is an event on the way to its run.
 type delivery struct {
 	call.Answer
-	done    func(error)     // called once with the outcome of the delivery; nil = not called
-	call    *call.Call      // the call that the event answers; it gets the outcome too; nil = none
-	decided func()          // called once the event was decided or dropped; nil = not called
+	done    func(error)     // function that is called once with the outcome of the delivery; nil = none
+	call    *call.Call      // the call that the event answers; it gets the outcome, too; nil = none
+	decided func()          // function that is called when the event was decided or dropped; nil = none
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
 	data    []byte          // encoded content of the message; nil = there is no message
@@ -36,7 +36,8 @@ type Start struct {
 	Submitted store.Submitted // outcome of the submission; set once the transition is committed
 }
 
-// finish reports the outcome of the delivery to the waiting caller.
+// finish reports that the delivery has ended, with the outcome err. It notifies the
+// functions in d.decided and d.done, and the call in d.call. Each is notified only once.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -55,14 +56,14 @@ func (d *delivery) finish(err error) {
 // answers reports whether the event is an agent's answer.
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
-// cameInTime reports whether the event is an answer that arrived before its complete-by,
-// and complete-by has passed since then, at the time now.
+// cameInTime reports whether the event is an answer that arrived before its complete-by, but
+// at the time now complete-by has passed.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns those deliveries that are neither messages nor takeovers. The engine reads
-// messages again, and requests takeovers again.
+// unread returns the given deliveries without messages and takeovers. The engine will read
+// the messages again and queue the takeovers again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -70,8 +71,8 @@ func unread(deliveries []*delivery) []*delivery {
 	})
 }
 
-// begun returns an event that is decided after a takeover. It lets the steps start that
-// were held during the takeover.
+// begun returns an event that is decided after a takeover. The event lets those steps start
+// that were held during the takeover.
 func begun(now time.Time) *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
 }
@@ -79,9 +80,10 @@ func begun(now time.Time) *delivery {
 // earlier compares deliveries by their time of arrival.
 func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
 
-// decidedAt returns the time for the decision on an event. This is the present time, with
-// one exception: for an answer that arrived before its complete-by, which has passed since,
-// it is the time of arrival. It is never before the run's last record.
+// decidedAt returns the time for the decision on the event d. Usually the result is the
+// present time, which is the parameter at. If d is an answer that arrived in time, but its
+// complete-by has passed since, the result is the time of arrival. The result is never
+// before the run's last record.
 func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	if d.cameInTime(at) {
 		at = d.Arrived
@@ -124,8 +126,8 @@ func OverFor(err error) bool {
 	return NotOwner(err) || errors.As(err, &loss)
 }
 
-// An OpenOutcome says that a submission was sent but the store did not answer. The run may
-// be stored or not.
+// An OpenOutcome is the error of a submission that was sent but that the store did not
+// answer. The store may have the new run or not.
 type OpenOutcome struct{ err error }
 
 // Error returns the text of the store's error.
@@ -137,14 +139,14 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 // InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
-// An inbox is what an engine knows of the inbox of a run that it works on. Messages are
-// read after the run, so that no message is decided twice. If another engine's row has
-// consumed a message, the store refuses the row of this engine. Then this engine reads both
-// the run and its messages again.
+// An inbox holds what an engine knows about the stored inbox of a run that it works on. The
+// engine reads the messages after the run, so that it decides no message twice. If a row of
+// another engine has consumed a message, the store refuses the row of this engine. Then
+// this engine reads the run and its messages again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read yet
-	reading bool
-	first   bool // nothing may be decided before the messages are read
+	reading bool // a goroutine is reading messages now
+	first   bool // no event may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
 	// held contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
@@ -152,11 +154,11 @@ type inbox struct {
 	stuck int                      // number of messages in held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
-	// quiet is the store time until which scans skip the inbox, because it held only messages
-	// that cannot be decided here.
+	// quiet is the store time until which the engine does not read the inbox, because it held
+	// only messages that cannot be decided here. Zero means that the engine may read it.
 	quiet time.Time
-	// pause is how long scans skipped the inbox the last time. The next pause is twice as long,
-	// up to a limit.
+	// pause is how long the engine did not read the inbox the last time. The next pause is
+	// twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
 }
 
@@ -171,12 +173,13 @@ func (b *inbox) hold(id store.MessageID) {
 // busy reports whether the inbox holds messages that are not decided yet, or may hold some.
 func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
 
-// reset forgets the messages that were read, so that they are read again.
+// reset forgets which messages were read, so that the engine reads them again. It drops the
+// result of a read that is in progress.
 func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// consumed records that a committed row has removed messages from the inbox.
+// consumed records that a committed row has removed the messages ids from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)

@@ -1,15 +1,16 @@
-// Package owner decides on the runs that one engine owns. It holds each of these runs in
-// memory.
+// Package owner decides on the runs that one engine owns. It holds these runs in memory,
+// except for runs at rest.
 //
-// In: events of a run. They are answers to calls, messages of its inbox, times that have
-// passed, a new run, or a takeover. Out: transitions for the commit package and, once they
-// are committed, calls for the call package.
+// The package receives events of runs: answers to calls, messages of inboxes, times that
+// have passed, new runs, and takeovers. It sends transitions to the commit package. After
+// the commit of a transition it passes the calls to the call package.
 //
-// A run belongs to one goroutine, its shard. No other goroutine reads or writes its state.
-// The shard's decider turns events into a row of the run's journal. Its gate says which
-// calls may start. Its outbox sends the row. Only one row of a run is in flight at a time.
-// Nothing is reported and no call starts before the row is committed. A run whose agents
-// are missing is decided by the same decider, with a gate that starts no call.
+// Each run belongs to one shard, which is a goroutine. No other goroutine reads or writes
+// the run's state. The shard's decider turns events into a row of the run's journal. The
+// shard's gate says which calls may start. The shard's outbox sends the row. Only one row
+// of a run is in flight at a time. The engine reports nothing and starts no call before the
+// row is committed. For a run whose agents are missing, there is a decider with another
+// starter, which starts no call.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -24,7 +25,7 @@
 //	loop                                   the tasks that a shard receives
 //	scheduler, unstaffedrun                functions that the cluster and the node call
 //
-// The package reads journals, inboxes and evidence from the store. It changes runs only
-// through commits. It knows no lease and no other engine: the cluster package says which
-// runs to take over.
+// The package reads journals and inboxes from the store. It changes runs only through
+// commits. It does not know the other engines: the cluster package says which runs the
+// engine must take over.
 package owner

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// keepLate keeps a late answer as evidence. It ignores a second copy of an answer that the
-// run has already recorded.
+// keepLate keeps the late answer d as evidence. It does nothing if the run has already
+// recorded the same answer.
 func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	if !evident(r.state, d) {
 		return
@@ -28,9 +28,8 @@ func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
-// evident reports whether an answer that changes nothing is worth keeping. It is not worth
-// keeping if the run has already recorded the same outcome of that call, or if the event is
-// not an answer.
+// evident reports whether a late answer must be kept as evidence. It returns false if the
+// run has already recorded the same outcome of the same call, or if d is not an answer.
 func evident(s *machine.State, d *delivery) bool {
 	outcome, code, ok := call.OutcomeOf(d.Event)
 	if !ok {
@@ -44,8 +43,8 @@ func evident(s *machine.State, d *delivery) bool {
 	return true
 }
 
-// lateReply returns the row that stores a late answer as evidence. The answer came in a
-// message of the inbox.
+// lateReply returns the row that stores the late answer d as evidence. The answer must have
+// come in a message of the inbox.
 func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *delivery) store.LateReply {
 	step := ""
 	if wf != nil && d.Attempt.Node >= 0 && d.Attempt.Node < state.NodeCount() {
@@ -60,8 +59,9 @@ func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *deli
 
 const doingLate = "keep a late answer"
 
-// KeepSurely stores a late answer as evidence. It tries again until the store has answered
-// or ctx ends. It reports false if ctx ended first.
+// KeepSurely stores a late answer as evidence and returns true. It does nothing if the run
+// was removed from the store. While the store does not answer, it tries again. If ctx ends
+// first, it returns false.
 func (n *Shared) KeepSurely(ctx context.Context, l store.LateReply) bool {
 	pause := 20 * time.Millisecond
 	for {

@@ -7,15 +7,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Followers wakes the goroutines of this process that follow a run, so that they read its
-// changes from the store at once and not only after a pause.
+// A Followers wakes the goroutines of this process that follow a run. Then they read the
+// changes of the run from the store at once, and not only after a pause.
 type Followers struct {
 	mu    sync.Mutex // protects following field
 	hints map[status.RunID]map[chan struct{}]bool
 }
 
-// Follow returns a channel that receives a hint when a change of the run has been
-// committed. The caller must call the returned function when it stops following.
+// Follow returns a channel that receives a hint after each commit of the run. Several hints
+// may be merged into one. The caller must call the returned function when the caller stops
+// following the run.
 func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	hint := make(chan struct{}, 1)
 	f.mu.Lock()

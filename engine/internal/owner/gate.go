@@ -15,15 +15,17 @@ import (
 // A starter decides which calls of a run may start, and reserves their slots. A decision
 // asks it first, so that each committed call can be sent.
 type starter interface {
-	// own returns the slot of the call that an event answers, if the run may reuse the slot
-	// for its next call; nil = there is none. The caller releases it.
+	// own returns the slot of the call that the event d answers, if the run may reuse the
+	// slot for its next call. Otherwise it returns nil. The caller must release the slot.
 	own(d *delivery) *call.Reservation
-	// slots returns, for each agent of the run, whether calls may start now. The parameter
-	// full names the agents that reported free slots and then refused them. The returned
-	// map is valid until the next call of slots; it is nil if there is no limit.
+	// slots returns, for each agent of the run, how many calls may start now, or why no call
+	// may start. The parameter full contains the agents that reported free slots, but then
+	// refused to reserve them. The returned map is valid until slots is called again. The
+	// map is nil if there is no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands. It first uses the slot in
-	// own. If an agent has too few slots, it reserves none, and returns that agent and false.
+	// reserve reserves one slot for every call among the commands, and adds the slots to f.
+	// For a call of the agent to which the slot in own belongs, reserve uses that slot. If
+	// an agent has too few slots, reserve keeps none, and returns this agent's name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
@@ -32,7 +34,7 @@ type gate struct {
 	n        *Shared
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	queue    *SlotQueue
-	slotsOf  map[string]machine.Slot // result of the last call of slots; the next call reuses the map
+	slotsOf  map[string]machine.Slot // last result of the method slots, which reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
@@ -58,8 +60,8 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 	return nil
 }
 
-// slots implements starter. Free slots belong first to the runs that wait in line. There is
-// one exception: a run whose call was answered may reuse the slot of that call, so that it
+// slots implements starter. The runs that wait in line get free slots first. There is one
+// exception: a run whose call was answered may reuse the slot of that call, so that the run
 // need not wait in line between its steps. Every run ends, so no other run waits for ever.
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
@@ -88,7 +90,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
-		if !slot.Until.IsZero() { // agents use the clock of this process, but runs use store time
+		if !slot.Until.IsZero() { // the Capacity uses the clock of this process, but runs use store time
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
@@ -128,8 +130,9 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// ready returns the pool's decision about an event, and forgets that decision. It returns
-// nil if there is none, or if the decision starts calls that may not start any more.
+// ready returns the decision that the pool has made about the event d, and removes the
+// decision from the run. It returns nil if the pool has made no decision about d, or if the
+// decision starts calls that may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil
@@ -143,7 +146,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait puts the run in line for a slot of each agent for which one of its steps is held.
+// wait puts the run in line for a slot of each agent for which a step of the run is held.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {
@@ -152,7 +155,7 @@ func (g *gate) wait(r *ownedRun) {
 	now := g.n.Clock.Now()
 	for _, h := range held {
 		if h.Until.After(now) {
-			continue // the step waits for a time, and the run's timer is set for it
+			continue // the step waits for a time, and the run has a timer for this time
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
 			g.queue.wait(r.id, spec)
@@ -160,8 +163,8 @@ func (g *gate) wait(r *ownedRun) {
 	}
 }
 
-// noCalls is the starter for a run whose agents are missing here. It starts no call. For
-// each agent of the run it holds the reason that people see.
+// A noCalls is the starter for a run whose agents are missing here. It starts no call. For
+// each agent of the run, it holds the reason why no call starts, as people see it.
 type noCalls map[string]machine.Slot
 
 // newNoCalls returns the starter for a run with the given agents. For each agent that

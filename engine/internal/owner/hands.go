@@ -14,31 +14,33 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// PagesAhead is how many pages of runs are taken over at the same time. While one page
-// waits for its commit, the next one is folded and another one is read.
+// PagesAhead is the largest number of pages that one scan takes over at the same time. A page
+// is a list of runs that the store returned for one query. While one page waits for its
+// commit, the engine computes the states of the next page and reads another page.
 const PagesAhead = 4
 
-// A HandKeeper keeps the store's list of the runs that this membership has in hand, which
-// means that it reads or decides them (store.Hands). If an engine dies, the list shows
-// which runs may have caused it. Several goroutines may hold runs at the same time. Changes
-// that are requested during a write go into the next write.
+// A HandKeeper writes the store's list of the runs that this membership has in hand. A run is
+// in hand while the engine reads or decides it (store.Hands). If an engine dies, its list
+// shows which runs may have ended it. Several goroutines may hold runs at the same time.
+// Changes that are requested during a write go into the next write.
 type HandKeeper struct {
 	n      *Shared
 	engine store.EngineID
-	ctx    context.Context // ends with the membership; only its Done and cause are used
-	hint   chan struct{}
+	ctx    context.Context // ends with the membership; only Done and the cause of its end are used
+	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
-	// A suspect is a run that may have ended an engine. It is taken over while no other
-	// takeover is running: if an engine dies then, it is clear which run was the cause.
-	// Other runs are taken over together.
-	turn  chan struct{} // holds a value while a takeover waits for its seats
-	seats chan struct{} // holds one value for each taken seat: a takeover takes one, that of a suspect all
+	// A suspect is a run that may have ended an engine. The engine takes it over while no
+	// other takeover is running. If the engine dies then, it is clear which run was the cause.
+	// The takeovers of other runs may run at the same time. A takeover of a suspect takes all
+	// seats; every other takeover takes one seat.
+	turn  chan struct{} // holds a value while a goroutine is taking seats
+	seats chan struct{} // holds one value for each taken seat; its capacity is the number of seats
 
 	mu      sync.Mutex           // protects following fields
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
 	written uint64               // number of the latest change that the store has recorded
-	waiting []handWait
+	waiting []handWait           // one entry for each goroutine in Hold that still waits
 }
 
 // A handWait belongs to a goroutine that waits until the store has recorded a change.
@@ -71,7 +73,8 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 }
 
 // enter waits until no other goroutine is taking seats. Then it takes the given number of
-// seats, one by one, as they become free. leave frees them again.
+// seats, one by one, as they become free. The function leave gives them back. If ctx ends
+// first, enter takes no seat and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -97,8 +100,9 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	return leave, nil
 }
 
-// Hold takes runs in hand. It returns once the store has recorded that. The caller must
-// call LetGo, even after an error.
+// Hold takes runs in hand. It returns nil once the store has recorded that. If ctx or the
+// membership ends first, it returns an error. The caller must call LetGo, even after an
+// error.
 func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
 	for _, run := range runs {
@@ -119,9 +123,9 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo takes back one call of Hold. A run is in hand until LetGo was called as often as
-// Hold; then the next write removes it from the store's list. After the end of the
-// membership LetGo does nothing, because one of these runs may have caused that end.
+// LetGo reverts one call of Hold. After LetGo was called as often as Hold for a run, the next
+// write removes the run from the store's list. After the end of the membership LetGo does
+// nothing: one of these runs may have caused the end, so the list must keep them.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -145,8 +149,9 @@ func (k *HandKeeper) LetGo(runs ...status.RunID) {
 
 const doingHands = "note which runs are in hand"
 
-// Run writes the list of runs in hand to the store after each change, until ctx ends. It
-// returns ErrFenced if this engine was declared dead.
+// Run writes the list of runs in hand to the store after each change, until ctx ends. While
+// the store does not answer, Run tries again. It returns ErrFenced if this engine was
+// declared dead.
 func (k *HandKeeper) Run(ctx context.Context) error {
 	pause := 20 * time.Millisecond
 	for {
@@ -197,7 +202,7 @@ func (k *HandKeeper) told(change uint64) {
 	})
 }
 
-// letGoOf calls LetGo for a run if the run's shard has it in hand.
+// letGoOf calls LetGo for a run if the run's shard has the run in hand.
 func (k *HandKeeper) letGoOf(r *ownedRun) {
 	if r.inHand {
 		r.inHand = false

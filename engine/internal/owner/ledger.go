@@ -6,25 +6,26 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// A ledger is the Capacity of one membership. It knows which slots the runs of the
-// membership have taken. A shard that hangs does not give its slots back. So the ledger
-// gives them back at the end of the membership; otherwise the next membership could make no
-// call.
+// A ledger is the Capacity of one membership. It counts the slots that the runs of the
+// membership have taken. A shard that hangs does not give its slots back. In this case the
+// ledger gives back all slots of the membership. Otherwise the next membership could make
+// no call.
 type ledger struct {
 	invoke.Capacity
 
-	mu    sync.Mutex // protects following fields
-	taken map[string]*takings
-	over  bool
+	mu    sync.Mutex          // protects following fields
+	taken map[string]*takings // slots of each agent, by AgentSpec.Key
+	over  bool                // the method close was called
 }
 
-// A takings is the number of slots that are taken from one agent.
+// A takings counts the slots of one agent that are taken.
 type takings struct {
 	spec invoke.AgentSpec
 	n    int
 }
 
-// newLedger returns the Capacity for a membership; nil if there is no limit.
+// newLedger returns the Capacity for a membership. It takes its slots from the node's
+// Capacity. If that is nil there is no limit, and newLedger returns nil.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
@@ -32,7 +33,8 @@ func newLedger(of invoke.Capacity) invoke.Capacity {
 	return &ledger{Capacity: of, taken: map[string]*takings{}}
 }
 
-// Reserve takes n slots, or none if fewer are free.
+// Reserve takes n slots of an agent and returns true. If fewer slots are free, or if close
+// was called, it takes none and returns false.
 func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	if !l.Capacity.Reserve(spec, n) {
 		return false
@@ -54,8 +56,8 @@ func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	return !over
 }
 
-// Release gives n slots back. After close it does nothing, because close has given all
-// slots back.
+// Release gives back n slots of an agent. After the method close was called, Release gives
+// back nothing, because close has given back all slots.
 func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	over := l.over
@@ -70,8 +72,8 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives all slots back. Calls of the membership that are still in flight then have no
-// slot; each agent still limits them itself.
+// close gives back all slots of the membership. Its calls that are still in flight then have
+// no slot. But each agent also limits its calls itself.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

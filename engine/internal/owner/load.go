@@ -22,15 +22,16 @@ const (
 	doingDiscard = "discard messages to a run that has ended"
 )
 
-// A loadedRun is the result of load. It is posted to the shard.
+// A loadedRun is what the method load has read. load posts it to the shard as a task.
 type loadedRun struct {
 	r     *ownedRun
 	story Story
 	err   error
 }
 
-// load reads a run's journal on a separate goroutine and posts the result to the shard. It
-// repeats until the store answers or this membership ends.
+// load starts a goroutine that reads a run's journal and posts a *loadedRun to the shard. If
+// the store does not answer, the goroutine reads again. If this membership ends first, the
+// goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name := sh.s.n, r.name()
 	sh.s.loads.Add(1)
@@ -61,7 +62,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// loadState reads a run, and computes its state from its records.
+// loadState reads a run from the store, and computes the state of the run from its records.
 func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
 	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
 	if err != nil {
@@ -69,7 +70,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // not on the shard, whose other runs would wait: the expressions may be costly
+	if err == nil { // the shard does not call Specs, because costly expressions would delay its other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
@@ -79,9 +80,9 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 // memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
-// unload takes a run at rest out of memory. This engine still owns it. The run is read
-// again when its time has come, when a message for it arrives, or when an event comes. So
-// runs that wait for people or for time take no memory from other runs.
+// unload removes a run from memory if the run is at rest and is not due soon. This engine
+// still owns the run. It reads the run again when the run is due, or when a message or an
+// event for the run arrives. So runs that only wait need almost no memory.
 func (sh *shard) unload(r *ownedRun) {
 	if sh.runs[r.id] != r || !r.atRest() {
 		return
@@ -94,7 +95,8 @@ func (sh *shard) unload(r *ownedRun) {
 	r.weigh(&sh.held, false)
 }
 
-// notLoaded forgets a run that could not be read.
+// notLoaded removes a run from memory after reading the run has failed with err. The callers
+// that wait for the run get an error.
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
@@ -109,7 +111,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 	}
 }
 
-// fill sets the fields of a run from its story.
+// fill copies the values of a story into the fields of the run r.
 func (sh *shard) fill(r *ownedRun, story Story) {
 	head := story.Head
 	delete(sh.resting, r.id)
@@ -121,10 +123,10 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget drops the row that was in flight when the run was read. If mine is true, the
-// journal has this row, so its events are decided. Otherwise the row was not committed,
-// usually because another engine's row has the same number. Then the events are decided
-// again.
+// forget drops the pending commit of a run after the run was read again. mine is true if the
+// journal contains the row of this commit. Then the events of the row are decided.
+// Otherwise the row was not committed, usually because another engine's row has the same
+// number. Then the events are decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -133,7 +135,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 			d.finish(nil)
 		}
 	} else {
-		// The other row may have consumed messages that were read earlier.
+		// A row of another engine may have consumed messages that this engine has read.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].Read, r.adopts[i].Messages = false, nil
@@ -143,8 +145,8 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 	r.inbox.reset()
 }
 
-// Fold makes a run's story from its loaded rows. It returns a *RunError if this engine
-// cannot read the run. After any other error Fold may be called again.
+// Fold computes a run's story from its loaded rows. It returns a *RunError if this engine
+// cannot read the run. After any other error the caller may try again.
 func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
@@ -156,7 +158,8 @@ func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scra
 	return story, err
 }
 
-// Messages reads and decodes up to limit messages of a run.
+// Messages reads and decodes up to limit messages of a run. If too many inboxes are being
+// read, it waits first.
 func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]Message, error) {
 	select {
 	case s.reads <- struct{}{}:
@@ -175,7 +178,8 @@ func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]M
 	return letters, nil
 }
 
-// open decodes a message.
+// open decodes a message. If this engine cannot decode the message, the field Err of the
+// result says why.
 func (n *Shared) open(m store.Message) Message {
 	l := Message{Message: m}
 	l.event, l.Err = journal.DecodeMessage(n.cfg.Sealer, m.Run, m.Data)
@@ -197,7 +201,8 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// loadedMessages is the result of readInbox. It is posted to the shard.
+// A loadedMessages holds messages that the method readInbox has read. readInbox posts it to
+// the shard as a task.
 type loadedMessages struct {
 	r        *ownedRun
 	epoch    int // value of inbox.epoch when reading began
@@ -206,7 +211,8 @@ type loadedMessages struct {
 	err      error
 }
 
-// readInbox starts a goroutine that reads a run's messages, if there may be any.
+// readInbox starts a goroutine that reads a run's messages. It does nothing if no message
+// can be waiting, if a goroutine is reading already, or if scans must skip the inbox now.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
@@ -228,7 +234,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		letters, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.Messages(ctx, id, limit) // until this succeeds, the run's events wait
+			letters, err = sh.s.Messages(ctx, id, limit) // the run's events wait until this read succeeds
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
@@ -239,9 +245,10 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// inboxFirst reports whether a run's messages must be read before anything is decided. If
-// so, it starts to read them. The former owner may have put an answer into the inbox that
-// came in time. Without that answer the attempt would expire.
+// inboxFirst reports whether the shard must read a run's messages before it decides events
+// of the run. If so, inboxFirst starts to read them. The reason: a call has passed its
+// complete-by, but the former owner may have put an answer into the inbox that came in time.
+// If the shard did not read this answer first, it would decide that the call had no answer.
 func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {
@@ -262,8 +269,9 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	return false
 }
 
-// clear empties the inbox of a run that has ended. It keeps answers as evidence. It drops
-// verbs: the person who sent one sees that the run has ended.
+// clear starts a goroutine that empties the inbox of a run that has ended. The goroutine
+// keeps answers as evidence. It drops verbs, because the person who has sent a verb sees
+// that the run has ended. It leaves answers that this engine cannot decode.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {
@@ -285,7 +293,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 			var ids []store.MessageID
 			for _, l := range letters {
 				if l.Err != nil && l.Kind != store.MessageVerb {
-					continue // the message stays: a newer version may be able to read it
+					continue // the message stays, because a newer version may be able to decode it
 				}
 				d := l.delivery()
 				if evident(state, d) {

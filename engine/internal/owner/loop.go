@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop does tasks until the channel last is closed, and then the remaining tasks. One of
-// these may be a committed row: this process must still start its calls, or report that
-// they were not sent. After ctx has ended, the shard decides no further event.
+// loop does tasks until the channel last is closed, and then the tasks that still wait. One
+// of them may report the commit of a row. Then the shard must still start the calls of the
+// row, or report that they were not sent. After ctx has ended, the shard decides no event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -52,7 +52,6 @@ func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// do does one task.
 func (sh *shard) do(ctx context.Context, t *task) {
 	switch {
 	case t.d != nil:
@@ -68,7 +67,8 @@ func (sh *shard) do(ctx context.Context, t *task) {
 	}
 }
 
-// brought continues a run after a goroutine has read or decided something for it.
+// brought continues a run with the result of a goroutine: the loaded run, loaded messages,
+// or a costly decision.
 func (sh *shard) brought(ctx context.Context, back any) {
 	switch of := back.(type) {
 	case *loadedRun:
@@ -85,7 +85,7 @@ func (sh *shard) brought(ctx context.Context, back any) {
 	}
 }
 
-// accept queues an event for its run.
+// accept adds an event to the waiting events of its run, and decides them if that is possible.
 func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	r := sh.runs[id]
 	switch {
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt makes this engine the owner of a run, if the present owner is dead or late.
+// adopt starts the takeover of a run that a asks for. Later a.Done is called with the outcome.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -167,17 +167,17 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
 		// Another engine has appended a row, or this row was committed and the store's answer
-		// was lost. The journal says which. Until it is read, the pending commit stays.
+		// was lost. The journal says which. Until the journal is read, r.commit stays set.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists):
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
-		// This membership is over. The run stays as it is, so that the next membership
-		// knows that this engine owned it. The end of the membership answers the callers.
+		// This membership is over. The run stays in memory, so that shard.close can report to
+		// the next membership that this engine owned it. shard.close also answers the callers.
 	case l.Unsure && f.started == nil:
-		// The store refuses the row now, but may have committed it at an earlier try. The
-		// journal says whether it has.
+		// The store refuses the row now, but may have committed the row at an earlier try.
+		// The journal says whether the row was committed.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case f.started != nil && l.Unsure: // the committer has given up, but the run may be stored
@@ -204,7 +204,7 @@ func (sh *shard) heard(ctx context.Context, c *call.Call) {
 	}
 }
 
-// offloaded continues a run after the pool has made its decision.
+// offloaded continues a run after the pool has posted a decision or an error about it.
 func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	r := c.r
 	if c.instead != nil && r.away == c.instead {
@@ -219,7 +219,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		return
 	}
 	if r.state == c.base { // otherwise the run was read again meanwhile, so the decision is void
-		r.state = c.state // the pool decided on this copy, which now has more values in its cache
+		r.state = c.state // the pool has used this copy, so the copy has more values in its cache
 		r.decided = c
 	}
 	sh.step(ctx, r)
@@ -228,7 +228,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	}
 }
 
-// inboxChanged reads the inbox of a run that this engine owns or that has no owner.
+// inboxChanged starts to read the inbox of a run. This engine or no engine owns the run.
 func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {
@@ -311,7 +311,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		sh.step(ctx, r)
 		sh.readInbox(ctx, r)
 		sh.unload(r)
-	case r.commit != nil: // this engine is taking the run over by now
+	case r.commit != nil: // this engine is already taking the run over
 	case err == nil && (fresh > 0 || r.wanted()):
 		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
 	default:
@@ -350,7 +350,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		}
 	}
 	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
-		if r.owned { // the row was committed, but the answer was lost; act counts its facts again
+		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)
@@ -362,7 +362,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	sh.goOn(ctx, r, story.Head)
 }
 
-// goOn continues a run that has no commit in flight.
+// goOn continues a run that was just read and has no commit in flight.
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {

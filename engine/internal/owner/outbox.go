@@ -8,16 +8,16 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A committer takes transitions, and passes each one to its receiver once the store has
-// answered. Commit blocks while the committer is full. It returns an error if this
-// membership ends; then the receiver gets nothing.
+// A committer takes transitions. After the store has answered a transition, the committer
+// passes it to its receiver. Commit blocks while the committer is full. If this membership
+// ends, Commit returns an error, and the receiver gets nothing.
 type committer interface {
 	Commit(ctx context.Context, it *commit.Item) error
 }
 
 // inARow is how many tasks a shard does before it passes their transitions to the
-// committer. If it passed each transition at once, the committer would compete with the
-// shard for a CPU, and each batch would hold few transitions.
+// committer. If the shard passed each transition at once, the committer would compete with
+// the shard for a CPU. Then each batch would hold few transitions.
 const inARow = 64
 
 // An outbox collects the transitions that a shard has decided. It counts the transitions
@@ -25,7 +25,7 @@ const inARow = 64
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store
-	turn    *turn           // turn of the shard; flush ends it, because waiting is not part of a task
+	turn    *turn           // turn of the shard; flush ends it, because waiting must not count as work
 	items   []*commit.Item  // transitions for the committer
 	commits int             // number of commits and other writes that the store has not answered yet
 	idle    []chan struct{} // channels to close when all commits are answered and no task waits
@@ -39,8 +39,8 @@ func (o *outbox) add(it *commit.Item) {
 }
 
 // flush passes the collected transitions to the committer. It blocks while the committer is
-// full, so that a slow store also slows down decisions. After an error the membership is
-// over, and no caller waits for the remaining transitions.
+// full, so that a slow store also slows down decisions. An error of the committer means
+// that the membership is over. flush ignores it, because shard.close answers the callers.
 func (o *outbox) flush(ctx context.Context) {
 	if len(o.items) == 0 {
 		return
@@ -70,7 +70,8 @@ func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(co
 	return err == nil
 }
 
-// rest closes the idle channels if all commits are answered.
+// rest closes the channels in the field idle if the store has answered all commits. The
+// caller makes sure that no task waits.
 func (o *outbox) rest() {
 	if o.commits > 0 {
 		return

@@ -22,9 +22,9 @@ import (
 type runPhase uint8
 
 const (
-	phaseLoading runPhase = iota // the journal is being read
-	phaseReady
-	phaseQuarantined // a decision or a commit went wrong here; err says why
+	phaseLoading     runPhase = iota // the journal is being read, or a row without events is being committed
+	phaseReady                       // events can be decided
+	phaseQuarantined                 // a decision or a commit went wrong here; the field err says why
 )
 
 // An ownedRun is a run in the memory of the engine that owns it. Only its
@@ -35,8 +35,8 @@ type ownedRun struct {
 	err   error // why the run is quarantined; nil in other phases
 
 	wf    *dsl.Workflow
-	state *machine.State // state of the run; ahead of the journal by the transition in flight
-	specs map[string]invoke.AgentSpec
+	state *machine.State              // state of the run; ahead of the journal by the transition in flight
+	specs map[string]invoke.AgentSpec // agents of the run, by name
 	notes
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner of the run when it was loaded
@@ -47,23 +47,24 @@ type ownedRun struct {
 	link  journal.Link   // link of the run's last journal row
 
 	stored int64 // size of the run's journal, in bytes
-	weight int64 // estimated memory of the run, in bytes; shard.held contains this value
+	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
 
-	pending []*delivery
-	commit  *pendingCommit  // transition that is being committed; nil = none
-	away    *costlyDecision // decision that the pool is making while other events wait; nil = none
-	decided *costlyDecision // decision that the pool has made and that was not used yet
-	slow    bool            // this engine has raised an alert that decisions of this run take long
-	adopts  []Adoption
-	waiters []chan *machine.State
+	pending []*delivery           // events that wait for their decision
+	commit  *pendingCommit        // transition that is being committed; nil = none
+	away    *costlyDecision       // decision that the pool is making while other events wait; nil = none
+	decided *costlyDecision       // decision that the pool has made and that was not used yet; nil = none
+	slow    bool                  // this engine has raised an alert that decisions of this run take long
+	adopts  []Adoption            // takeovers of the run that are not complete
+	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
 	inbox   inbox
 	heard   *int32 // number of messages that were read before the takeover; nil = not all were read
-	unheard bool   // there were messages at the takeover that are not read yet: no call may start
+	unheard bool   // messages that waited at the takeover are not all read yet, so no call may start
 
-	// suspect is true if the run's last owner died. Then the shard takes the run in hand
-	// before each decision, until a step, an undo or the run ends.
+	// suspect is true if the run may have ended an engine: its last owner or another engine
+	// died. Then the shard takes the run in hand before each decision, until a step, an undo
+	// or the run ends.
 	suspect  bool
-	deaths   int  // number of engines that died with the run in hand, as the store knows it
+	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 }
@@ -73,19 +74,19 @@ type ownedRun struct {
 type pendingCommit struct {
 	commit.Item
 	r          *ownedRun
-	deliveries []*delivery
-	link       journal.Link // link of the transition's row
-	facts      []story.Fact // facts of the kinds that an observer asked for
-	told       int          // number of all facts of the transition, also of the other kinds
-	commands   []machine.Command
+	deliveries []*delivery        // events that the transition decides
+	link       journal.Link       // link of the transition's row
+	facts      []story.Fact       // facts of the kinds that an observer asked for
+	told       int                // number of facts of the transition, of all kinds
+	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
-	started    *Start
-	adopting   bool
-	late       []*delivery     // messages that arrived too late to count
-	events     []machine.Event // events of the records; kept only in builds with failpoints
+	started    *Start             // set if the transition creates the run; otherwise nil
+	adopting   bool               // the transition takes the run over
+	late       []*delivery        // answers from the inbox that arrived too late to count
+	events     []machine.Event    // events of the records; kept only in builds with failpoints
 }
 
-// release gives the reserved slots back.
+// release gives the reserved slots back to c. If c is nil, there is no limit and no slot.
 func (f *pendingCommit) release(c invoke.Capacity) {
 	if c == nil {
 		return
@@ -96,16 +97,17 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 	f.reserved = nil
 }
 
-// An Adoption asks the shard to take a run over from an owner that is dead or late.
+// An Adoption asks the shard to take over a run that has no owner, or whose owner is dead or
+// late.
 type Adoption struct {
 	From     store.EngineID // owner from which the run may be taken; 0 = a run without an owner
 	Story    *Story         // the run as it was read; nil = it must be read first
 	Specs    map[string]invoke.AgentSpec
-	Read     bool      // the inbox was read together with the run, or was empty
-	Messages []Message // messages of the inbox; the row that takes the run over also decides them
-	Done     func(error)
+	Read     bool        // the inbox was read together with the run, or was empty
+	Messages []Message   // messages of the inbox; the row that takes the run over also decides them
+	Done     func(error) // called once with the outcome of the takeover
 
-	Suspect bool // the run's owner died
+	Suspect bool // the run may have ended an engine: its owner or another engine died
 	Deaths  int  // number of engines that died with the run in hand
 }
 
@@ -143,7 +145,7 @@ func (r *ownedRun) atRest() bool {
 	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
 		return true
 	}
-	_, timed := r.state.NextDue() // of a backoff, a cool-down or a deadline
+	_, timed := r.state.NextDue() // the end of a backoff or a cool-down, or a deadline
 	return timed && !s.Final()
 }
 
@@ -153,8 +155,8 @@ func (r *ownedRun) wanted() bool {
 	return slices.ContainsFunc(r.adopts, func(a Adoption) bool { return a.From == r.owner })
 }
 
-// time copies the complete-by of the answered attempt into d. It does nothing if d is not a
-// message, or if no such call is in flight.
+// time copies the complete-by of the answered attempt into d. It does nothing if d did not
+// come in a message, or if the call of this attempt is not in flight.
 func (r *ownedRun) time(d *delivery) {
 	if _, ok := answered(d.Event); d.message == 0 || !ok {
 		return
@@ -164,14 +166,15 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// callSpec copies from the run everything that a call needs.
+// callSpec returns everything that the call inv needs. capacity is where the call's slot
+// was reserved; nil = there is no limit.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh estimates again how much memory the run needs. It corrects held, the sum for all
-// runs of the shard. present is false if the shard no longer holds the run.
+// weigh estimates again how much memory the run needs. It corrects held, which is the sum
+// for all runs of the shard. present is false if the run is not in memory any more.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
@@ -195,9 +198,11 @@ type costlyDecision struct {
 	err  error
 	took time.Duration
 
-	full map[string]bool // agents that reported free slots and then refused them
+	full map[string]bool // agents that reported free slots, but then refused to reserve them
 
-	instead *costlyDecision // the decision that took too long, if this one only reports that; nil = none
+	// instead is set if this value only reports that a decision took too long. Then instead is
+	// that decision. Otherwise it is nil.
+	instead *costlyDecision
 }
 
 // newCostlyDecision returns a decision for the pool.
@@ -208,7 +213,7 @@ func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[stri
 	return &costlyDecision{r: r, d: d, flow: r.wf, base: r.state, state: r.state.Clone(), in: in, full: full}
 }
 
-// A Story is a run as this engine has read it.
+// A Story is a run as this engine has read it from the store.
 type Story struct {
 	journal.Run
 	rows     []store.Row
@@ -223,7 +228,7 @@ func Moves(s status.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }
 
-// notes are values about a run that an engine keeps in addition to its state.
+// A notes holds values about a run that an engine keeps in addition to the run's state.
 type notes struct {
 	// sensitive holds the sensitive strings of the run's variables and outputs, for
 	// redaction. Strings are never removed.
@@ -246,7 +251,7 @@ func (n *notes) note(e machine.Event) {
 	n.count(e)
 }
 
-// count counts how many times in a row a node's call was not sent.
+// count updates the field refusals after the event e.
 func (n *notes) count(e machine.Event) {
 	switch e := e.(type) {
 	case machine.AttemptDeferred:

@@ -9,8 +9,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord copies parts of a record into a transition, because views show them: the run's
-// status, its steps, their names, and alerts. before is the run's state before the record.
+// AddRecord copies those parts of a record into a transition that the views of the store
+// show: the status of the run, the changed steps, the names of new instances, and the
+// alerts. before is the run's state before the record.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
@@ -29,10 +30,10 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	}
 }
 
-// setStep adds the row of a step to the transition. It replaces an earlier row of the same
-// step.
+// setStep adds the row of a step to the transition. If the transition already has a row of
+// the same step, setStep replaces that row.
 func setStep(t *store.Transition, row store.StepRow) {
-	if len(t.Steps) < 64 { // in a longer list both rows stay, and views use the later one
+	if len(t.Steps) < 64 { // in a longer list both rows stay, and views use the later row
 		for i := range t.Steps {
 			if t.Steps[i].Node == row.Node {
 				t.Steps[i] = row
@@ -46,7 +47,8 @@ func setStep(t *store.Transition, row store.StepRow) {
 	t.Steps = append(t.Steps, row)
 }
 
-// settles reports whether the transition ends a step, an undo or the run.
+// settles reports whether the transition ends a step, an undo or the run, or makes the run
+// wait for a person.
 func settles(t *store.Transition) bool {
 	if t.State.Final() || t.State.NeedsHuman() {
 		return true

@@ -15,11 +15,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxEvents is the largest number of waiting events that are decided into one row.
+// maxEvents is the largest number of waiting events whose decisions go into one row.
 const maxEvents = 256
 
-// step decides the events that wait for the run. It does nothing while a commit of the run
-// is in flight.
+// step decides the events that wait for the run, and passes the transition to the outbox.
+// It does nothing while the run is being read, while a commit of the run is in flight, or
+// while the pool makes a decision about the run.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
@@ -49,7 +50,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		}
 		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
-			// This decision changed nothing, so it is repeated only after a pause.
+			// The run is due, but this decision changed nothing. It is repeated after a pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
@@ -59,8 +60,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	}
 }
 
-// send adds a transition to the outbox, which passes it to the committer together with
-// others.
+// send adds the transition f to the outbox. The outbox passes f to the committer, together
+// with other transitions.
 func (sh *shard) send(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = f
 	for _, e := range f.events {
@@ -137,8 +138,10 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// settle sets the timer for the run's next due time. It forgets the run if the run has
-// ended.
+// settle is called when no event of the run is being decided. It sets the run's timer and
+// sends the state to the callers that wait for it. If the run waits for slots, settle puts
+// it in line. If the run has ended or is at rest, settle removes it from memory. If the
+// engine is stopping, settle may release the run.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -182,14 +185,16 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	sh.unload(r)
 }
 
-// offload passes an event to the pool. The run's other events wait.
+// offload passes a costly decision to the pool. Until the pool has made this decision, the
+// other events of the run wait.
 func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	r.away = c
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a run in hand that may have ended an engine. Then it decides the run's
-// waiting events.
+// grasp takes a suspect in hand: a run that may have ended an engine. It does not block.
+// After the store has recorded that this engine has the run in hand, the shard decides the
+// run's waiting events.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
@@ -216,10 +221,11 @@ func (sh *shard) grasp(r *ownedRun) {
 	}()
 }
 
-// release gives up a run while the engine is stopping and waits for calls of other runs.
-// The run itself must have no call in flight. The row holds no record: it removes the owner
-// and makes the run due at once. Runs that wait for a person and paused runs are not
-// released, because no engine could continue them.
+// release gives up a run, so that another engine can claim the run. It is called while this
+// engine is stopping and waits for calls of other runs. It commits a row without records.
+// The row removes the owner and makes the run due at once. release does nothing if the run
+// has a call in flight. It does not release runs that are paused or wait for a person,
+// because no engine could continue them.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
@@ -242,7 +248,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the store has answered
 	sh.s.Timers.set(r.id, time.Time{}, false)
-	// If this membership ends meanwhile, its end releases all runs.
+	// If this membership ends before the store answers, the run becomes free without this row.
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil {
 			// Another engine wrote a row with this number, or this membership is over. The
@@ -254,17 +260,18 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	})
 }
 
-// takeOver makes this engine the owner of a run whose owner is dead or late. Steps that
-// waited for a slot of the former owner try again here.
+// takeOver begins to make this engine the owner of a run that has no owner, or whose owner
+// is dead or late. If the messages of the run were not read yet, takeOver only starts to
+// read them. Otherwise it queues the events of the takeover and decides them.
 //
-// Waiting messages are decided first (language.md, Verbs before work): after a person has
-// cancelled or paused a run, no further call may start. So the row of the takeover also
-// holds the decisions on the messages, and no call starts before the last of them. If the
-// messages were not read yet, they are read first.
+// The messages are decided before new work starts (language.md, Verbs before work): after a
+// person has cancelled or paused a run, no further call may start. So the row of the
+// takeover also holds the decisions on the messages. No call starts before the last of
+// these decisions.
 //
 // An answer in the inbox counts if it reached an engine before its complete-by, even if
-// complete-by has passed since. It is decided before the takeover. Calls that follow from
-// it start after the takeover.
+// complete-by has passed since. Such an answer is decided before the takeover. The calls
+// that follow from the answer start after the takeover.
 func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	if !a.Read {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -285,8 +292,8 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	// Bytes left for answers. The answers and the takeover share one row of the journal, so the
-	// answers must leave space for the takeover.
+	// The variable room counts the bytes that are left for answers in time. The answers share
+	// one row of the journal with the takeover, so they must leave space for the takeover.
 	room := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)
@@ -314,8 +321,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	sh.step(ctx, r)
 }
 
-// heardMore continues a takeover that found more messages than one read returns. Held steps
-// may start once all messages are read.
+// heardMore continues a takeover that found more messages than one read returns. If more is
+// true, there may still be unread messages, and heardMore requests another read. Otherwise
+// it queues the event that lets held steps start.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -325,7 +333,7 @@ func (sh *shard) heardMore(r *ownedRun, more bool) {
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 }
 
-// keepMessages keeps as evidence the answers that arrived too late to count.
+// keepMessages keeps as evidence the answers in f.late, which arrived too late to count.
 func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, d := range f.late {
 		sh.keepMessage(ctx, r, d)
@@ -333,8 +341,9 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 	f.late = nil
 }
 
-// keepMessage keeps a late answer as evidence and then consumes its message. So the answer
-// is always stored in at least one of the two places.
+// keepMessage stores a late answer as evidence. Only then it queues the answer again, so
+// that the next row removes the answer's message from the inbox. So the answer is always
+// stored as evidence, in the inbox, or in both places.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

@@ -13,19 +13,20 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Scheduler runs the runs that one membership of this engine owns (S8, S13). It handles
-// every event in the same order: load the run, unless it is in memory; decide; commit;
-// apply; act. Events that arrive while a commit of the run is in flight wait. They are
-// decided together, into one journal row. Row n+1 is sent only after row n is committed.
+// A Scheduler works on the runs that one membership of this engine owns (S8, S13). For every
+// event it does the same: load the run, unless the run is in memory; decide the event and
+// apply the record; commit the transition; start the calls. Events that arrive while a
+// commit of the run is in flight wait. They are decided together, into one journal row. Row
+// n+1 of a run is sent only after row n is committed.
 type Scheduler struct {
 	common
 	shards []*shard
 }
 
-// Membership holds the parts of a membership that its Scheduler needs.
+// A Membership holds the parameters of New: what the Scheduler needs of its membership.
 type Membership struct {
 	Engine    store.EngineID
-	Context   context.Context // ends with the membership; only its Done and cause are used
+	Context   context.Context // ends with the membership; only Done and the cause of its end are used
 	Committer committer
 
 	// Unable is called, on a separate goroutine, for a run without an owner that has
@@ -33,7 +34,7 @@ type Membership struct {
 	Unable func(ctx context.Context, run status.RunID)
 }
 
-// New returns a Scheduler. It starts no goroutine; Start does.
+// New returns a Scheduler. New starts no goroutine: the method Start does.
 func New(n *Shared, m Membership) *Scheduler {
 	s := &Scheduler{common: common{
 		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer, capacity: newLedger(n.cfg.Capacity),
@@ -50,7 +51,8 @@ func (s *Scheduler) shard(run status.RunID) *shard {
 	return s.shards[uint64(run)%uint64(len(s.shards))]
 }
 
-// deliver posts an event to its run. It reports false if this membership is over.
+// deliver posts an event to the run's shard and returns true. If the shard has stopped,
+// deliver does nothing and returns false.
 func (s *Scheduler) deliver(run status.RunID, d *delivery) bool {
 	return s.shard(run).give(task{run: run, d: d})
 }
@@ -87,7 +89,8 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 	}
 }
 
-// slotFreed notifies a run that waits for an agent that a slot may be free.
+// slotFreed notifies a run that the agent with this AgentSpec.Key may have a free slot. The
+// SlotQueue is notified after the run has decided.
 func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
@@ -95,21 +98,22 @@ func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	})
 }
 
-// TimePassed notifies a run that it is due. It does not wait for the commit, because a
-// Supervisor that waits for one run would be late for the others. The next scan finds the
-// run again if the event is lost.
+// TimePassed passes the event e to a run that is due. It does not wait for the commit,
+// because a Supervisor that waits for one run would be late for the others. If the event is
+// lost, the next scan finds the run again. TimePassed always returns nil.
 func (s *Scheduler) TimePassed(_ context.Context, run status.RunID, e machine.Event) error {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 	return nil
 }
 
-// InboxChanged notifies the run that messages wait for it.
+// InboxChanged makes the run's shard read the run's inbox, because messages may wait there.
 func (s *Scheduler) InboxChanged(run status.RunID) {
 	sh := s.shard(run)
 	sh.post(func(ctx context.Context) { sh.inboxChanged(ctx, run) })
 }
 
-// Flush waits until all commits are answered and no event waits.
+// Flush waits until the store has answered all commits and no task waits. It returns an
+// error if this membership or ctx ends first.
 func (s *Scheduler) Flush(ctx context.Context) error {
 	for _, sh := range s.shards {
 		select {
@@ -133,9 +137,9 @@ func (s *Scheduler) Size() int {
 }
 
 // Close gives back the slots of all runs. The caller must call Stop first. Close returns
-// the runs that this membership owned, each with the number of its rows that are known to
-// be committed. It leaves out the runs of shards that Stop has abandoned: only the store
-// knows their state.
+// the runs that this membership owned. The value for each run is the number of its rows
+// that are known to be committed. Close leaves out quarantined runs. It also leaves out the
+// runs of shards that Stop has abandoned, because only the store knows their state.
 func (s *Scheduler) Close() map[status.RunID]int32 {
 	s.loads.Wait()
 	runs := map[status.RunID]int32{}
@@ -147,21 +151,21 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt makes this engine the owner of a run if the run's owner is gone.
+// Adopt starts a takeover of the run, as a asks for. Later a.Done is called with the outcome.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
 
-// ParkLost commits the row that parks a run, and makes this engine its owner. done is
-// called with the outcome. ParkLost returns false if this membership is over.
+// ParkLost starts to commit a row that parks a run and makes this engine the run's owner.
+// Later done is called with the outcome. If the shard has stopped, ParkLost returns false,
+// and done is not called.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
 }
 
-// await asks the run's shard for a place, and sends the place to the channel answer. See
-// shard.await.
+// await makes the run's shard call shard.await, and send the result to the channel answer.
 func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
@@ -170,14 +174,15 @@ func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	})
 }
 
-// A place holds the channel on which a run's state is sent, once the run has ended or needs
-// a person.
+// A place is the result of shard.await. Its waiter receives the run's state once the run has
+// ended or needs a person.
 type place struct {
-	waiter chan *machine.State // nil = the run is not in memory, or quarantined
-	err    error               // reason of the quarantine if the run is quarantined
+	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
+	err    error               // reason why the run is quarantined; nil = the run is not quarantined
 }
 
-// HandBack releases, one by one, the runs that another engine could continue now.
+// HandBack makes the shards release those runs that have no call in flight and that another
+// engine could continue now. It does not wait for the commits.
 func (s *Scheduler) HandBack() {
 	s.handing.Store(true)
 	for _, sh := range s.shards {
@@ -189,28 +194,30 @@ func (s *Scheduler) HandBack() {
 	}
 }
 
-// Start starts the shards. They work until the channel last is closed; see shard.loop. Stop
-// waits for them.
+// Start starts the goroutines of the shards. They end after the channel last is closed; see
+// shard.loop. The method Stop waits for them.
 func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	for _, sh := range s.shards {
 		go sh.loop(ctx, last)
 	}
 }
 
-// Tell delivers an event and waits for the outcome; see ask.
+// Tell delivers an event and waits for the outcome. It returns call.ErrNotOwner if this
+// membership ends first: then the outcome is not known.
 func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 
-// Submit stores a new run and makes this engine its owner. It fills in st.Submitted. It
-// returns ErrExists if the id is in use, and an *OpenOutcome if the store did not answer.
+// Submit stores a new run, makes this engine the run's owner, and sets st.Submitted. It
+// returns ErrExists if another run has the same id, and an *OpenOutcome if the store did not
+// answer.
 func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
-// Wait waits until a run has ended or needs a person, and returns its state. It reports
-// false if the run is not in the memory of this membership. The state is nil if this
-// membership stops working on the run first.
+// Wait waits until a run has ended or needs a person, and returns the run's state and true.
+// If the run is not in the memory of this membership, Wait returns false at once. If this
+// membership stops working on the run first, the state is nil.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)
 	s.await(run, answer)
@@ -249,7 +256,7 @@ func (s *Scheduler) Held() int64 {
 }
 
 // Longest looks at the tasks that the shards are doing now. It returns how long the oldest
-// of them has taken so far, and its run.
+// task has taken so far, and the run of this task; 0 = no single run.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
@@ -273,9 +280,9 @@ func (s *Scheduler) Slowest() time.Duration {
 // task usually takes microseconds.
 const shardPatience = time.Second
 
-// Stop waits for the shards' goroutines. A shard that does not end in time is abandoned:
-// none of its later transitions can be committed. The slots of its runs are given back, and
-// answers that wait for it go to the next owners of their runs.
+// Stop waits for the goroutines of the shards. It abandons a shard that does not end in time:
+// the store will commit no later transition of the shard. Stop gives back the slots of this
+// membership, and passes waiting answers of calls to the next owners of their runs.
 func (s *Scheduler) Stop() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()
@@ -300,7 +307,7 @@ func (s *Scheduler) Stop() {
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()
 			}
-			go func() { // this goroutine ends with the shard's task, at the latest with the process
+			go func() { // this goroutine ends after the shard's task, at the latest with the process
 				<-sh.ended
 				sh.close(nil)
 			}()

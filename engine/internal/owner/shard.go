@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A common holds what the shards of one membership share.
+// A common holds the values that all shards of one membership share.
 type common struct {
 	n        *Shared
 	engine   store.EngineID
@@ -35,18 +35,18 @@ type common struct {
 	Queue       *SlotQueue
 	Hands       *HandKeeper
 	Quarantined Claimset   // runs that this membership has quarantined
-	Undecidable backoffSet // runs of this engine with waiting messages, none of which it can decide
+	Undecidable backoffSet // runs of this engine that have messages, but none that it can decide
 
-	// handing is true if the engine is stopping and other engines are alive. Then runs
-	// without a call are released to them.
+	// handing is true if the engine is stopping and other engines are alive. Then the shards
+	// release the runs that have no call in flight, so that other engines can claim them.
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read from the store for the shards
-	reads    chan struct{}  // limits how many inboxes are read at the same time
+	reads    chan struct{}  // holds one value for each inbox that is being read; the capacity of reads is the limit
 	clearing Claimset       // ended runs whose inbox is being emptied
 }
 
-// A shard is one goroutine that owns the states of its part of the runs. No other goroutine
-// reads or writes these states. Other goroutines post tasks to the shard.
+// A shard is one goroutine that works on a part of the runs. No other goroutine reads or
+// writes the states of these runs. Other goroutines post tasks to the shard.
 type shard struct {
 	taskQueue
 	s *common
@@ -78,15 +78,17 @@ func newShard(s *common) *shard {
 	return sh
 }
 
-// quiet returns a channel that is closed when all commits are answered and no event waits.
+// quiet returns a channel. The shard closes it when the store has answered all commits of
+// the shard and no task waits.
 func (sh *shard) quiet() <-chan struct{} {
 	c := make(chan struct{})
 	sh.post(func(context.Context) { sh.out.idle = append(sh.out.idle, c) })
 	return c
 }
 
-// close gives back the slots of the shard's runs. It adds the runs that were owned to the
-// map owned, unless that is nil.
+// close ends the shard's work on its runs. It gives back the slots of the runs, and answers
+// the callers that wait. If owned is not nil, close adds to owned each run that this engine
+// owned and has not quarantined. The added value is the number of the run's next row.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
@@ -96,7 +98,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 			told = r.commit.deliveries
 		}
 		for _, d := range slices.Concat(told, r.pending) {
-			d.finish(call.ErrNotOwner) // an answer of a call now goes to the run's next owner
+			d.finish(call.ErrNotOwner) // if d is a call's answer, it now goes to the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
 			owned[id] = r.seq
@@ -111,7 +113,8 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 	sh.runs, sh.resting = nil, nil
 }
 
-// alert commits a row that holds an alert and no record.
+// alert starts to commit a row without records, with an alert that the run is quarantined.
+// The alert contains the first line of cause.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, now, nil)
@@ -129,8 +132,9 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	})
 }
 
-// parkLost commits the row that parks a run, and makes this engine its owner. done is
-// called with the outcome.
+// parkLost starts to commit a row that parks a run and makes this engine the run's owner.
+// Later done is called with the outcome. The outcome is nil, too, if this engine already
+// works on the run; then parkLost commits nothing.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	n, head, event := sh.s.n, run.Head, run.Event
 	if sh.runs[head.Run] != nil { // this engine works on the run, so the run is not lost
@@ -161,8 +165,9 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	}
 }
 
-// await returns a channel to which the run's final state is sent; nil if this shard does
-// not have the run. The error is the reason if the run is quarantined.
+// await returns a channel that receives the run's state when the run has ended or needs a
+// person. If the shard stops working on the run first, it closes the channel. await returns
+// nil if the run is not in memory. If the run is quarantined, it returns the reason as error.
 func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
@@ -180,9 +185,9 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	return w, nil
 }
 
-// drop forgets a run that another engine owns or that could not be read. All callers who
-// wait for the run get err. If trouble is not nil, it is recorded as the reason why the run
-// is quarantined.
+// drop removes a run from memory, for example because another engine owns it or because it
+// cannot be read. All callers that wait for the run get err, which may be nil. If trouble
+// is not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -214,9 +219,10 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 }
 
-// quarantine stops working on a run because a decision or a commit of it went wrong. The
-// journal keeps the run's last state. An alert in the store informs people. Another engine,
-// or a newer version, may continue the run.
+// quarantine ends the work on a run, because a decision or a commit of the run has failed
+// with cause. The callers that wait for the events in todo get the error, too. The journal
+// keeps the run's last state. An alert in the store informs people. Another engine, or a
+// newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -232,7 +238,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	for _, d := range todo {
 		d.finish(err)
 	}
-	if !r.owned { // another engine owns the run, or it does not exist yet: this engine may not write
+	if !r.owned { // this engine may not write: another engine owns the run, or the run does not exist yet
 		var trouble error
 		if r.seq > 0 {
 			trouble = err
@@ -261,9 +267,10 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// gotOn is called after each commit. If the transition ends a step, an undo or the run, the
-// run is no longer a suspect: the store then forgets how many engines died with it in hand.
-// The start of an attempt is not enough, because its answer may end an engine.
+// gotOn is called after each commit of a run. A suspect is a run that may have ended an
+// engine. If the transition ends a step, an undo or the run, gotOn no longer treats the run
+// as a suspect. It also makes the store reset the number of engines that died with the run
+// in hand. The start of an attempt is not enough, because its answer may end an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !settles(t) {
 		return
@@ -278,18 +285,18 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// The store still counts the deaths against the run. That does no harm.
+			// The store keeps the old number of deaths of engines. That does no harm.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }
 
-// A LostRun is a run that too many engines had in hand when they died. Its fields show the
-// run as it is in the store.
+// A LostRun is a run that must be parked, because too many engines died while they had it
+// in hand. Head, Seq and Before describe the run as it is in the store.
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row
 	Before journal.Link // link of the run's last row
-	At     time.Time
+	At     time.Time    // time of the row that parks the run
 	Event  machine.EngineLost
 }

@@ -78,8 +78,8 @@ func (n *Shared) Claims() bool {
 	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
 }
 
-// Check returns an error if an agent cannot be called here. It returns nil if the Invoker
-// has no such check.
+// Check returns an error if this node cannot call the agent. It returns nil if the Invoker
+// cannot check agents, or if this node starts no work (Idle).
 func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	if checker, ok := n.cfg.Invoker.(invoke.Checker); ok && n.Idle == "" {
 		return checker.Check(ctx, spec)
@@ -87,7 +87,8 @@ func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	return nil
 }
 
-// Equipped returns a *RunError if one of a run's agents cannot be called here.
+// Equipped returns a *RunError if this node cannot call one of a run's agents. It returns nil
+// if it can call all of them.
 func (n *Shared) Equipped(ctx context.Context, run status.RunID, name string, specs map[string]invoke.AgentSpec) error {
 	for _, spec := range specs {
 		if err := n.Check(ctx, spec); err != nil {

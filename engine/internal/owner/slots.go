@@ -7,32 +7,34 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A SlotQueue keeps, for each agent, the runs that wait for a slot. The first to wait is
-// the first to get one. When a slot becomes free, only the first run is notified. The next
-// run is notified after that run has decided, so that a hundred runs do not compete for one
-// slot.
+// A SlotQueue holds, for each agent, a line of runs that wait for a slot. When a slot becomes
+// free, the SlotQueue notifies only the first run in line. It notifies the next run after
+// the first one has decided. So a hundred runs do not compete for one slot.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
-	tell     func(run status.RunID, key string)
+	// tell notifies a run that the agent with this AgentSpec.Key may have a free slot.
+	tell func(run status.RunID, key string)
 
-	mu    sync.Mutex // protects following fields
-	lines map[string]*waitList
+	mu    sync.Mutex           // protects following fields
+	lines map[string]*waitList // lines of the agents, by AgentSpec.Key
 }
 
+// A waitList is the line of one agent.
 type waitList struct {
 	spec    invoke.AgentSpec
-	runs    []status.RunID
-	has     map[status.RunID]bool
-	telling bool // a run was notified and has not decided yet
+	runs    []status.RunID        // runs in line; the first is notified next
+	has     map[status.RunID]bool // the same runs as in the field runs
+	telling bool                  // a run was notified and has not decided yet
 }
 
 func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *SlotQueue {
 	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
-// Free notifies the first run in line for the agent that a slot is free. It does so only if
-// the agent has a free slot and no other notified run is still deciding, because a run that
-// is notified and finds no slot loses its place.
+// Free notifies the first run in line for an agent that a slot is free, and removes the run
+// from the line. It does nothing if the agent has no free slot, because the run would lose
+// its place without getting a slot. It also does nothing if a notified run has not decided
+// yet. key is the agent's AgentSpec.Key.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -54,8 +56,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// told is called after the notified run has decided. It notifies the next run in line if a
-// slot is still free.
+// told is called after the notified run has decided. If a slot is still free, told notifies
+// the next run in line.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -71,8 +73,8 @@ func (q *SlotQueue) told(key string) {
 	q.Free(key)
 }
 
-// wait puts a run in line for the agent, unless it is in line already. It then checks
-// whether a slot became free since the run's decision.
+// wait puts a run in line for an agent, unless the run is in line already. Then it notifies
+// the first run in line if a slot has become free in the meantime.
 func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
@@ -90,7 +92,8 @@ func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.Free(spec.Key)
 }
 
-// ahead returns how many runs are in line for the agent.
+// ahead returns how many runs are in line for an agent. A notified run that has not decided
+// yet counts, too.
 func (q *SlotQueue) ahead(key string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,26 +12,29 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// maxSpecs is how many sets of agents a SpecCache keeps.
+// maxSpecs is the largest number of results in a SpecCache. A full cache is emptied before
+// the next result is added.
 const maxSpecs = 1024
 
-// SpecCache caches the agents that Specs computes for runs. Most runs of a workflow have the
-// same agents, because the configuration of an agent depends on deployment variables only.
+// A SpecCache caches the results of its method Specs. Most runs of a workflow have the same
+// agents, because the configuration of an agent depends on deployment variables only. A
 // SpecCache is safe for concurrent use.
 type SpecCache struct {
 	mu   sync.Mutex // protects following field
 	sets map[specsID]map[string]invoke.AgentSpec
 }
 
-// specsID identifies everything on which the agents of a run depend.
+// A specsID is the key of a result in the cache. It contains everything on which the agents
+// of a run depend.
 type specsID struct {
 	flow   *dsl.Workflow
-	config string // for each agent: its configuration as JSON, and which parts are sensitive or secret
+	config string // configurations of all agents, as appendConfig encodes them
 }
 
-// Specs evaluates the configuration of every agent that a workflow's steps call. The
-// configuration depends on deployment variables only. So an error is found before the run
-// starts, and it cannot appear later. Callers share the result and must not change it.
+// Specs evaluates the configuration of every agent that the steps of a workflow call. It
+// returns a map from the name of each agent to the agent. vars holds the run's variables. A
+// configuration depends on deployment variables only. So an error appears before the run
+// starts, and never later. Callers share the map and must not change it.
 func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	names := agentNames(wf)
 	configs := make([]dsl.Value, len(names))
@@ -71,8 +74,8 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	return specs, nil
 }
 
-// appendConfig appends a text that identifies a configuration: different configurations
-// give different texts.
+// appendConfig appends to b a text that identifies the configuration v. Different
+// configurations have different texts.
 func appendConfig(b []byte, v dsl.Value) []byte {
 	b = fmt.Appendf(b, "%d:%s", len(v.JSON()), v.JSON())
 	if len(v.Sensitive())+len(v.Secrets()) > 0 {
@@ -81,7 +84,8 @@ func appendConfig(b []byte, v dsl.Value) []byte {
 	return append(b, 0)
 }
 
-// agentNames returns the agents that a workflow's steps call, each once.
+// agentNames returns the names of the agents that the steps of a workflow and their undos
+// call. It returns each name once.
 func agentNames(wf *dsl.Workflow) []string {
 	var names []string
 	add := func(a *dsl.Action) {
@@ -110,14 +114,14 @@ func specKey(spec invoke.AgentSpec) string {
 	h := sha256.New()
 	h.Write(spec.Config.JSON())
 	// Everything that affects a process, its limits or its circuit breaker is part of the
-	// key. Two definitions that differ there must not share a process.
+	// key. Two agents that differ in one of these values must not share a process.
 	rest, err := json.Marshal(struct {
 		Secrets                   []dsl.Secret
 		Env                       []string
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
 	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
-	if err != nil { // only possible if the ratio of the circuit breaker is not a finite number
+	if err != nil { // Marshal fails only if the ratio of the circuit breaker is not a finite number
 		rest = []byte(err.Error())
 	}
 	h.Write(rest)

@@ -11,15 +11,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A task is work for a shard: an event for a run, a transition that the store has answered,
-// a call that was answered, or a function. Most tasks need no function, which saves an
-// allocation.
+// A task is work for a shard. Exactly one of the fields d, it, call, back and fn is set. Most
+// tasks need no function, which saves an allocation.
 type task struct {
-	run  status.RunID
-	d    *delivery
-	it   *commit.Item
-	call *call.Call // the call that was answered
-	back any        // result of a goroutine that worked for the shard: *loadedRun, *loadedMessages or *costlyDecision
+	run  status.RunID // run of the task; 0 = unknown: see the method about
+	d    *delivery    // event for the run
+	it   *commit.Item // transition whose outcome is known
+	call *call.Call   // call that has an answer
+	back any          // result of a goroutine that worked for the shard: *loadedRun, *loadedMessages or *costlyDecision
 	fn   func(context.Context)
 }
 
@@ -35,21 +34,23 @@ func (t *task) about() status.RunID {
 }
 
 // A taskQueue holds the tasks that wait for one shard, in the order in which they were
-// posted. Posting never blocks: shards wait for writers and writers post to shards, so they
-// could block each other for ever. The field hint must be set before use.
+// posted. Posting never blocks. If it blocked, a shard that waits for a writer and a writer
+// that posts to the shard could wait for each other for ever. The field hint must be set
+// before the queue is used.
 type taskQueue struct {
-	hint chan struct{} // a channel of capacity 1; it holds a value after something was posted
+	hint chan struct{} // channel of capacity 1; it receives a value when a task is posted
 
 	mu    sync.Mutex // protects following fields
 	queue []task
 	over  bool // the queue accepts no more tasks
 }
 
-// post makes the shard's goroutine run f, after the tasks that were posted before. A task
-// that is posted after the shard has stopped is dropped.
+// post adds a task that calls f. The shard's goroutine does it after all tasks that were
+// added earlier. If the shard has stopped, post does nothing.
 func (b *taskQueue) post(f func(context.Context)) { b.give(task{fn: f}) }
 
-// give posts a task. It reports false if the shard has stopped.
+// give adds a task to the queue and returns true. If the shard has stopped, give does
+// nothing and returns false.
 func (b *taskQueue) give(t task) bool {
 	b.mu.Lock()
 	taken := !b.over
@@ -63,7 +64,7 @@ func (b *taskQueue) give(t task) bool {
 	return taken
 }
 
-// Landed implements commit.Receiver.
+// Landed implements commit.Receiver. It adds one task for each item.
 func (b *taskQueue) Landed(items []*commit.Item) {
 	b.mu.Lock()
 	taken := !b.over
@@ -78,8 +79,8 @@ func (b *taskQueue) Landed(items []*commit.Item) {
 	}
 }
 
-// take returns all waiting tasks. It reuses the memory of batch for the next tasks. If last
-// is true and no task waits, the queue is closed.
+// take removes and returns all waiting tasks. It reuses the memory of batch for the next
+// tasks. If last is true and no task waits, take closes the queue.
 func (b *taskQueue) take(batch []task, last bool) []task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,8 +96,9 @@ func (b *taskQueue) empty() bool {
 	return len(b.queue) == 0
 }
 
-// abandon closes the queue of a shard that hangs. Callers who wait for an event, or for the
-// answer of a call, get an error that this engine does not own the run any more.
+// abandon closes the queue of a shard that hangs, and drops the waiting tasks. Callers that
+// wait for an event get call.ErrNotOwner. For a call that has an answer, abandon calls
+// Conclude, so that the answer goes to the run's next owner.
 func (b *taskQueue) abandon() {
 	b.mu.Lock()
 	tasks := b.queue

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Timers holds, for each run in memory, the time at which the run is due, or an earlier
-// time. The Supervisor uses it to wake at the exact time. A run that is missing here is
-// found by the Supervisor's scan of the store.
+// A Timers holds, for each run in memory that waits for a time, the time at which the run is
+// due, or an earlier time. With these times the Supervisor wakes at the exact time. The
+// Supervisor's scan of the store finds the runs that have no time here.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 
@@ -23,17 +23,17 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // time at which the run is woken; never later than the time at which it is due
-	index int
+	at    time.Time // time at which the run is woken; never later than the run's due time
+	index int       // index of this timer in the heap
 }
 
 func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set records the time at which the run is due next. If due is false, it removes the run's
-// time. It ignores a time that is later than the recorded one, which saves work: then the
-// run is woken too early, and its shard calls set again.
+// set records that the run is due next at the time at. If due is false, set removes the
+// run's time. If the recorded time is earlier, set keeps it, which saves work. Then the run
+// is woken too early, and its shard calls set again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
@@ -50,7 +50,7 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 		it.at = at
 		heap.Fix(&a.items, it.index)
 	default:
-		due = false // the new time is not earlier than the recorded one, so it is ignored
+		due = false // the new time is ignored, because it is not earlier than the recorded time
 	}
 	first := due && len(a.items) > 0 && a.items[0].run == run
 	a.mu.Unlock()
@@ -59,9 +59,8 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	}
 }
 
-// Take removes and returns the runs that are due at now. It also returns how late the
-// earliest of them is. The shard that handles a run records its next time, so no run is
-// returned twice for the same time.
+// Take removes and returns the runs that are due at the time now. It also returns how late
+// the first of them is; 0 if no run is due. Later the shard of each run calls set again.
 func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,7 +82,7 @@ func (a *Timers) Has(run status.RunID) bool {
 	return a.byRun[run] != nil
 }
 
-// Next returns the earliest recorded time.
+// Next returns the earliest recorded time. It returns false if no time is recorded.
 func (a *Timers) Next() (time.Time, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +114,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if lists.Roomy(cap(old), len(*h)) { // most of the memory was for timers that are gone
+	if lists.Roomy(cap(old), len(*h)) { // most of the memory was for timers that were removed
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

@@ -10,7 +10,7 @@ import (
 // A turn describes the task that a shard is doing now. Any goroutine may read it.
 type turn struct {
 	began atomic.Int64 // start of the task in unix nanoseconds; 0 = the shard is idle
-	run   atomic.Int64 // run of the task; 0 = no single run
+	run   atomic.Int64 // run of the task; 0 = the task belongs to no single run
 	most  atomic.Int64 // duration of the slowest task so far, in nanoseconds
 }
 
@@ -32,13 +32,14 @@ func (t *turn) next(run status.RunID, at int64) {
 		if over == 0 {
 			over = time.Now().UnixNano()
 		}
-		t.most.Store(max(t.most.Load(), over-began)) // no race: only the shard's goroutine writes it
+		t.most.Store(max(t.most.Load(), over-began)) // no race: only the shard's goroutine writes most
 	}
 	t.run.Store(int64(run))
 	t.began.Store(at)
 }
 
-// takes returns how long the present task has taken so far, and its run.
+// takes returns how long the present task has taken so far, and the run of the task. It
+// returns 0 and 0 if the shard is idle.
 func (t *turn) takes() (time.Duration, status.RunID) {
 	at := t.began.Load()
 	if at == 0 {

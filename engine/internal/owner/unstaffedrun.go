@@ -17,39 +17,40 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Unstaffed is a run that this engine could take if it had the run's agents. It can
-// still decide what needs no agent: the verbs of people, and that time has passed. Then the
-// engine releases the run, so that an engine that has the agents can claim it.
+// An Unstaffed is a run that this engine could take over if it had the run's agents. The
+// engine can still decide events that need no agent: verbs, and the event that time has
+// passed. Then the engine releases the run, so that an engine with the agents can claim it.
 type Unstaffed struct {
 	store.Loaded
 	Story    Story
 	Specs    map[string]invoke.AgentSpec
 	Messages []Message
 	Why      map[string]string // for each agent that cannot be called here, the reason
-	Err      *journal.RunError
+	Err      *journal.RunError // error of the first of these agents
 }
 
-// An UnstaffedDecision is a row for an unstaffed run that is being committed.
+// An UnstaffedDecision is a decision about an unstaffed run, with the row of the journal
+// that stores it.
 type UnstaffedDecision struct {
 	Unstaffed
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool // this row, or an earlier row of the run, holds the alert about the missing agents
-	Landed     chan commit.Landing
+	Told       bool                // this row, or an earlier row of the run, holds the alert about the missing agents
+	Landed     chan commit.Landing // receives the outcome of the commit
 
 	work *decision
 }
 
-// OverdueFrom returns the time since which the run should have continued. It returns
-// store.Never if the run waits neither for a time nor for a slot.
+// OverdueFrom returns the time at which the run should continue or should have continued.
+// It returns store.Never if the run waits neither for a time nor for a slot.
 func (x *Unstaffed) OverdueFrom() time.Time {
 	state := x.Story.State
 	if x.Head.Owner == 0 {
 		return x.Head.NextCheck
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
-		return state.Last() // a step waits for a slot of the former owner, which is gone
+		return state.Last() // a step waits for a slot that the owner should give it, but the owner is gone
 	}
 	if due, timed := state.NextDue(); timed {
 		return due
@@ -57,10 +58,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns the time at which this engine should decide that the run's time has passed;
-// store.Never if the run waits for no time. For a run without an owner this is the due time of
-// the run, because perhaps no engine has its agents. For a run of a dead owner it is later
-// by grace, so that an engine with the agents can take the run over first.
+// Due returns the time at which this engine should decide that the run's time has passed. It
+// returns store.Never if the run waits for no time. For a run without an owner, the result is
+// the run's due time, because perhaps no engine has the run's agents. For a run of a dead
+// owner, Due adds grace, so that an engine with the agents can take the run over first.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -72,8 +73,9 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	return due
 }
 
-// Wake returns the next time after now at which an alert or a decision about the run is
-// due.
+// Wake returns the time after now at which the next alert or decision about the run is due.
+// grace is the time after which an overdue run needs an alert. If nothing will become due
+// after now, the result is not after now.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
@@ -82,10 +84,10 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	return due
 }
 
-// DecideUnstaffed decides the waiting messages of an unstaffed run and the times that have
-// passed. spoken is true if a person has sent a verb. late holds the answers that came too
-// late: the caller must keep them before it commits the row, because the row removes their
-// messages.
+// DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision
+// into a. If spoken is false, no person has sent a verb; then DecideUnstaffed also decides
+// that time has passed. late holds the answers that came too late. The caller must keep
+// them as evidence before it commits the row, because the row removes their messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,
@@ -105,9 +107,9 @@ func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []s
 	return late, nil
 }
 
-// Row completes the row. The row holds the decisions, and the alerts that the caller has
-// added since. It releases the run, so that an engine that has the agents can claim it. Row
-// returns a *RunError if the row is too large.
+// Row encodes the row for the decision into a.Transition. The row also holds the alerts that
+// the caller has added to a.Transition. The row removes the owner of the run, so that an
+// engine with the agents can claim the run. Row returns a *RunError if the row is too large.
 func (a *UnstaffedDecision) Row() error {
 	a.work.f.Transition = a.Transition
 	err := a.work.release(func(at time.Time) time.Time {
@@ -115,7 +117,7 @@ func (a *UnstaffedDecision) Row() error {
 		due, timed := state.NextDue()
 		switch {
 		case Moves(state.Status()):
-			return at // an engine that has the agents finds the run at once
+			return at // the run is due at once, so that an engine with the agents finds it
 		case timed && !state.Status().Final():
 			return due
 		}
@@ -129,14 +131,14 @@ func (a *UnstaffedDecision) Row() error {
 	return err
 }
 
-// unstaffedEvents returns the events to decide, in this order: answers that arrived in
-// time; the takeover from an owner that is gone; verbs of people; and, if there is no verb,
-// that time has passed.
+// unstaffedEvents returns the events that must be decided, in this order: answers that
+// arrived in time; the takeover, if the run has an owner; the other messages; and, unless
+// spoken is true, the event that time has passed.
 func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine int32, spoken bool) (todo []*delivery) {
 	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.Messages), func(a, b Message) int { return a.At.Compare(b.At) }) {
 		if l.Err != nil {
-			continue // a newer version may be able to read it
+			continue // the message stays, because a newer version may be able to decode it
 		}
 		d := l.delivery()
 		if r.time(d); d.cameInTime(now) {
@@ -155,9 +157,9 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 	return todo
 }
 
-// CommitUnstaffed starts to commit the row. The outcome is sent to a.Landed. If this engine
-// works on the run for another reason, the outcome is ErrStale. Until the row is committed,
-// everything else that concerns the run waits.
+// CommitUnstaffed starts to commit the row of a. The outcome is sent to a.Landed. If this
+// engine already works on the run for another reason, the outcome is ErrStale. Other events
+// of the run wait until the store has answered.
 func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 	sh := s.shard(a.Head.Run)
 	sh.post(func(ctx context.Context) {

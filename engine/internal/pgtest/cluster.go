@@ -1,6 +1,6 @@
-// Package pgtest runs a private, temporary PostgreSQL server for tests. The server listens
-// on loopback only, runs as an unprivileged user, and is removed at the end. Other servers
-// of the machine are not touched.
+// Package pgtest runs a private, temporary PostgreSQL server for tests. The server listens on
+// loopback only and runs as an unprivileged user. At the end, the package stops the server and
+// removes its files. It does not use or change other servers on the machine.
 package pgtest
 
 import (
@@ -25,26 +25,26 @@ import (
 	"time"
 )
 
-// EnvDSN names the environment variable that holds the DSN of a superuser on
-// the server that tests use. `pgtest run` and Main set it.
+// EnvDSN is the name of an environment variable. The variable holds the DSN with which tests
+// reach their server, as a superuser. `pgtest run` and Main set the variable.
 const EnvDSN = "ENGINE_TEST_DSN"
 
-// A Cluster is a running private server.
+// A Cluster is a private PostgreSQL server.
 type Cluster struct {
 	DSN string // DSN of a superuser, for the database "postgres"
 
-	dir   string
-	bin   string
+	dir   string              // directory for all files of the server
+	bin   string              // directory of the server's programs
 	owner *syscall.Credential // the user of the server process; nil = the user of this process
 	port  int
-	env   []string // environment variables of the server in addition to those of this process
-	cmd   *exec.Cmd
+	env   []string      // environment variables of the server in addition to those of this process
+	cmd   *exec.Cmd     // the server process
 	done  chan struct{} // closed when the server has ended
-	log   *tail
+	log   *tail         // end of the server's log
 }
 
-// Start creates and starts a cluster. If it finds no server binaries, its error says what
-// to install.
+// Start creates and starts a cluster. If Start finds no server binaries, the error says what to
+// install.
 func Start(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()
 	if err != nil {
@@ -73,13 +73,15 @@ func prepare() (*Cluster, error) {
 	return &Cluster{dir: dir, bin: bin, owner: owner, log: &tail{}}, nil
 }
 
-// Check returns an error if it finds no server binaries. The error says what to install.
+// Check returns nil if there are server binaries. Otherwise it returns an error that says what to
+// install.
 func Check() error {
 	_, err := findBin()
 	return err
 }
 
-// findBin returns the directory of the newest server binaries.
+// findBin returns the directory of the newest server binaries. If /usr/lib/postgresql has none, it
+// returns the directory of those in PATH.
 func findBin() (string, error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
@@ -88,7 +90,7 @@ func findBin() (string, error) {
 	version := func(dir string) int {
 		n, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		if err != nil {
-			return 0 // the directory is not named after a version: use it last
+			return 0 // the directory's name contains no version, so it comes last
 		}
 		return n
 	}
@@ -112,8 +114,9 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// unprivileged returns the user for the server process; nil = the user of this process. The
-// server refuses to run as root, so for root it chooses another user.
+// unprivileged returns the user for the server process; nil = the user of this process. If this
+// process runs as root, unprivileged returns another user, because the server refuses to run as
+// root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -133,8 +136,9 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-// makeDir makes the cluster's directory in a place that the server's user can reach. That
-// user may have no access to a TMPDIR below another user's home directory.
+// makeDir creates the directory of a cluster and returns its path. owner is the user of the
+// server. This user may have no access to TMPDIR, for example if TMPDIR is in another user's
+// home directory. Then makeDir uses /tmp or /var/tmp.
 func makeDir(owner *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -159,8 +163,10 @@ func makeDir(owner *syscall.Credential) (string, error) {
 	return "", fmt.Errorf("make a directory for the cluster: %w", errors.Join(errs...))
 }
 
+// superuser is the name of the database user that the tests use.
 const superuser = "pgtest"
 
+// start creates the data directory and starts the server.
 func (c *Cluster) start(ctx context.Context) error {
 	password := rand.Text()
 	secret := filepath.Join(c.dir, "password")
@@ -189,8 +195,8 @@ func (c *Cluster) command(ctx context.Context, name string, args ...string) *exe
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// serveSomewhere starts the server on a free port. It tries several ports, because another
-// process may take a port before the server does.
+// serveSomewhere starts the server on a free port and sets DSN. It tries several ports, because
+// another process may take a port before the server does.
 func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	var err error
 	for range 5 {
@@ -211,9 +217,9 @@ func (c *Cluster) serveSomewhere(ctx context.Context, password string) error {
 	return err
 }
 
-// FreePort returns a port of loopback on which no process listens. The port is below the
-// range that systems use for outgoing connections. So it is still free when a server stops
-// and starts again.
+// FreePort returns a port of loopback on which no process listens. The port is below the range
+// that systems use for outgoing connections. So no connection takes the port while a server is
+// stopped for a restart.
 func FreePort() (int, error) {
 	var last error
 	for range 100 {
@@ -227,7 +233,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", last)
 }
 
-// serve starts the server and waits until it accepts connections.
+// serve starts the server on c.port, and waits until the server accepts connections.
 func (c *Cluster) serve(ctx context.Context) error {
 	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(),
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(c.port), "-c", "unix_socket_directories="+c.dir,
@@ -255,13 +261,14 @@ func (c *Cluster) serve(ctx context.Context) error {
 	}
 }
 
-// Stop ends the server and removes its files.
+// Stop ends the server and removes the server's files.
 func (c *Cluster) Stop() error {
 	return errors.Join(c.Thaw(), c.signalAndWait(syscall.SIGINT), os.RemoveAll(c.dir))
 }
 
-// signalAndWait sends SIGINT (disconnect all clients and shut down) or SIGQUIT (shut down
-// at once). If the server has not ended after 30 s, it sends SIGQUIT and returns an error.
+// signalAndWait sends a signal to the server, and waits until the server has ended. SIGINT
+// disconnects all clients and shuts the server down. SIGQUIT ends the server at once. If the
+// server has not ended after 30 s, signalAndWait sends SIGQUIT and returns an error.
 func (c *Cluster) signalAndWait(sig syscall.Signal) error {
 	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop server: %w", err)

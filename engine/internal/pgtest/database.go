@@ -17,8 +17,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// Main runs a package's tests with a server. It uses the server that ENGINE_TEST_DSN names,
-// or else starts a cluster. It returns the exit code:
+// Main runs the tests of a package with a server, and returns the exit code. It uses the server
+// that ENGINE_TEST_DSN names. If ENGINE_TEST_DSN is empty, it starts a cluster for the tests:
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func Main(m *testing.M) int {
@@ -28,6 +28,7 @@ func Main(m *testing.M) int {
 	return WithCluster(context.Background(), func(context.Context) int { return runAndClean(m) })
 }
 
+// runAndClean runs the tests and then drops the templates. It returns the exit code.
 func runAndClean(m *testing.M) int {
 	code := m.Run()
 	if err := DropTemplates(); err != nil {
@@ -37,10 +38,10 @@ func runAndClean(m *testing.M) int {
 	return code
 }
 
-// WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It
-// returns the result of fn. After an error it prints the error on stderr and returns 1. An
-// interrupt ends fn's context. At most 10 s later WithCluster stops the cluster, even if fn
-// has not returned.
+// WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It returns
+// the result of fn. If the cluster cannot be started or stopped, WithCluster prints the error
+// on stderr and returns 1. SIGINT or SIGTERM ends the context of fn. At most 10 s later
+// WithCluster stops the cluster, even if fn has not returned.
 func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -64,8 +65,8 @@ func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	return code
 }
 
-// await calls fn and returns its exit code. If ctx ends and fn does not return within 10 s,
-// await returns 1.
+// await calls fn and returns the result of fn. If ctx ends, and fn does not return in the 10 s
+// after that, await returns 1.
 func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	done := make(chan int, 1)
 	go func() { done <- fn(ctx) }()
@@ -82,15 +83,15 @@ func await(ctx context.Context, fn func(ctx context.Context) int) int {
 	}
 }
 
-// DSN returns the DSN of a new, empty database, which is dropped at the end of the test.
-// The test fails if there is no server.
+// DSN creates an empty database and returns the DSN. At the end of the test, the database is
+// dropped. If there is no server, the test fails.
 func DSN(t testing.TB) string {
 	t.Helper()
 	return create(t, "")
 }
 
-// create makes a database and returns its DSN. template is the name of the database that it
-// is a copy of; "" = it is empty.
+// create creates a database and returns the DSN. The new database is a copy of the database
+// named template; "" = the new database is empty. At the end of the test, it is dropped.
 func create(t testing.TB, template string) string {
 	t.Helper()
 	server := os.Getenv(EnvDSN)
@@ -118,7 +119,8 @@ func create(t testing.TB, template string) string {
 	return dsn
 }
 
-// within returns the DSN of another database of the same server.
+// within returns the DSN of the database called name. server is the DSN of any database on the
+// same server.
 func within(server, name string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -128,7 +130,7 @@ func within(server, name string) (string, error) {
 	return u.String(), nil
 }
 
-// Exec runs one query or several on a connection of its own.
+// Exec opens a connection, runs one or several SQL statements, and closes the connection.
 func Exec(ctx context.Context, dsn, query string) (err error) {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {

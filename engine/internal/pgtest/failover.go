@@ -16,8 +16,9 @@ import (
 	_ "github.com/lib/pq" // the database driver that sql.Open uses
 )
 
-// Standby makes a copy of c and starts it as a standby. If sync is true, c confirms a
-// commit only after the standby has written it too. The caller stops the standby with Stop.
+// Standby copies the cluster c, and starts the copy as a standby of c. If sync is true, c confirms
+// a commit only after the standby has written the commit, too. The caller must call Stop for
+// the standby.
 func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	s, err := prepare()
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies a running cluster and starts the copy as its standby.
+// follow copies the data of the running cluster from into c, and starts c as a standby of from.
 func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
 	u, err := url.Parse(from.DSN)
 	if err != nil {
@@ -55,23 +56,23 @@ func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
 	return c.serveSomewhere(ctx, password)
 }
 
-// Detach disconnects a standby from its primary, like a broken network. The standby keeps
+// Detach disconnects a standby from its primary, as a broken network would do. The standby keeps
 // the data that it has received.
 func (c *Cluster) Detach(ctx context.Context) error {
 	return errors.Join(c.exec(ctx, "ALTER SYSTEM SET primary_conninfo = ''"), c.exec(ctx, "SELECT pg_reload_conf()"),
 		c.await(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)"))
 }
 
-// Promote makes a standby a primary with its own timeline.
+// Promote turns a standby into a primary, which accepts writes.
 func (c *Cluster) Promote(ctx context.Context) error {
 	return c.await(ctx, "SELECT pg_promote(true, 60)")
 }
 
-// StopImmediate ends the server at once, like a crash: the server writes nothing more.
-// Start starts it again.
+// StopImmediate ends the server at once, as a crash would do: the server writes nothing more.
+// The method Start starts the server again.
 func (c *Cluster) StopImmediate() error { return c.signalAndWait(syscall.SIGQUIT) }
 
-// Start starts a server that was stopped, on the same port.
+// Start starts a server again that has ended, on the same port.
 func (c *Cluster) Start(ctx context.Context) error {
 	select {
 	case <-c.done:
@@ -82,18 +83,19 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return c.serve(ctx)
 }
 
-// Freeze stops every process of the server (SIGSTOP) until Thaw is called.
+// Freeze stops every process of the server with SIGSTOP. They do nothing until Thaw is called.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server continue. It does nothing if the server is not frozen.
+// Thaw lets every process of the server continue after Freeze. If the server is not frozen, Thaw
+// has no effect.
 func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
-// signalAll signals the server first and then its children, so that a server that is being
-// frozen starts no further child.
+// signalAll sends a signal to the server and then to all child processes of the server. The order
+// matters for Freeze: a server that is frozen first starts no further child.
 func (c *Cluster) signalAll(sig syscall.Signal) error {
 	select {
 	case <-c.done:
-		return nil // no process runs
+		return nil // the server has ended
 	default:
 	}
 	pid := c.cmd.Process.Pid
@@ -112,8 +114,8 @@ func (c *Cluster) signalAll(sig syscall.Signal) error {
 	return nil
 }
 
-// childrenOf returns the ids of the processes that pid started. It returns none if the
-// system has no /proc.
+// childrenOf returns the ids of the child processes of the process pid. If the system has no
+// /proc, it returns nil.
 func childrenOf(pid int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -125,8 +127,8 @@ func childrenOf(pid int) ([]int, error) {
 		if err != nil {
 			continue // the process has ended
 		}
-		// The format is: pid (name) state ppid …. The name may contain any character, even
-		// ")", so the last ")" ends it.
+		// The file contains: pid (name) state ppid …. The name may contain any character, even
+		// ")". So the last ")" is the end of the name.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
 			child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -139,8 +141,8 @@ func childrenOf(pid int) ([]int, error) {
 	return out, nil
 }
 
-// FailoverDSN returns a DSN that lists all clusters, for the database with this name. A
-// client connects to the cluster that accepts writes.
+// FailoverDSN returns a DSN that lists all clusters. database is the name of the database. A
+// client that uses the DSN connects to the cluster that accepts writes.
 func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 	var hosts, ports []string
 	for _, c := range clusters {
@@ -155,7 +157,7 @@ func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 		strings.Join(hosts, ","), strings.Join(ports, ","), superuser, password, database), nil
 }
 
-// Database creates an empty database and returns its DSN.
+// Database creates an empty database with the given name, and returns the DSN.
 func (c *Cluster) Database(ctx context.Context, name string) (string, error) {
 	if err := c.exec(ctx, `CREATE DATABASE "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err != nil {
 		return "", err
@@ -168,7 +170,7 @@ func (c *Cluster) Database(ctx context.Context, name string) (string, error) {
 	return u.String(), nil
 }
 
-// exec runs a statement as the superuser.
+// exec runs an SQL statement as the superuser.
 func (c *Cluster) exec(ctx context.Context, query string) (err error) {
 	db, err := sql.Open("postgres", c.DSN)
 	if err != nil {
@@ -181,7 +183,7 @@ func (c *Cluster) exec(ctx context.Context, query string) (err error) {
 	return nil
 }
 
-// await repeats a query until its result is true.
+// await repeats a query until the result is true. After 30 s it returns an error.
 func (c *Cluster) await(ctx context.Context, query string) (err error) {
 	db, err := sql.Open("postgres", c.DSN)
 	if err != nil {

@@ -2,7 +2,8 @@ package pgtest
 
 import "syscall"
 
-// withParent makes the server end at once if this process is killed.
+// withParent returns a, changed so that the server ends at once if this process ends, even by a
+// kill.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a.Pdeathsig = syscall.SIGQUIT
 	return a

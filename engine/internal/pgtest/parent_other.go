@@ -4,5 +4,6 @@ package pgtest
 
 import "syscall"
 
-// withParent changes nothing: only Linux signals children when their parent ends.
+// withParent returns a unchanged. Only Linux can send a signal to a child process when the parent
+// process ends.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }

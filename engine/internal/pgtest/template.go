@@ -12,15 +12,17 @@ import (
 	"github.com/lib/pq"
 )
 
-// A Template makes databases that are copies of one which it has filled before. A copy takes
-// a tenth of the time of a migration, and most tests need a migrated database. Its methods
-// may be called concurrently.
+// A Template fills one database and then makes copies of that database. Most tests need a
+// migrated database, and a copy takes a tenth of the time of a migration. The methods of a
+// Template may be called concurrently.
 type Template struct {
-	Fill func(ctx context.Context, dsn string) error // fills the empty database; closes its connections
+	// Fill is called once, with the DSN of an empty database, and fills this database. It must
+	// close all connections that it opens.
+	Fill func(ctx context.Context, dsn string) error
 
 	once sync.Once
-	name string
-	err  error
+	name string // name of the database that Fill has filled
+	err  error  // why that database could not be made; nil = it was made
 }
 
 var (
@@ -28,7 +30,8 @@ var (
 	templates   []string // names of the databases that DropTemplates drops
 )
 
-// DSN returns the DSN of a new copy. The copy is dropped at the end of the test.
+// DSN makes a new copy of the filled database and returns the DSN of the copy. At the end of the
+// test, the copy is dropped.
 func (tp *Template) DSN(t testing.TB) string {
 	t.Helper()
 	tp.once.Do(func() { tp.name, tp.err = tp.make(context.WithoutCancel(t.Context())) })
@@ -38,6 +41,7 @@ func (tp *Template) DSN(t testing.TB) string {
 	return create(t, tp.name)
 }
 
+// make creates a database and fills it. It returns the name of the database.
 func (tp *Template) make(ctx context.Context) (string, error) {
 	server := os.Getenv(EnvDSN)
 	if server == "" {
@@ -57,8 +61,8 @@ func (tp *Template) make(ctx context.Context) (string, error) {
 	return name, tp.Fill(ctx, dsn)
 }
 
-// DropTemplates drops the databases of all templates. Main calls it after the tests; a
-// TestMain without Main must call it itself.
+// DropTemplates drops the filled databases of all Templates. Main calls DropTemplates after the
+// tests. A TestMain that does not call Main must call DropTemplates.
 func DropTemplates() error {
 	templatesMu.Lock()
 	defer templatesMu.Unlock()

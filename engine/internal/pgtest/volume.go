@@ -13,9 +13,8 @@ import (
 //go:embed volume/volume.c
 var volumeSource []byte
 
-// StartOnVolume starts a cluster whose volume can be made full: see Fill. It needs a C
-// compiler (cc) in addition to the server's binaries, and a system that supports
-// LD_PRELOAD.
+// StartOnVolume starts a cluster for which Fill can imitate a full disk volume. In addition to the
+// server binaries, it needs a C compiler (cc) and a system that supports LD_PRELOAD.
 func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()
 	if err != nil {
@@ -30,7 +29,8 @@ func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// mountVolume compiles the library that intercepts the server's writes to its files.
+// mountVolume compiles a library that intercepts the server's writes to files. It sets c.env so
+// that the server loads this library.
 func (c *Cluster) mountVolume(ctx context.Context) error {
 	source, library := filepath.Join(c.dir, "volume.c"), filepath.Join(c.dir, "volume.so")
 	if err := os.WriteFile(source, volumeSource, 0o644); err != nil {
@@ -48,8 +48,8 @@ func (c *Cluster) mountVolume(ctx context.Context) error {
 
 func (c *Cluster) fullFlag() string { return filepath.Join(c.dir, "full") }
 
-// Fill makes the volume full: no file of the server can grow until Free is called. The
-// cluster must have been started by StartOnVolume.
+// Fill makes the volume seem full: no file of the server can grow until Free is called. The
+// cluster must have been started by StartOnVolume; otherwise Fill returns an error.
 func (c *Cluster) Fill() error {
 	if c.env == nil {
 		return errors.New("fill the volume: the cluster was not started on one")
@@ -60,8 +60,8 @@ func (c *Cluster) Fill() error {
 	return nil
 }
 
-// Free ends what Fill began: the files of the server can grow again. It does nothing if the
-// volume is not full.
+// Free ends the effect of Fill: the files of the server can grow again. If Fill was not called,
+// Free does nothing.
 func (c *Cluster) Free() error {
 	if err := os.Remove(c.fullFlag()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make room on the volume: %w", err)
@@ -69,5 +69,5 @@ func (c *Cluster) Free() error {
 	return nil
 }
 
-// Ended returns a channel that is closed once the server has ended, for any reason.
+// Ended returns a channel that is closed when the server has ended, for any reason.
 func (c *Cluster) Ended() <-chan struct{} { return c.done }

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// watch starts the server, reads its log and waits for its end. Its goroutine stays on one
-// thread. On Linux the server receives a signal when the thread that started it ends, not
-// only when the process ends.
+// watch starts the server, reads the server's log, and waits until the server has ended. It sends
+// the result of the start to started, and closes ready when the server accepts connections.
+// watch keeps its goroutine on one thread: on Linux, the signal of withParent is sent as soon
+// as the thread that started the server ends.
 func (c *Cluster) watch(log *bufio.Scanner, started chan<- error, ready chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

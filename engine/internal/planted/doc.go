@@ -1,6 +1,6 @@
 // Package planted checks whether the tests notice a broken promise.
 //
-// Its tests hold a list of deliberate faults in the code around the pure core: the loops of
+// Its tests have a list of deliberate faults in the code outside of the pure core: the loops of
 // the engine, the stores, the agents' processes, the language and the command line. The pure
 // core and the simulation have their own lists: tests with random runs must find those faults.
 // Each entry names the promise that it breaks, the declaration that it changes, and the test

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// A faultPlan lists the parts of a world and the faults that can happen in it. The seed
+// A faultPlan holds the sizes of a simulation and the faults that can happen in it. The seed
 // determines the plan. Most plans have only some of the faults.
 type faultPlan struct {
 	engines, runs   int
 	lease, trouble  time.Duration
 	writers, shards int
-	slots           int           // calls that one engine may have in flight; 0 = no limit
+	slots           int           // largest number of calls that one engine may have in flight; 0 = no limit
 	crash           bool          // engines are killed
 	drain           bool          // engines are asked to stop, and leave the store in an orderly way
-	freeze          bool          // whole engines are frozen: nothing they send reaches the store or agents
+	freeze          bool          // complete engines are frozen: nothing that they send reaches the store or agents
 	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
 	freezeAgents    bool          // calls to agents and their answers are delayed
-	lose            int           // one in so many messages to or from the store is lost; 0 = none
-	loseReplies     int           // one in so many replies of agents is lost; 0 = none
-	double          int           // one in so many replies is delivered twice, through any engine; 0 = none
-	late            int           // one in so many replies is delayed beyond its complete-by; 0 = none
-	defers          int           // one in so many calls is not sent; 0 = none
+	lose            int           // one in this many messages to or from the store is lost; 0 = none
+	loseReplies     int           // one in this many replies of agents is lost; 0 = none
+	double          int           // one in this many replies is delivered a second time, to any engine; 0 = none
+	late            int           // one in this many replies arrives only after complete-by of its call; 0 = none
+	defers          int           // one in this many calls is not sent (invoke.Deferred); 0 = none
 	hints           bool          // the store sends hints when a run has work
 	slow            bool          // a third of the messages to and from the store are delayed
-	orphans         bool          // agents continue until complete-by after their engine has died
-	skew            time.Duration // how far the store's clock is ahead of the engines' clocks
-	stubborn        bool          // the remote service refuses undos permanently
+	orphans         bool          // agents continue their calls until complete-by, even after their engine has ended
+	skew            time.Duration // by how much the store's clock is ahead of the engines' clocks; it may be negative
+	stubborn        bool          // the remote service permanently refuses some undos
 	detached        bool          // runs are submitted without an owner
 	verbs           bool          // people send verbs
 	moody           bool          // calls of the remote service fail in many ways (type mood)
 	venom           venom         // how the poisonous run harms the engines that decide it
 }
 
-// newFaultPlan draws a fault plan.
+// newFaultPlan returns a random fault plan.
 func newFaultPlan(rng *rand.Rand) faultPlan {
 	flip := func() bool { return rng.IntN(2) == 0 }
 	oneIn := func(n int) int {
@@ -54,14 +54,14 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		// The poisonous run does harm when the engine asks for free slots. An engine asks
-		// only if its slots are limited.
+		// The poisonous run does its harm when the engine asks how many slots are free. An
+		// engine asks that only if its slots are limited.
 		w.slots = max(w.slots, 3)
 	}
 	return w
 }
 
-// String describes the plan for people.
+// String returns the plan as text for people.
 func (w faultPlan) String() string { return fmt.Sprintf("%+v", w.plain()) }
 
 // plain returns the plan as a type without the String method. So %+v prints the fields and

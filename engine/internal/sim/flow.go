@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A plan is a generated workflow: its source, and for each step the properties that the
-// judge needs.
+// A plan is a generated workflow: the source text, and for each step the properties that the
+// checks (judge.go) need.
 type plan struct {
 	source string
 	steps  []planStep
@@ -17,13 +17,13 @@ type planStep struct {
 	name   string
 	action string
 	after  []int
-	keys   []string // keys of a for_each step; nil = a single instance
+	keys   []string // keys of a for_each step; nil = the step has no for_each
 	catch  bool
 	none   bool // the step has compensation = "none": its effect is never undone
 }
 
-// actions are the actions of the remote service. They differ in how their outcome can be
-// found out and how they are undone.
+// actions are the actions of the remote service. They differ in what the engine may do when an
+// outcome is unknown, and in how an effect is undone.
 var actions = []string{
 	"do",   // idempotent; may be interrupted; its undo needs only the key
 	"do",   // the usual case is listed twice, so that it is chosen more often
@@ -33,7 +33,7 @@ var actions = []string{
 	"keep", // idempotent; it has no undo
 }
 
-// newPlan generates a workflow of 1 to 5 steps over a random graph.
+// newPlan generates a workflow with 1 to 5 steps and random dependencies between them.
 func newPlan(rng *rand.Rand) plan {
 	var p plan
 	var b strings.Builder

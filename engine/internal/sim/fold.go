@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A runLog is the state of a run, folded from its journal rows after each commit. The judge
-// uses it instead of the states that engines keep in memory, because those may be wrong.
+// A runLog is the state of a run, computed from its journal rows after each commit. The checks
+// use it, because the states that engines keep in memory may be wrong.
 type runLog struct {
 	id      status.RunID
 	name    string
@@ -26,30 +26,32 @@ type runLog struct {
 	facts   []story.Fact
 	started map[attempt]int
 	sent    map[attempt]int
-	row     store.Head // the run's row after the last journal row that was read
-	// For each attempt, the number of answers that reached an engine before complete-by.
+	row     store.Head // the run's own row, as it was after the last journal row that was read
+	// Number of answers to an attempt that reached an engine before complete-by.
 	heard    map[attempt]int
 	accepted int // number of accepted verbs
-	// For each status that needs a person, how many times the run came into it.
+	// How many times the run got a status that needs a person; the key is the status.
 	turns map[string]int
-	// Facts with the answers to verbs; the key is the number of the verb's message.
+	// Facts that answer verbs; the key is the id of the message with the verb.
 	answers map[int64][]story.Fact
 	skipped map[string]bool // steps whose effect a person decided to leave
 	stopped bool            // a person cancelled the run without undo
-	// Verbs that waited when the owner claimed the run and that are not answered yet.
+	// Verbs that waited when the run got its present owner, and that are not answered yet; the
+	// key is the id of the message.
 	unheard map[int64]bool
 }
 
-// An attempt identifies a call in the way that agents see it. A new round of a step may use
-// the same number again, so several calls may have the same attempt.
+// An attempt identifies a call by what agents see of it: step and attempt number. A new round
+// of a step uses the same numbers again, so several calls may have the same key.
 type attempt struct {
 	step   string
 	number int
 }
 
-// landed checks a run after each commit. The writer must be the owner, and the store must
-// not have declared it dead (I3). The run's row must agree with its journal (I10). Its
-// next_check must not be later than the earliest due time (promise 13).
+// landed checks a run after each commit of a row. The engine that wrote the row must be the
+// owner, and the store must not have declared that engine dead (I3). The run's own row must
+// have the status that the journal gives (I10). The row's next_check must not be later than the
+// run's earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
@@ -67,7 +69,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed meanwhile; the call of landed for that row checks the run
+		return // another row was committed meanwhile: landed is called for that row as well, and checks the run then
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -76,8 +78,8 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // an engine that stops releases its own runs
-	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // a run may be submitted without an owner
+	handed := row.Owner == 0 && s.row.Owner == by                     // true: an engine that stops has released its own run
+	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // the first row of a run may have no owner
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
 	if !handed {
@@ -99,7 +101,8 @@ func (w *world) storyLocked(run status.RunID) *runLog {
 	return s
 }
 
-// foldLocked reads the new rows of a run and folds them.
+// foldLocked reads the new rows of a run and applies them to s. It returns false if it has
+// found a fault in them.
 func (w *world) foldLocked(ctx context.Context, s *runLog) bool {
 	rows, err := w.store.Rows(ctx, s.id, int32(s.rows), 1000)
 	if err != nil {
@@ -180,8 +183,8 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 }
 
 // judgeTakeoverLocked checks a change of the owner (I2). An engine may take a run in three
-// cases: the run has no owner; the store has declared the owner dead; or the owner is late by
-// at least a lease.
+// cases: the run has no owner; the store has declared the owner dead; or the run is overdue by
+// at least the duration of a lease.
 func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	was := s.row
 	if was.Run == 0 || was.Owner == now.Owner || was.Owner == 0 || w.buried[was.Owner] {

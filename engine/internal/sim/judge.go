@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// judges checks the runs of a world at the end, and records each broken promise.
+// judges has the methods that check the runs of a simulation at its end. They record each
+// broken promise as a fault.
 type judges struct{ *world }
 
 // judge compares the journal of every accepted run with the ledger of the remote service.
@@ -53,8 +54,8 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// judgeAlerts checks that a run raised one alert each time it came to need a person (I9,
-// S59).
+// judgeAlerts checks that the store has one alert for each time that the run began to need a
+// person (I9, S59).
 func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
@@ -70,15 +71,15 @@ func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 	}
 	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
 		// After a verb of a person, the run may keep its status because of a second problem.
-		// Then it raises one more alert.
+		// Then the run has one more alert.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}
 	}
 }
 
-// judgeAnswers checks that each verb was answered once, to the person who sent it, and
-// that there is no answer without a verb.
+// judgeAnswers checks that the journal has one answer to each verb, with the name of the person
+// who sent the verb. It also checks that each answer belongs to a verb.
 func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	if s == nil {
 		return
@@ -113,8 +114,8 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	}
 }
 
-// judgeStory compares two folds of a run's journal: one from the first row at the end, and
-// one row by row at each commit. Both must give the same status and the same number of
+// judgeStory compares two states of a run. One was computed from the whole journal at the end,
+// and one row by row after each commit. Both must have the same status and the same number of
 // records (I10).
 func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
@@ -126,7 +127,8 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 	}
 }
 
-// judgeEffect checks one key of the ledger against the final status of the run.
+// judgeEffect checks that the effects with one idempotency key fit the final status of the run.
+// e is the entry of the remote service's ledger for this key.
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {
@@ -153,11 +155,11 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 	}
 }
 
-// isUndoKey reports whether the key belongs to an undo or a lookup. These have no effect of
-// their own.
+// isUndoKey reports whether the entry is for the key of an undo or a lookup. The ledger records
+// no effect under such keys.
 func isUndoKey(e *effect) bool { return e.when == 0 && e.undone == 0 }
 
-// keeps reports whether the step declares that it is not undone.
+// keeps reports whether the workflow declares that the effect of this step is never undone.
 func (w judges) keeps(step string) bool {
 	for _, s := range w.plan.steps {
 		if s.none && (s.name == step || len(step) > len(s.name) && step[:len(s.name)+1] == s.name+"[") {
@@ -167,8 +169,8 @@ func (w judges) keeps(step string) bool {
 	return false
 }
 
-// judgeOrder checks the order of undos: if one step depends on another, the dependent step
-// must be undone first (I6).
+// judgeOrder checks the order of the undos of a run. If step b depends on step a, b must be
+// undone before a (I6).
 func (w judges) judgeOrder(name string) {
 	effects := map[string]*effect{}
 	for _, e := range w.remote.keys {
@@ -190,7 +192,7 @@ func (w judges) judgeOrder(name string) {
 	}
 }
 
-// names returns the names of a step's nodes as agents see them.
+// names returns the names that agents see for a step: one name, or one for each instance.
 func names(s planStep) []string {
 	if s.keys == nil {
 		return []string{s.name}

@@ -15,10 +15,11 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// registry records which calls the remote service has received and which engines are alive.
+// registry has the methods that record and check calls and answers, leases, and engines that
+// were declared dead.
 type registry struct{ *world }
 
-// A line connects one engine to the remote service.
+// A line connects one engine to the remote service. It implements invoke.Invoker.
 type line struct {
 	world *world
 	node  *node
@@ -30,7 +31,7 @@ type answer struct {
 }
 
 // Invoke implements invoke.Invoker. A call may have its effect even if its answer is lost or
-// late. Any engine may receive the answer a second time.
+// late. An answer may be delivered a second time, to any engine.
 func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
 	w := l.world
 	id, err := w.registry().called(l.node, call)
@@ -38,11 +39,11 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // the call is sent late, or not at all
+	if err := w.held[n].wait(ctx); err != nil { // while the gate is closed, the call waits; it is not sent if ctx ends first
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
-	if w.conditions.orphans { // the agent does not end with its engine
+	if w.conditions.orphans { // the agent continues the call even if the engine ends
 		work, cancel = context.WithDeadline(context.WithoutCancel(ctx), call.Request.CompleteBy)
 	}
 	work, interrupt := context.WithCancel(work)
@@ -75,8 +76,8 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	return sdk.Reply{}, ctx.Err()
 }
 
-// interrupted checks a call that the agent was asked to stop. The action must declare that
-// it may be interrupted, because otherwise its outcome would become unknown.
+// interrupted checks a call that the engine asked the agent to stop. The action must declare
+// that it may be interrupted. Otherwise the outcome of the call would become unknown.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
@@ -85,8 +86,8 @@ func (w registry) interrupted(req sdk.Request) {
 	}
 }
 
-// back returns an answer to the engine. It may also lose the answer, delay it, or have it
-// delivered twice.
+// back returns an agent's answer to the engine. At random, it loses the answer, delays it until
+// complete-by has passed, or has it delivered a second time.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
 	if err := w.held[l.node.n].wait(ctx); err != nil {
@@ -116,7 +117,7 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 	return reply, nil
 }
 
-// again delivers an answer a second time, after a pause and through any engine.
+// again delivers an answer a second time, after a pause and to any engine.
 func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply) {
 	if id.Call == 0 {
 		return
@@ -159,9 +160,9 @@ func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply)
 	}()
 }
 
-// hear records that an answer reached an engine before complete-by. It compares store time
-// with the complete-by of the open attempt. It does not use the complete-by in the request,
-// because that is a time on the clock of the engine that sent it.
+// hear records that an answer reached an engine before complete-by. It compares store time with
+// the complete-by of the open attempt. The complete-by in the request is a time on the clock of
+// the engine that sent the request. hear uses it only if there is no open attempt.
 func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,10 +179,11 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent. By the engine's clock, its lease must not have
-// expired, and complete-by must not have passed. The journal must have the attempt, because
-// commits come before calls. No other engine may use the same fencing token (I2, I4). called
-// returns the id of the attempt.
+// called checks a call before it is sent. By the engine's clock, the lease of the engine must
+// not have expired, and complete-by must not have passed. The journal must have the attempt,
+// because commits come before calls. No other engine may use the same fencing token (I2, I4).
+// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is
+// not sent.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,8 +222,8 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	return id, nil
 }
 
-// find returns the open attempt of a request; the zero id if none or more than one attempt
-// fits.
+// find returns the id of the open attempt to which a request belongs. It returns the zero id if
+// no attempt or more than one attempt fits.
 func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
 	i, ok := s.state.FindNode(wf, req.Step)
 	if !ok {
@@ -240,12 +242,12 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	return id
 }
 
-// leased records until when an engine may rely on its lease. It also records how far the
-// engine's estimate of the store's time is behind.
+// leased records when an engine's lease ends, and by how much the engine's estimate of the
+// store's time is late.
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // stores keep time in whole microseconds
+	n.lease, n.lag = until, lag+2*time.Microsecond // stores round times to whole microseconds
 }
 
 func (w registry) bury(e store.EngineID) {

@@ -13,14 +13,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// badAgent is the agent of the poisonous run, which ends every engine that decides it.
+// badAgent is the name of the agent that the poisonous run calls. The poisonous run ends or
+// hangs every engine that decides it.
 const badAgent = "bad"
 
 // poisonName is the name of the poisonous run.
 const poisonName = "poison"
 
-// poisonSource is the workflow of the poisonous run. It is appended to the source of the
-// generated workflow.
+// poisonSource is the source text of the poisonous run's workflow. Simulate appends it to the
+// source of the generated workflow.
 const poisonSource = `
 agent "bad" {
   plugin = "far"
@@ -48,8 +49,8 @@ const (
 	numbing               // the decision never returns: the shard hangs
 )
 
-// bite ends or hangs the engine that decides the poisonous run. It returns only at the end of
-// the simulation.
+// bite is called when an engine decides the poisonous run. It ends the engine or lets its shard
+// hang. It returns only at the end of the simulation.
 func (n *node) bite() {
 	w := n.w
 	w.mu.Lock()
@@ -64,8 +65,8 @@ func (n *node) bite() {
 	<-w.over
 }
 
-// poison submits the poisonous run without an owner, because an engine that accepts it
-// would die.
+// poison submits the poisonous run without an owner. If an engine accepted the run itself, the
+// engine would end or hang before it has stored the run.
 func (w judges) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -94,8 +95,8 @@ func (w judges) poison(ctx context.Context) {
 	}
 }
 
-// containedLocked reports whether the poisonous run is parked. It returns true if there is
-// no such run.
+// containedLocked reports whether the poisonous run is parked. It returns true if this
+// simulation has no poisonous run.
 func (w judges) containedLocked() bool {
 	if w.conditions.venom == harmless {
 		return true
@@ -104,8 +105,8 @@ func (w judges) containedLocked() bool {
 	return s != nil && s.state.Run().State.NeedsHuman()
 }
 
-// judgePoison checks that the poisonous run was parked after a limited number of deaths,
-// and that none of its steps was called.
+// judgePoison checks that the poisonous run was parked, that only a limited number of engines
+// decided it, and that no agent was called for it.
 func (w judges) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -119,8 +120,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// The limit allows one more bite for each engine, because another engine takes the run
-	// over when its owner has sent no sign of life for a lease.
+	// The limit allows one more decision for each engine: if the run's owner has sent no sign
+	// of life for a lease, another engine takes the run over.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}

@@ -11,30 +11,30 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. It deduplicates by idempotency key and refuses a
-// call that arrives after the undo of the same key. Its ledger shows the judge which effects
-// really happened.
+// A remote is the simulated remote service. Most of its actions deduplicate calls by
+// idempotency key. It refuses a call that arrives after the undo of the same key. The field
+// keys is its ledger: it shows which effects really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
 	moody bool // calls fail in many ways (type mood)
-	// stubborn says that the service refuses some undos permanently.
+	// stubborn is true if the service permanently refuses some undos.
 	stubborn bool
 
 	mu     sync.Mutex // protects following fields
-	healed bool       // there are no more faults
+	healed bool       // heal was called: there are no faults any more
 	calls  map[string]int
 	keys   map[string]*effect
 	order  int
 }
 
-// An effect is the service's record of one idempotency key.
+// An effect is the entry of the service's ledger for one idempotency key.
 type effect struct {
 	name    string
 	run     string
 	calls   int
-	applied int // how many times the effect happened; more than 1 is a doubled effect
-	when    int // position of the effect in the order of all changes; 0 = no effect yet
+	applied int // how many times the effect happened; it must not happen twice
+	when    int // position of the effect in the order of all effects and undos; 0 = no effect yet
 	undone  int // position of the undo in that order; 0 = not undone
 }
 
@@ -65,7 +65,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	return r
 }
 
-// A mood is the fault of one call.
+// A mood says which fault one call has, if any.
 type mood int
 
 const (
@@ -79,8 +79,8 @@ const (
 	slow       // the call takes a while, and sometimes ends only after complete-by
 )
 
-// mood returns the fault of a call. It depends only on the seed, the name and the number of
-// the call.
+// mood returns the fault of the n-th call with a name. The result depends only on the seed, the
+// name and n.
 func (r *remote) mood(name string, n int) mood {
 	h := fnv.New64a()
 	for i := range 8 {
@@ -109,7 +109,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns its fault.
+// next counts a call and returns the fault that the call has. name selects the counter, and key
+// is the ledger entry of the call.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +137,9 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
-// apply gives a call its effect, unless the effect was undone before. dedupe is false for
-// an action that does not promise to deduplicate: a second call then doubles the effect.
+// apply records the effect of a call in the ledger. It returns an error if the effect was
+// undone before. If dedupe is true, a second call with the same key has no effect; otherwise
+// the effect happens again.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +204,7 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 		return callOut{ID: c.IdempotencyKey}, true, nil
 	}
 	r.order++
-	e.undone = r.order // a call that arrives later is refused
+	e.undone = r.order // makes apply refuse a call that arrives later
 	return callOut{}, false, nil
 }
 
@@ -241,14 +243,14 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	return sdk.None{}, nil
 }
 
-// dawdle waits up to six seconds. The key determines how long.
+// dawdle waits up to six seconds. The idempotency key determines how long.
 func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	h := fnv.New32a()
 	h.Write([]byte(c.IdempotencyKey))
 	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
-// did reports whether the call with this key has an effect that was not undone.
+// did reports whether a call with this key had an effect that was not undone.
 func (r *remote) did(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

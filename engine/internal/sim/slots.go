@@ -66,7 +66,7 @@ func (s *slots) OnFree(fn func(key string)) {
 	s.fns = append(s.fns, fn)
 }
 
-// judge checks that all slots are free. The caller makes sure that no call is in flight.
+// judge checks that all slots are free. The caller must make sure that no call is in flight.
 func (s *slots) judge() {
 	s.mu.Lock()
 	free := s.free

@@ -15,16 +15,17 @@ import (
 
 var errLost = errors.New("sim: the store's answer was lost")
 
-// A wire connects one engine process to the store. It can be slow. It can lose an answer,
-// even after the store has acted. It stops while its engine is frozen.
+// A wire connects one engine process to the store. It can delay calls to the store. It can lose
+// an answer, even if the store has done the work. While the engine is frozen, calls wait in the
+// wire.
 type wire struct {
 	store.Full
 	world *world
 	node  *node
 }
 
-// A part says which part of an engine calls the store. The part partMembers can be frozen
-// alone.
+// A part says which part of an engine calls the store. Calls of partMembers can be frozen while
+// the other calls continue.
 type part int
 
 const (
@@ -32,7 +33,8 @@ const (
 	partMembers      // calls of the Supervisor
 )
 
-// away waits while the message is delayed. It returns an error if the message is lost.
+// away handles one message between an engine and the store. It waits as long as the message is
+// delayed. It returns an error if the message is lost or ctx ends.
 func (w *wire) away(ctx context.Context, p part) error {
 	if d := w.world.latency(); d > 0 {
 		if err := wait.For(ctx, d); err != nil {
@@ -53,8 +55,8 @@ func (w *wire) away(ctx context.Context, p part) error {
 	return nil
 }
 
-// over makes one call to the store, with delays and losses in both directions, and adds it
-// to the trace.
+// over calls f, which calls the store, and adds a line to the trace. The message to the store
+// and the answer can be delayed or lost. what is the name of the call in the trace.
 func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
 	var none T
 	if err := w.away(ctx, p); err != nil {
@@ -74,9 +76,9 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Full.Join(ctx, address, lease, writers) })
 }
 
-// Tick records until when the engine may rely on its lease, counted from the time of the
-// request. It also records how far the engine's estimate of the store's time is behind. That
-// is the time that the answer took.
+// Tick passes the call to the store. It records when the engine's lease ends, counted from the
+// time of the request. It also records by how much the engine's estimate of the store's time is
+// late: the time that the answer took.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
 	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {
@@ -89,8 +91,8 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 	return tick, err
 }
 
-// Fence records which engine the store has declared dead. No row of that engine may be
-// committed afterwards.
+// Fence passes the call to the store, and records which engine the store has declared dead. No
+// row of that engine may be committed afterwards.
 func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
 		ok, err := w.Full.Fence(ctx, dead)
@@ -112,8 +114,9 @@ func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
 	return err
 }
 
-// Runs passes a search for runs to the store. A search for runs to take over may be delayed
-// or lost. If an engine searches for overdue runs, Runs checks that Pass has permitted it.
+// Runs passes a search for runs to the store. A search for runs to take over may be delayed or
+// lost. If an engine searches for overdue runs, Runs checks that the method Pass has permitted
+// this search.
 func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -137,8 +140,8 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return over(ctx, w, partMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
 }
 
-// Pass records which engine may scan the runs of others. The store permits that to one engine
-// in each period (S45).
+// Pass passes the call to the store, and records whether the engine may now scan the runs of
+// other engines. The store permits such a scan to one engine in each period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
@@ -147,7 +150,8 @@ func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (boo
 	return may, err
 }
 
-// permit records whether an engine may scan the runs of others. It returns the former value.
+// permit records whether an engine may scan the runs of other engines. It returns whether the
+// engine was permitted to do so before.
 func (w registry) permit(n *node, may bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +209,8 @@ func (w registry) late() {
 	w.lates++
 }
 
-// Wakes passes on the store's hints, if this world has hints.
+// Wakes returns the channel with the store's hints. If the fault plan has no hints, the channel
+// never gets one.
 func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
 	if w.world.conditions.hints {
 		return w.world.store.Wakes(ctx)

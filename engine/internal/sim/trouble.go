@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// strikes starts the faults that happen at random times: frozen engines, and engines
-// without a connection to the store or to agents.
+// strikes starts the goroutines that cause faults at random times: frozen engines, frozen
+// Supervisors, and engines without a connection to agents.
 func (w *world) strikes(ctx context.Context) {
 	for _, m := range []struct {
 		name  string
@@ -28,7 +28,7 @@ func (w *world) strikes(ctx context.Context) {
 				var open []func()
 				if m.gates != nil {
 					open = append(open, m.gates[i].close())
-				} else { // the whole process freezes
+				} else { // the complete engine freezes: its connections to the store and to agents
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
 				w.trace("e%d %s", i, m.name)
@@ -42,7 +42,7 @@ func (w *world) strikes(ctx context.Context) {
 	}
 }
 
-// latency returns how long a message to the store takes.
+// latency returns by how much the next message to or from the store is delayed; 0 = not at all.
 func (w *world) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,8 +52,8 @@ func (w *world) latency() time.Duration {
 	return time.Duration(w.rng.IntN(40)) * time.Millisecond
 }
 
-// lifetime returns how long an engine runs (0 = until the end of the simulation). It also
-// returns whether the engine is killed at that time; false = it is asked to stop.
+// lifetime returns how long an engine runs; 0 = until the end of the simulation. The second
+// result is true if the engine is killed after that time, and false if it is asked to stop.
 func (w *world) lifetime() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,8 @@ func (w *world) isHealed() bool {
 	return !w.healedAt.IsZero()
 }
 
-// heal ends all faults. Engines whose end was already planned (lifetime) still end.
+// heal ends all faults. Engines that run now and got an end from lifetime still end at that
+// time.
 func (w *world) heal() {
 	w.remote.heal()
 	w.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// waiting returns, for each run that gets an owner in a batch, the verbs in its inbox.
+// waiting looks at the runs that get a new owner in a batch. For each of them it returns the
+// ids of the verbs in the inbox.
 func (w registry) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
 	said := map[status.RunID][]int64{}
 	for _, t := range batch {
@@ -29,7 +30,7 @@ func (w registry) waiting(ctx context.Context, batch []store.Transition) map[sta
 }
 
 // claimed records the verbs that waited in the inbox of a run when the run got its owner. No
-// attempt may start before each of them is answered (decision 19).
+// attempt may start before all these verbs are answered (decision 19).
 func (w registry) claimed(t store.Transition, verbs []int64) {
 	if t.Owner == nil || *t.Owner == 0 || t.Seq == 0 {
 		return
@@ -46,8 +47,8 @@ func (w registry) claimed(t store.Transition, verbs []int64) {
 	}
 }
 
-// hasten sends a verb to a run that was just submitted and has no owner yet. It simulates a
-// person who notices a mistake at once.
+// hasten sends a verb to a run that was just submitted and has no owner yet. The verb is
+// cancel, pause or none, at random. hasten simulates a person who notices a mistake at once.
 func (w registry) hasten(ctx context.Context, run status.RunID) {
 	if !w.conditions.detached || !w.conditions.verbs {
 		return

@@ -16,10 +16,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// people sends verbs to the runs of a world and checks the answers.
+// people has the methods that send verbs to the runs of a simulation, as people would do.
 type people struct{ *world }
 
-// A question is a verb that a person sent to a run.
+// A question is a verb that was sent to a run in the name of a person.
 type question struct {
 	id   store.MessageID
 	run  status.RunID
@@ -73,22 +73,23 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some returns a random run. It returns nil if there is no run, or if it has drawn the
-// poisonous run.
+// some chooses a run at random and returns it. It returns nil if there is no run, or if it has
+// chosen the poisonous run.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.order) == 0 {
 		return nil
 	}
-	// A retry of the poisonous run would start it again.
+	// Verbs to the poisonous run are left out: a retry would start this run again.
 	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName {
 		return s
 	}
 	return nil
 }
 
-// ask sends a verb to a run.
+// ask sends a verb to a run in the name of a random person, and records it in the field
+// questions. It records nothing if the verb is refused at once.
 func (w people) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
@@ -105,7 +106,7 @@ func (w people) ask(ctx context.Context, run status.RunID, name string, verb mac
 	}
 }
 
-// signed adds the name of the person to a verb.
+// signed returns the verb with the name of the person and a reason.
 func signed(verb machine.Event, by string) machine.Event {
 	const why = "because"
 	switch v := verb.(type) {
@@ -131,8 +132,9 @@ func signed(verb machine.Event, by string) machine.Event {
 	return verb
 }
 
-// mend sends a verb that helps a run that needs a person. Its statements about outcomes are
-// true: it reads the ledger of the remote service when no call can be in flight any more.
+// mend sends a verb to a paused run or a run that needs a person, so that the run can continue.
+// If the verb states an outcome, the statement is true (settle). Before that, mend waits until
+// no call can be in flight.
 func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()
@@ -172,7 +174,8 @@ func (w people) mend(ctx context.Context, s *runLog) {
 	}
 }
 
-// settle states the true outcome of a step.
+// settle sends a verb that states the true outcome of a step. It reads the outcome in the
+// ledger of the remote service.
 func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
@@ -189,7 +192,7 @@ func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	w.ask(ctx, s.id, fmt.Sprintf("settle %s as %d", v.Name, verb.As), verb)
 }
 
-// askedLocked reports whether a run has not answered a verb that was sent to it.
+// askedLocked reports whether a verb was sent to the run that has no answer yet.
 func (w people) askedLocked(s *runLog) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {

@@ -24,11 +24,12 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// judgement is how long runs may take to end after the faults have ended. It is far longer
-// than their deadline and than any pause between attempts.
+// judgement is the longest time that runs may take to end after the faults have ended. It is
+// far longer than the runs' deadline and any pause between attempts.
 const judgement = time.Hour
 
-// A world is one simulation.
+// A world is one simulation: engines, a store, a remote service, and what the checks have
+// recorded.
 type world struct {
 	seed       uint64
 	conditions faultPlan
@@ -39,44 +40,45 @@ type world struct {
 	remote     *remote
 	nodes      []*node
 	client     *node              // submits runs without an owner; it has a connection to the store but no engine
-	frozen     []gate             // for each engine, the gate between it and the store
-	still      []gate             // for each engine, the gate between its Supervisor and the store
-	held       []gate             // for each engine, the gate between it and agents
-	ctx        context.Context    // context of the whole world, for goroutines that continue after a call
+	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
+	still      []gate             // gates between the Supervisor of an engine and the store
+	held       []gate             // gates between an engine and agents
+	ctx        context.Context    // context of the whole simulation; goroutines that may outlive one call use it
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
 	mu       sync.Mutex // protects following fields
 	rng      *rand.Rand
-	healedAt time.Time // time at which the faults ended; zero = there are still faults
-	// The last time at which no engine took runs, because all engines had ended or were
+	healedAt time.Time // time at which the faults ended; zero = they have not ended yet
+	// The last time at which no engine took over runs, because all engines had ended or were
 	// ending.
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
 	order   []*runLog // runs in the order of their first rows
-	// For each run and fencing token, the engine that made calls with the token.
+	// Number of the engine that made calls with a fencing token; the keys are the run and the
+	// token.
 	fences    map[status.RunID]map[int64]int
 	buried    map[store.EngineID]bool // engines that the store has declared dead
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
 	start     time.Time
-	latest    time.Time // latest complete-by of all calls
+	latest    time.Time // latest complete-by of all calls so far
 	lates     int       // number of late replies that were stored as evidence
-	obeyed    int       // how many times a run got an owner while verbs were waiting
+	obeyed    int       // how many times a run got a new owner while verbs waited in its inbox
 	poisonous status.RunID
-	bites     int           // how many times an engine decided the poisonous run
-	over      chan struct{} // closed when all runs are judged: then shards that hang continue
+	bites     int           // how many times an engine began to decide the poisonous run
+	over      chan struct{} // closed after all checks: then shards that hang continue
 }
 
-// judges, people and registry return the world as another type, which has the methods for one
-// concern.
+// The functions judges, people and registry return the world as another type. Each of these
+// types has the methods for one concern.
 
 func (w *world) judges() judges     { return judges{w} }
 func (w *world) people() people     { return people{w} }
 func (w *world) registry() registry { return registry{w} }
 
-// A node is one engine that crashes and starts again.
+// A node is one engine of the simulation. It may crash and start again many times.
 type node struct {
 	w *world
 	n int
@@ -84,24 +86,25 @@ type node struct {
 	mu     sync.Mutex // protects following fields
 	node   *engine.Node
 	slots  *slots
-	lease  time.Time     // time until which the engine may rely on its lease; protected by world.mu
-	permit bool          // the engine may scan runs of others once; protected by world.mu
-	lag    time.Duration // delay of the engine's estimate of store time; protected by world.mu
+	lease  time.Time     // end of the engine's lease, by the engine's clock; protected by world.mu
+	permit bool          // the engine may scan the runs of other engines once; protected by world.mu
+	lag    time.Duration // by how much the engine's estimate of store time is late; protected by world.mu
 	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
 // A Result is the result of a simulation.
 type Result struct {
-	Faults []string // what is wrong; empty = nothing
-	// Tally counts the final statuses of runs, and all their facts by kind. It shows whether
-	// the simulation proves anything: a world without faults, or without successful runs,
+	Faults []string // broken promises that the checks found; empty = none
+	// Tally counts the runs by final status, and their facts by kind. A reader can see from it
+	// whether the simulation proves anything: without failures, or without successful runs, it
 	// proves little.
 	Tally map[string]int
-	Trace []byte // everything that happened, in order
+	Trace []byte // text with everything that happened, in order
 }
 
-// Simulate runs the world of a seed. It must run in a testing/synctest bubble. It returns
-// an error if the world cannot be made.
+// Simulate runs the simulation that the seed determines. The caller must be in a
+// testing/synctest bubble. Simulate returns an error only if the generated workflow is not
+// valid.
 func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
@@ -149,7 +152,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.rest(ctx)
 	cancel()
 	w.wg.Wait()
-	// Agents may run longer than engines.
+	// Agents may continue their calls after the engines have ended.
 	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second)
 	w.judges().judge(context.WithoutCancel(ctx), accepted)
 	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
@@ -187,8 +190,7 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	return def, diags.Err()
 }
 
-// live runs an engine again and again. While there are faults, it ends the engine at random
-// times.
+// live runs an engine, and starts it again after each end, until ctx ends.
 func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
@@ -213,7 +215,8 @@ func (n *node) live(ctx context.Context) {
 	}
 }
 
-// run runs an engine from one start to its end.
+// run runs an engine from one start to its end. The end is the end of ctx, or a random time
+// (lifetime).
 func (n *node) run(ctx context.Context, node *engine.Node) {
 	w := n.w
 	n.set(node)
@@ -277,7 +280,8 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// submitAll submits every run, and repeats that until the run is accepted.
+// submitAll submits every run, and repeats each submission until the run is accepted. It
+// returns the ids of the accepted runs by name.
 func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 	accepted := map[string]status.RunID{}
 	for i := range w.conditions.runs {
@@ -324,7 +328,7 @@ func (w *world) submit(ctx context.Context, name string) (status.RunID, error) {
 }
 
 // watch waits until every run has ended or needs a person, and has no waiting messages.
-// Meanwhile no run may be due for long without an engine noticing it (I8).
+// Meanwhile it checks that an engine notices each due run in time (I8).
 func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		settled, paused := w.look(accepted)
@@ -338,8 +342,9 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look reports whether watch can stop waiting: all runs have ended or need a person, or look
-// has found a fault. It also returns the paused runs that were not asked to resume.
+// look looks at all runs once. settled is true if watch can stop waiting: all runs have ended
+// or need a person, or look has found a fault. paused holds the paused runs that have no
+// unanswered verb.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -350,7 +355,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // an accepted run is missing in the store; judges.judge reports that later
+			return true, nil // an accepted run is missing in the store; the method judge reports this later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -381,19 +386,20 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// setWorks records whether the engine takes runs.
+// setWorks records whether the engine runs and takes over runs: it was not asked to end.
 func (n *node) setWorks(is bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.works = is
 }
 
-// now returns store time. The engines' clocks differ from it by up to an hour.
+// now returns store time. The clocks of the engines may differ from store time by up to an
+// hour.
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
-// patience returns how long engines may take to notice a due run after the faults have ended:
-// a lease until a dead owner is noticed, and two scans of the runs of others. A poisonous run
-// ends several engines, so the time is longer.
+// patience returns how long engines may take to notice a due run after the faults have ended.
+// The time is enough for a lease to expire and for two scans of the runs of other engines. With
+// a poisonous run, which ends several engines, it is longer.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {
@@ -408,15 +414,15 @@ func (w *world) draw(n int) int {
 	return w.rng.IntN(n)
 }
 
-// draws returns true once in n calls on average, to cause a fault. It returns false if n is
-// 0 or if the faults have ended.
+// draws decides at random whether a fault happens. It returns true in one of n calls on
+// average. It returns false if n is 0 or if the faults have ended.
 func (w *world) draws(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return n > 0 && w.healedAt.IsZero() && w.rng.IntN(n) == 0
 }
 
-// output decodes an answer as the engine does.
+// output decodes the output in an agent's reply in the same way as the engine.
 func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wake puts a hint into a channel of capacity 1, unless the channel already holds one.
+// Wake sends a value to a channel of capacity 1. It does nothing if the channel already
+// holds a value.
 func Wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -11,10 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Format is the number of the present format of the journal's bytes. A reader reads lower
-// numbers and refuses higher ones. Format 2 added the number of the message that is answered
-// (Ask) and AttemptUnknown.RetryAfter. It also distinguishes a heartbeat from an empty
-// checkpoint. Format 3 writes the same data in fewer bytes.
+// Format is the number of the present format of the journal's bytes. A reader accepts lower
+// numbers and refuses higher ones. Format 2 added to events the number of the message that they
+// answer (Ask), and AttemptUnknown.RetryAfter. Since format 2, a heartbeat differs from an
+// empty checkpoint. Format 3 writes the same data in fewer bytes.
 const Format = 3
 
 var (
@@ -27,20 +27,24 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part         // places in b of the strings of the record, in order
-	named   map[string]int // index in the field strings, by text; nil while strings is short
-	docs    []part         // places in b of the values of the record, each with its tag
-	valued  map[string]int // index in the field docs, by bytes of the value; nil while docs is short
-	general bool           // write no templates; tests compare templates with this form
+	strings []part // places in b of those strings of the record that were written in full, in order
+	// Index in the field strings; the key is the text. nil while the field strings is short.
+	named map[string]int
+	docs  []part // places in b of those values of the record that were written in full, each with its tag
+	// Index in the field docs; the key is the bytes of the value. nil while the field docs is
+	// short.
+	valued  map[string]int
+	general bool // use no templates; for tests, which compare both forms
 }
 
 // A part is a range of the encoder's bytes.
 type part struct{ from, to int }
 
-// manyParts is the largest number of parts that are searched without a map.
+// manyParts is the largest number of parts in a list that has no map for searching.
 const manyParts = 24
 
-// said returns the index in e.strings of an earlier equal string.
+// said looks for text among the earlier strings of the record. It returns the index of the
+// string in e.strings, and whether it was found.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
@@ -54,8 +58,9 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note adds a part to list. If the list is long, it also adds the part to the map many. It
-// returns both.
+// note adds the part s to list. If the list is long, note also keeps the map many, from the
+// bytes of a part to its index in the list. It returns the list and the map; the map may be
+// nil.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -85,8 +90,9 @@ func (e *encoder) bool(v bool) {
 // wholeSecond is the number of microseconds in a second.
 const wholeSecond = 1_000_000
 
-// instant writes 0 for no time. Otherwise it writes the distance from the record's time. It
-// writes whole seconds if that is exact, which is so for most limits that people set.
+// instant writes a time as its distance from the record's time; 0 = no time. It writes the
+// distance in seconds if that is exact, and otherwise in microseconds. Most limits that people
+// set are whole seconds.
 func (e *encoder) instant(v model.Instant) {
 	if v == 0 {
 		e.uint(0)
@@ -106,7 +112,7 @@ func (e *encoder) bytes(b []byte) {
 	e.b = append(e.b, b...)
 }
 
-// string writes a string, or the number of an equal string earlier in the record.
+// string writes a string, or the number of an equal string that the record contains already.
 func (e *encoder) string(s string) {
 	if len(s) < 3 {
 		e.uint(uint64(len(s)) << 1)
@@ -122,7 +128,8 @@ func (e *encoder) string(s string) {
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
-// A decoder reads the bytes in its field b. After a failure every read returns zero.
+// A decoder reads the bytes in its field b. After a failure the field err is set, and every
+// method that reads returns the zero value.
 type decoder struct {
 	format  uint64
 	b       []byte
@@ -138,7 +145,8 @@ func (d *decoder) fail() {
 	d.b = nil
 }
 
-// header reads the format number.
+// header reads the format number into d.format. It returns an error if this engine cannot read
+// that format.
 func (d *decoder) header() error {
 	d.format = d.uint()
 	switch {
@@ -150,7 +158,8 @@ func (d *decoder) header() error {
 	return nil
 }
 
-// body returns the bytes of the next record. n is the number of records in the data.
+// body returns the bytes of the next record. n is the number of records in the data: a single
+// record has no length in front of it.
 func (d *decoder) body(n int) []byte {
 	if n == 1 && d.format >= 3 {
 		return d.take(uint64(len(d.b)))
@@ -205,7 +214,8 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// mask reads a set of fields. It fails if the set has an unknown field.
+// mask reads a set of fields as bits. fields is the number of known fields. mask fails if the
+// set contains an unknown field.
 func (d *decoder) mask(fields int) uint64 {
 	m := d.uint()
 	if fields < 64 && m>>fields != 0 {
@@ -267,13 +277,14 @@ func (d *decoder) string() string {
 }
 
 // A pool holds strings that occur often, such as names and codes, so that equal strings use
-// memory only once. A new string may replace an old one.
+// memory only once. If two strings need the same place in the pool, the newer one replaces the
+// older one.
 type pool [64]string
 
-// longPooled is the length in bytes of the longest strings in a pool.
+// longPooled is the largest length, in bytes, of a string in a pool.
 const longPooled = 40
 
-// string returns b as a string.
+// string returns b as a string, which is the one in the pool if the pool has an equal string.
 func (p *pool) string(b []byte) string {
 	if p == nil || len(b) == 0 || len(b) > longPooled {
 		return string(b)

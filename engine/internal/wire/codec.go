@@ -17,11 +17,12 @@ func Encode(records []machine.Record) ([]byte, error) {
 	return data, nil
 }
 
-// An Encoder writes records into memory that it reuses. The zero Encoder is ready to use,
-// by one goroutine at a time.
+// An Encoder encodes records. It reuses its memory for the next ones. The zero Encoder is ready
+// to use, by one goroutine at a time.
 type Encoder struct{ e encoder }
 
-// Append appends the result of Encode to b. After an error it returns b unchanged.
+// Append encodes records in the same way as Encode, and appends the bytes to b. After an error
+// it returns b unchanged.
 func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
 	e := &t.e
 	e.b = b

@@ -1,17 +1,18 @@
 // Package wire writes records and events as the journal's bytes, and reads them.
 //
-// In: records (machine.Record) or bytes. Out: bytes, records, or a state into which the
-// records were folded. The package uses neither stores nor keys: package journal seals rows
+// Input is records (machine.Record) or bytes. Output is bytes, records, or a state to which the
+// records were applied. The package uses neither stores nor keys: package journal seals rows
 // and chains them.
 //
 // The journal's bytes are a format number, the number of records, and then each record. A
-// record consists of its length (unless it is the only record), its time, its event, the
-// fields of the run that it changes, and the fields of each node that it changes. Numbers
-// are varints. Times are relative to the record's time. A text or value that occurs twice in
-// a record is written once. A value that the run has already is written as a reference.
+// record consists of its length (unless it is the only record), its time, its event, the fields
+// of the run that it changes, and the fields of each node that it changes. Numbers are varints.
+// Times are written as distances from the record's time. A text or value that occurs twice in a
+// record is written once. A value that the run's state contains already is written as a
+// reference.
 //
-// There are two additional short forms. Each has files of its own, so that its savings can
-// be measured and it can be removed for new journals:
+// There are two additional short forms. The code of each form is in separate files. So a
+// developer can measure how much a form saves, and can remove it for new journals:
 //   - Templates (template.go, runtemplate.go): for a step that starts or ends, only the
 //     fields are written that a reader cannot compute from the event. templateOf and
 //     runTemplateOf choose a template or none.

@@ -238,7 +238,7 @@ func (d *decoder) attemptID() machine.AttemptID {
 	return machine.AttemptID{Node: int(d.int()), Call: int(d.int())}
 }
 
-// optional writes bytes that may be nil.
+// optional writes b so that a reader can distinguish nil from an empty slice.
 func (e *encoder) optional(b []byte) {
 	if b == nil {
 		e.uint(0)

@@ -7,19 +7,19 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A Reader folds journals into states, in memory that it reuses. The zero Reader is ready
-// to use, by one goroutine at a time.
+// A Reader reads the bytes of a journal and applies its records to a state. It reuses its
+// memory. The zero Reader is ready to use, by one goroutine at a time.
 type Reader struct {
 	d    decoder
 	pool pool
 	load machine.Loader
 }
 
-// Fold reads the bytes that Encode returned and applies the records in order. The result is
-// that of Decode and State.Apply, but Fold is much faster, because it makes no records.
-// Before Fold applies a record, it calls the function each with the change. The function may
-// use this Change only until it returns. Values share memory with data. Fold returns the
-// errors of Decode; after an error s must not be used.
+// Fold reads the bytes that Encode returned and applies the records in order. The state is the
+// same as after Decode and State.Apply, but Fold is much faster, because it makes no
+// machine.Record. Before Fold applies a record, it calls the function each with the change that
+// the record makes. The function may use this Change only until it returns. Values in the state
+// share memory with data. Fold returns the errors of Decode; after an error s must not be used.
 func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change)) error {
 	d := decoder{b: data, pool: &t.pool}
 	if err := d.header(); err != nil {
@@ -48,8 +48,8 @@ func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change))
 	return nil
 }
 
-// record reads a record. If the decoder has failed afterwards, the record must not be
-// applied.
+// record reads a record into t.load, but does not apply it. If the decoder t.d has failed, the
+// caller must not apply the record.
 func (t *Reader) record(s *machine.State) {
 	d := &t.d
 	d.at = model.Instant(d.uint())

@@ -11,10 +11,10 @@ import (
 // HeaderSize is the largest size, in bytes, of the header of a single record.
 const HeaderSize = 3 * binary.MaxVarintLen64
 
-// CutSingle removes the header from the bytes of a single record. The header holds the
-// format, which CutSingle returns as version, the number of records, and the time, which
-// the journal row stores. This saves 10 of about 130 bytes in most rows. ok is false if the
-// bytes are not one record of the present format with this time.
+// CutSingle removes the header from the bytes of a single record. The header holds the format,
+// the number of records, and the time of the record. CutSingle returns the format as version;
+// the journal row stores the time. Without the header, most rows are 10 bytes shorter, of about
+// 130. ok is false if data is not one record of the present format with the time at.
 func CutSingle(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	d := decoder{b: data}
 	if d.uint() != Format || d.uint() != 1 || model.Instant(d.uint()) != model.ToInstant(at) || d.err != nil {
@@ -23,9 +23,9 @@ func CutSingle(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	return d.b, Format, true
 }
 
-// AppendSingle reverses CutSingle: from its results it makes the original bytes and appends
-// them to b. It returns ErrFormat for a newer format. It returns ErrCorrupt for an old
-// format whose records are never cut.
+// AppendSingle makes the original bytes from the results of CutSingle, and appends them to b.
+// It returns ErrFormat for a newer format. It returns ErrCorrupt for the formats 1 and 2,
+// because CutSingle never removes their headers.
 func AppendSingle(b, rest []byte, version byte, at time.Time) ([]byte, error) {
 	switch {
 	case version > Format:

@@ -9,12 +9,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// The functions below show how a record is written. Only tests of the machine and of the
-// journal use them.
+// The functions below show in which form a record is written. Only tests of the machine and of
+// the journal use them.
 
-// Same returns an error that names the first difference between the persisted parts of two
-// records. References are compared as references, because a record that was read does not
-// have their values.
+// Same compares the persisted parts of two records. It returns nil if they are equal; otherwise
+// an error that names the first difference. It compares references, and not the values to which
+// they refer, because a record that was read does not have these values.
 func Same(a, b *machine.Record) error {
 	x, y := a.Delta(), b.Delta()
 	var events [2]encoder
@@ -62,7 +62,8 @@ func sameNode(p, q *model.NodePatch, at model.Instant) error {
 	return nil
 }
 
-// samePatch compares the fields that two patches change.
+// samePatch compares the sets of fields that two patches change, and the new values of these
+// fields. It returns an error that names the first difference; nil = none.
 func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
 	if m != n {
 		return fmt.Errorf("%s: fields %b became %b", what, m, n)
@@ -79,7 +80,8 @@ func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uin
 	return nil
 }
 
-// EncodeGeneral is Encode without templates. Every reader can read the result.
+// EncodeGeneral does the same as Encode, but uses no templates. Decode reads the result as
+// well.
 func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	e := encoder{general: true}
 	if err := e.records(records); err != nil {
@@ -88,14 +90,14 @@ func EncodeGeneral(records []machine.Record) ([]byte, error) {
 	return e.b, nil
 }
 
-// A Form says how a patch is written. Template is the number of its template; 0 = none. Exact
-// says that the patch changes exactly the fields of the template.
+// A Form says how a patch is written. Template is the number of the patch's template; 0 = none.
+// Exact is true if the patch changes exactly the fields that usually change with this template.
 type Form struct {
 	Template int
 	Exact    bool
 }
 
-// Forms returns the forms of the patch of the run and of the patches of the nodes, in
+// Forms returns the form of the run's patch in r, and the forms of the nodes' patches, in
 // order. If the record does not change the run, run is the zero Form.
 func Forms(r *machine.Record) (run Form, nodes []Form) {
 	d, event := r.Delta(), r.Event()
@@ -112,8 +114,9 @@ func Forms(r *machine.Record) (run Form, nodes []Form) {
 	return run, nodes
 }
 
-// ReadField reads field i of a run, node or attempt from bytes. It reports whether the
-// bytes are a valid value of that field in a record of the given time.
+// ReadField reads the field with number i from data into v, which is a run, a node or an
+// attempt. It reports whether data is a valid value of that field. at is the time of the
+// record, from which times are counted.
 func ReadField(v any, i int, data []byte, at model.Instant) bool {
 	d := &decoder{b: data, at: at, format: Format}
 	switch v := v.(type) {

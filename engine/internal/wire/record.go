@@ -26,7 +26,8 @@ func (e *encoder) records(records []machine.Record) error {
 	return nil
 }
 
-// precede inserts, at position first, the length of the bytes that follow it.
+// precede inserts, before the bytes b[first:], the number of these bytes. It returns the
+// result.
 func precede(b []byte, first int) []byte {
 	size := len(b) - first
 	var length [binary.MaxVarintLen64]byte
@@ -55,10 +56,10 @@ func (e *encoder) record(r *machine.Record) error {
 	return nil
 }
 
-// run writes a number and then the values that cannot be computed from the template. The
-// two lowest bits of the number are the template. The bits above are a mask of the fields in
-// which the change differs from the template. The number 0 means that the run does not
-// change.
+// run writes a number and then the values that cannot be computed from the template. The two
+// lowest bits of the number are the template. The bits above them are the set of fields that
+// change but usually do not change with the template, or the other way round. The number 0
+// means that the run does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -72,12 +73,12 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes a number and then the values that cannot be computed from the template. Bit 0
-// of the number says that the change differs from the template: then the mask of the
-// different fields follows. Bits 1 and 2 are the template. The bits above are the number of
-// nodes between this node and the previous one. A template for the end of an attempt has no
-// such distance, because the event names the node and the attempt. A template for a start
-// means attempt 1 if bit 0 is not set.
+// node writes a number and then the values that cannot be computed from the template. Bit 0 of
+// the number is 1 if the changed fields differ from those of the template; then the sets of the
+// different fields follow. Bits 1 and 2 are the template. The bits above are a distance: the
+// number of nodes between this node and the previous one. With a template for the end of an
+// attempt there is no distance, because the event names the node and the attempt. With a
+// template for a start, the call number is 1 if bit 0 is 0; otherwise it is written.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -116,14 +117,14 @@ func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	put(e, attemptCodec, uint64(a.Mask)&^u.attemptFollow, &a.To)
 }
 
-// put writes the fields in mask.
+// put writes the fields of v that are in mask.
 func put[T any](e *encoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].put(e, v)
 	}
 }
 
-// get reads the fields in mask.
+// get reads the fields in mask into v.
 func get[T any](d *decoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].get(d, v)
@@ -155,7 +156,7 @@ func (d *decoder) record() machine.Record {
 		if d.err != nil {
 			break
 		}
-		if len(to) == 0 { // allocate no more than the remaining bytes can fill
+		if len(to) == 0 { // allocate a few nodes at a time: count may be wrong if the data is damaged
 			to = make([]model.Node, min(left, 64))
 		}
 		p := model.NodePatch{Node: h.node, Mask: h.mask}
@@ -179,7 +180,8 @@ func (d *decoder) record() machine.Record {
 	return machine.NewRecord(event, r)
 }
 
-// run reads the template of the run's change and which fields change.
+// run reads the beginning of the run's patch. It returns the template and the set of fields
+// that change; 0 = the run does not change.
 func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	if d.format < 3 {
 		return noRunTemplate, d.mask(len(runCodec))
@@ -194,7 +196,7 @@ func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	return kind, mask
 }
 
-// runFields sets the run's fields in mask: it computes those that the template determines,
+// runFields sets the run's fields in mask. It computes the fields that the template determines,
 // and reads the others.
 func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event machine.Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
@@ -204,17 +206,18 @@ func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event 
 	}
 }
 
-// A heading is the beginning of a node's patch.
+// A heading is the beginning of a node's patch: everything before the values of the fields.
 type heading struct {
 	node    int
 	mask    uint64
 	kind    template
-	call    int32     // call number of the changed attempt; only if a template is used
-	attempt uint64    // mask of the fields of this attempt that change
-	output  dsl.Value // output of the attempt; only in a template for its end
+	call    int32     // call number of the changed attempt; set only if a template is used
+	attempt uint64    // the fields of this attempt that change, as bits; set only if a template is used
+	output  dsl.Value // output of the attempt; set only for a template of its end
 }
 
-// node reads the heading of the next node. The number of the node is at least *next.
+// node reads the heading of the next node. The number of the node is at least *next, and node
+// sets *next to the number after it.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -251,7 +254,8 @@ func (d *decoder) node(next *int, event machine.Event) heading {
 	return h
 }
 
-// nodeNumber returns the number of a node and sets next to the number after it.
+// nodeNumber returns the number of the node at this distance after *next, and sets *next to the
+// number after that.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > model.MaxNodes {
@@ -260,7 +264,7 @@ func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	return i
 }
 
-// nodeFields sets the fields of a node that change: it computes those that the template
+// nodeFields sets the fields of a node that change. It computes the fields that the template
 // determines, and reads the others.
 func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	u := &templates[h.kind]
@@ -268,7 +272,8 @@ func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
-// attempts reads the number of attempts that change.
+// attempts returns the number of the node's attempts that change. With a template it is 1;
+// otherwise it is read.
 func (d *decoder) attempts(h *heading) int {
 	if h.kind != noTemplate {
 		return 1
@@ -276,7 +281,8 @@ func (d *decoder) attempts(h *heading) int {
 	return d.count()
 }
 
-// attempt reads the call number of the next attempt, and which of its fields change.
+// attempt returns the call number of the next changed attempt, and the set of its fields that
+// change.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != noTemplate {
 		return h.call, h.attempt
@@ -284,7 +290,7 @@ func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	return int32(d.index()), d.mask(len(attemptCodec))
 }
 
-// attemptFields sets the fields of an attempt that change: it computes those that the
+// attemptFields sets the fields of an attempt that change. It computes the fields that the
 // template determines, and reads the others.
 func (d *decoder) attemptFields(h *heading, mask uint64, a *model.Attempt) {
 	setAttempt(a, mask&templates[h.kind].attemptFollow, d.at)

@@ -6,13 +6,13 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a short form for a frequent change of the run. The type template does the
-// same for changes of nodes, and explains how.
+// A runTemplate is a short form for a frequent change of the run. The type template is the same
+// for changes of nodes. Its comment explains how templates work.
 type runTemplate uint8
 
 const (
 	noRunTemplate runTemplate = 0 // no template: all changed fields are written
-	runAccepted   runTemplate = 1 // the run was accepted; the event Started has most of the values
+	runAccepted   runTemplate = 1 // the run was accepted; most of the values are in the event Started
 	runEnded      runTemplate = 2 // the run succeeded
 )
 
@@ -21,7 +21,7 @@ const (
 	endedFollow  = model.RunStateBit | model.RunLiveBit | model.RunFinishedBit
 )
 
-// follows returns the fields whose values a reader computes from the template and the
+// follows returns the set of fields whose values a reader can compute from the template and the
 // event.
 func (k runTemplate) follows() uint64 {
 	switch k {
@@ -33,8 +33,8 @@ func (k runTemplate) follows() uint64 {
 	return 0
 }
 
-// fields returns the fields that change according to the template and the event. A field
-// that the event leaves empty does not change.
+// fields returns the set of fields that usually change with this template and this event. A
+// field that is empty in the event is not in the set.
 func (k runTemplate) fields(event machine.Event) uint64 {
 	switch k {
 	case runAccepted:
@@ -59,8 +59,8 @@ func (k runTemplate) fields(event machine.Event) uint64 {
 	return 0
 }
 
-// runTemplateOf returns the template for a patch of the run, in a record with the given
-// time and event.
+// runTemplateOf returns the template that fits a patch of the run in a record with the given
+// time and event; noRunTemplate = none fits.
 func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) runTemplate {
 	r := &p.To
 	if p.Mask&endedFollow == endedFollow {
@@ -76,7 +76,8 @@ func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) run
 	return runAccepted
 }
 
-// set computes the fields in mask. The template must determine all of them.
+// set computes the fields in mask from the template, and sets them in r. Each of these fields
+// must be in the result of the method follows.
 func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event machine.Event) {
 	switch k {
 	case runAccepted:
@@ -87,8 +88,8 @@ func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event mach
 	}
 }
 
-// acceptDiffers returns the fields in which a run differs from a run that was just
-// accepted. It compares only the fields that the start of a run determines.
+// acceptDiffers returns the set of fields in which a run differs from a run that was just
+// accepted. It compares only the fields in acceptFollow.
 func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	var m uint64
 	for _, f := range [...]struct {
@@ -144,7 +145,8 @@ func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Starte
 	}
 }
 
-// endedDiffers returns the fields in which a run differs from a run that has just succeeded.
+// endedDiffers returns the set of fields in which a run differs from a run that has just
+// succeeded.
 func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	var m uint64
 	if r.State != status.RunSucceeded {

@@ -5,8 +5,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A codec writes and reads one field of a run, node or attempt. The number of the field is
-// its place in the table: see package model and docs/journal.md.
+// A codec writes and reads one field of a run, node or attempt. The number of the field is the
+// index of its codec in the table runCodec, nodeCodec or attemptCodec: see package model and
+// docs/journal.md.
 type codec[T any] struct {
 	bit uint64 // bit of the field in the mask of a patch
 	put func(e *encoder, v *T)
@@ -168,7 +169,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeFwdUntilBit, func(n *model.Node) *model.Instant { return &n.Fwd.Until }),
 	numberCodec(model.NodeFwdFailuresBit, func(n *model.Node) *int32 { return &n.Fwd.Failures }),
 	blameCodec(model.NodeFwdFailureBit, func(n *model.Node) *model.Track { return &n.Fwd }),
-	{ // step and key of an instance
+	{ // whether the node is an instance of a for_each step; step, key and value of the instance
 		bit: model.NodeInstanceBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Item); e.int(int64(n.Step)); e.string(n.Key); e.held(n.Each) },
 		get: func(d *decoder, n *model.Node) {
@@ -193,7 +194,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
 	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
-	{ // place of the node in the queue for an agent
+	{ // since when the node waits for an agent, and the index + 1 of its entry in Run.Holds
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
 		get: func(d *decoder, n *model.Node) { n.Queue = d.instant(); n.Hold = int32(d.index()) },

@@ -8,27 +8,30 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A template is a short form for a frequent change of a node. There are two kinds: an
-// attempt starts, or the event is the answer with which an attempt and its step succeed.
-// Such a change nearly always has the same fields, and most of their values can be computed
-// from the record's time and event. The journal holds the number of the template and only
-// the values that cannot be computed. Without the output, a change then takes 23
-// bytes instead of about 60.
+// A template is a short form for a frequent change of a node. There are two kinds: an attempt
+// starts, or the event is the answer with which an attempt and its step succeed. Such a change
+// nearly always changes the same fields, and most of the new values can be computed from the
+// record's time and event. The journal holds the number of the template and only the values
+// that cannot be computed. Without the output, a change then takes 23 bytes instead of about
+// 60.
 //
 // The numbers, the masks and the computed values are persisted: they must never change.
 type template uint8
 
 const (
-	noTemplate    template = 0 // no template: all changed fields are written
-	stepStarts    template = 1 // a forward attempt of the step starts
-	stepEnds      template = 2 // the attempt that the event answers ended ok, and the event holds the output
-	stepEndsKnown template = 3 // like stepEnds, but the output equals a value that the run has already
+	noTemplate template = 0 // no template: all changed fields are written
+	stepStarts template = 1 // a forward attempt of the step starts
+	// The event is AttemptOK: the attempt succeeded, and the event has the output.
+	stepEnds template = 2
+	// Like stepEnds, but the output is written as a reference to a value that the run's state
+	// contains already.
+	stepEndsKnown template = 3
 )
 
-// A templateFields describes a template with masks of fields. node and attempt hold the
-// fields that change. follow and attemptFollow hold those of them that a reader computes.
-// The template is used only for changes that have all fields in must. For other changes it
-// would save too little, because a reader could compute only few fields.
+// A templateFields describes a template with sets of fields, as bits. The fields node and
+// attempt hold what usually changes. follow and attemptFollow hold those changes that a reader
+// computes. The template is used only for patches that change all fields in must. For other
+// patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -54,9 +57,9 @@ const (
 	endFollow   = model.NodeStateBit | model.NodeFwdActBit | model.NodeDoneBit | model.NodeFwdEndedBit | model.NodeOutputBit | model.NodeKnownBit
 )
 
-// fields returns the fields that change according to the template and the event. The first
-// steps of a run have no dependencies, so the field Deps does not change. If the answer has
-// no output, the field Output does not change.
+// fields returns the set of fields of a node that usually change with this template and this
+// event. In a record with the event Started, the starting steps have no dependencies, so the
+// field Deps does not change. If the answer has no output, the field Output does not change.
 func (k template) fields(event machine.Event) uint64 {
 	mask := templates[k].node
 	switch ev := event.(type) {
@@ -72,8 +75,8 @@ func (k template) fields(event machine.Event) uint64 {
 	return mask
 }
 
-// templateOf returns the template for a node's patch, in a record with the given time and
-// event.
+// templateOf returns the template that fits a node's patch in a record with the given time and
+// event; noTemplate = none fits.
 func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) template {
 	if len(p.Attempts) != 1 {
 		return noTemplate
@@ -106,7 +109,8 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set computes the fields in mask. The template must determine all of them.
+// set computes the fields in mask from the template, and sets them in n. Each of these fields
+// must be in the field follow of the template.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:
@@ -116,8 +120,8 @@ func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, 
 	}
 }
 
-// startDiffers returns the fields in which a node differs from a node whose attempt has
-// just started. Bits of fields that the template does not determine have no meaning.
+// startDiffers returns the set of fields in which a node differs from a node whose attempt has
+// just started. Only the bits of fields that the template's follow contains have a meaning.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
 	if n.State != status.StepRunning {
@@ -188,7 +192,7 @@ func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	}
 }
 
-// endDiffers returns the fields in which a node differs from a node that has just
+// endDiffers returns the set of fields in which a node differs from a node that has just
 // succeeded.
 func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	var m uint64
@@ -236,8 +240,8 @@ func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	}
 }
 
-// attemptStartDiffers returns the fields in which an attempt differs from one that has just
-// started.
+// attemptStartDiffers returns the set of fields in which an attempt differs from an attempt
+// that has just started.
 func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Kind != model.CallDo {
@@ -252,8 +256,8 @@ func attemptStartDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// attemptEndDiffers returns the fields in which an attempt differs from one that has just
-// succeeded.
+// attemptEndDiffers returns the set of fields in which an attempt differs from an attempt that
+// has just succeeded.
 func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	var m uint64
 	if a.Status != model.AttemptOK {
@@ -265,8 +269,8 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in mask to their usual values. attemptStartDiffers and
-// attemptEndDiffers compare an attempt with the same values.
+// setAttempt sets the fields in mask to their usual values in templates. attemptStartDiffers
+// and attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {
 		a.Status = model.AttemptOK

@@ -9,11 +9,11 @@ import (
 // Tags of values. A tag comes before the bytes of a value.
 const (
 	valueNull   = 0
-	valuePlain  = 1 // a document follows
-	valueMarked = 2 // a document, its sensitive parts and its secrets follow
+	valuePlain  = 1 // the bytes of a JSON document follow
+	valueMarked = 2 // a JSON document, the paths of its sensitive parts, and its secrets follow
 	valueSame   = 3 // the number of an equal value earlier in the record follows
 	valueFirst  = 4 // the value equals the first value in the record; nothing follows
-	valueOrigin = 4 // a value that the run has already has the tag valueOrigin + OriginKind
+	valueOrigin = 4 // a value that the run's state contains already has the tag valueOrigin + its OriginKind
 )
 
 func (e *encoder) held(h model.Held) {
@@ -70,8 +70,9 @@ func (e *encoder) value(v dsl.Value) {
 	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
 }
 
-// same returns the number of an earlier value that has the same bytes as the last value
-// written. That value begins at from and ends at the end of b.
+// same compares the last value written, which begins at from, with the earlier values of the
+// record. It returns the number of the first earlier value with the same bytes, and whether
+// there is one.
 func (e *encoder) same(from int) (int, bool) {
 	text := e.b[from:]
 	if e.valued != nil {
@@ -138,7 +139,8 @@ func (d *decoder) valueOf(tag uint64) dsl.Value {
 	return dsl.Value{}
 }
 
-// earlier returns the k-th value that was read in full, counted from 0.
+// earlier returns the k-th value that was read in full, not as a reference. k counts from 0. If
+// there is no such value, earlier fails.
 func (d *decoder) earlier(k uint64) dsl.Value {
 	if k >= uint64(len(d.values)) {
 		d.fail()

@@ -15,11 +15,11 @@ const (
 	RunInvalid            RunState = 0
 	RunQueued             RunState = 1 // accepted; nothing has started
 	RunRunning            RunState = 2
-	RunWaiting            RunState = 3 // only a signal, a timer or a child can continue the run
+	RunWaiting            RunState = 3 // not used yet: no run gets this state
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
-	RunParked             RunState = 6 // waits for a person
-	RunCompensationFailed RunState = 7 // an undo has failed; waits for a person
+	RunParked             RunState = 6 // the run waits for a person
+	RunCompensationFailed RunState = 7 // an undo has failed, and the run waits for a person
 	RunSucceeded          RunState = 10
 	RunFailed             RunState = 11 // a step failed, and there was nothing to undo
 	RunCompensated        RunState = 12 // a step failed, and everything was undone
@@ -46,7 +46,8 @@ var runStates = map[RunState]string{
 	RunSucceeded: "succeeded", RunFailed: "failed", RunCompensated: "compensated", RunCancelled: "cancelled",
 }
 
-// ParseRunState returns the state with the given name.
+// ParseRunState returns the state with the given name, and true. It returns false if no state
+// has this name.
 func ParseRunState(name string) (RunState, bool) {
 	for s, n := range runStates {
 		if n == name {
@@ -69,17 +70,18 @@ func (s StepState) String() string {
 
 // The states of a step.
 const (
-	StepInvalid    StepState = 0
-	StepPending    StepState = 1
-	StepRunning    StepState = 2
-	StepHeld       StepState = 3 // could start, but a slot or a secret is missing or a circuit is open
-	StepBackoff    StepState = 4
-	StepWaiting    StepState = 5
+	StepInvalid StepState = 0
+	StepPending StepState = 1
+	StepRunning StepState = 2
+	// The step could start, but no slot is free, a secret is missing, or the circuit is open.
+	StepHeld       StepState = 3
+	StepBackoff    StepState = 4 // the step is in a pause before its next call
+	StepWaiting    StepState = 5 // a for_each step waits for its instances
 	StepSucceeded  StepState = 6
 	StepSkipped    StepState = 7
 	StepCaught     StepState = 8
 	StepFailed     StepState = 9
-	StepCancelled  StepState = 10 // the run turned back while the step had no open attempt
+	StepCancelled  StepState = 10 // the run turned back before the step ended
 	StepUndoing    StepState = 11
 	StepUndone     StepState = 12
 	StepUndoFailed StepState = 13
@@ -91,8 +93,8 @@ var stepStates = map[StepState]string{
 	StepCancelled: "cancelled", StepUndoing: "undoing", StepUndone: "undone", StepUndoFailed: "undo_failed",
 }
 
-// Effect says whether a step may have changed something in the remote service. The undo of
-// a run depends on effects only, not on step states.
+// Effect says whether a step has changed something in the remote service: no, maybe or yes.
+// The undo of a run depends on effects only, not on the states of steps.
 type Effect uint8
 
 // Values of Effect.

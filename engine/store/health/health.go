@@ -2,8 +2,9 @@ package health
 
 import "context"
 
-// An Examiner is a store that can check itself for problems, also for future ones. The role
-// is optional: without it `engine doctor` says nothing about the store.
+// An Examiner is a store that can check its database for present problems and for problems
+// that may come. The role is optional. For a store without this role, `engine doctor` says
+// nothing about the store.
 type Examiner interface {
 	Examine(ctx context.Context) ([]Finding, error)
 }
@@ -19,7 +20,7 @@ type Finding struct {
 // A Severity says how serious a finding is.
 type Severity uint8
 
-// The severities. A later one is more serious.
+// The severities. OK is the least serious, and Error is the most serious.
 const (
 	OK Severity = iota
 	Warning

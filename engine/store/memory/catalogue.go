@@ -14,7 +14,8 @@ type definitions struct {
 	defs     map[string]store.Definition
 }
 
-// PutDefinition stores a definition, once for each digest.
+// PutDefinition stores a definition, unless its digest is stored already. It returns the
+// ids of the workflows by name.
 func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (ma
 	return ids, nil
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the
+// workflow. It returns ErrNotFound if there is no such workflow.
 func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Definition{}, "", err
@@ -59,8 +61,8 @@ func (s *state) flowLocked(id store.WorkflowID) (flow, bool) {
 	return s.flows[id-1], true
 }
 
-// Pin sets a setting, unless it is set already, and returns its value. With value "" it
-// only reads.
+// Pin stores the value of a setting if the setting has no value yet. It returns the stored
+// value. If value is "", Pin only reads the setting.
 func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err

@@ -11,20 +11,20 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An alert is a stored alert, and whether it was pushed. The names of its run are added
-// when it is read.
+// An alert is a stored alert, with the information whether the alert was pushed. The names
+// of the run are not stored: namedLocked adds them when the alert is read.
 type alert struct {
 	store.AlertRow
 	delivered bool
 }
 
-// evidence is the part of a Store that keeps late answers and log lines. It also records
+// evidence is the part of a Store that keeps late replies and log lines. It also records
 // which alerts were pushed.
 type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert
 	logLines  int64 // the last id that was used for a log line
-	delivered int   // all of alerts[:delivered] were pushed
+	delivered int   // number of alerts at the beginning of the list alerts that were all pushed
 }
 
 func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
@@ -33,8 +33,8 @@ func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
 	s.alerts = append(s.alerts, alert{AlertRow: a})
 }
 
-// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
-// such run.
+// KeepLate stores a late reply and its alert, unless it has stored the same late reply
+// before. It returns ErrNotFound if there is no such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	return nil
 }
 
-// LateReplies returns the late answers of a run, oldest first.
+// LateReplies returns the late replies of a run, oldest first.
 func (s *evidence) LateReplies(ctx context.Context, id status.RunID) ([]store.LateReply, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -77,7 +77,8 @@ func (s *evidence) LateReplies(ctx context.Context, id status.RunID) ([]store.La
 	return out, nil
 }
 
-// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run.
+// KeepLogs stores lines that agents logged. It keeps only the last MaxLogLines lines of
+// each run.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -102,7 +103,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	return nil
 }
 
-// Logs returns up to limit lines of a run with an id greater than after.
+// Logs returns up to limit log lines of a run, those with the smallest ids greater than
+// after.
 func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -134,7 +136,7 @@ func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow
 	return rows, nil
 }
 
-// Delivered records that alerts were pushed.
+// Delivered records that the alerts with these ids were pushed.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -152,7 +154,7 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked adds the names of its run to an alert.
+// namedLocked returns an alert with the name, the workflow and the key of the alert's run.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key

@@ -11,10 +11,11 @@ import (
 // hands is the part of a Store that records which runs each engine has in hand.
 type hands struct {
 	*state
-	deaths map[status.RunID]int // for each run, the number of engines that died with it in hand
+	deaths map[status.RunID]int // for each run, the number of engines that died with the run in hand
 }
 
-// Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
+// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the
+// engine was declared dead.
 func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -28,7 +29,8 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns why runs may be dangerous.
+// Suspects returns, for each run, the number of deaths, and whether an engine other than
+// self has the run in hand. A run without both is not in the result.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve sets the number of deaths of each run to 0.
+// Absolve resets the number of deaths of each run to 0.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -59,7 +61,8 @@ func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return nil
 }
 
-// blameLocked counts one more death for each open run that a dead member had in hand.
+// blameLocked counts one more death for each open run that a dead member had in hand. Then
+// it removes the member's list of runs.
 func (s *hands) blameLocked(m *member) {
 	slices.Sort(m.hand)
 	for _, run := range slices.Compact(m.hand) {
@@ -70,8 +73,8 @@ func (s *hands) blameLocked(m *member) {
 	m.hand = nil
 }
 
-// shunnedLocked reports whether the run is at rest and MaxDeaths engines died with it in
-// hand. Then engines ignore it until a person sends a verb.
+// shunnedLocked reports whether a run is at rest and MaxDeaths engines died with the run in
+// hand. Engines ignore such a run until a person decides about it.
 func (s *hands) shunnedLocked(r *run) bool {
 	return s.deaths[r.head.Run] >= store.MaxDeaths && r.head.AtRest()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// inboxRole is the part of a Store that keeps each message until a row of its run consumes
-// it.
+// inboxRole is the part of a Store that keeps messages. It keeps a message until a row of
+// the message's run consumes it.
 type inboxRole struct {
 	*state
 	*hands
@@ -48,8 +48,8 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	return m.ID, nil
 }
 
-// Messages returns up to limit messages of a run with an id greater than after, in order of
-// arrival.
+// Messages returns up to limit messages of a run, in the order of their ids. It returns
+// only messages with an id greater than after.
 func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.
 	return out, nil
 }
 
-// Discard removes messages of a run that has ended.
+// Discard removes messages of a run that has ended. It removes nothing if the run is open.
 func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -89,9 +89,9 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns the next page of runs with waiting messages, at most limit runs:
-// runs of the engine and runs without an owner. A run that has ended counts as a run without
-// an owner if its owner is gone.
+// waitingLocked returns an engine's next page of runs with waiting messages, at most limit
+// runs. The page has runs of the engine, runs without an owner, and ended runs whose owner
+// is dead.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)
@@ -119,8 +119,8 @@ type hints struct {
 	wakes []chan struct{}
 }
 
-// Wakes returns a channel that receives a hint for every message, and for every run that is
-// submitted without an owner.
+// Wakes returns a channel. It receives a hint when a message arrives, when a run without an
+// owner is submitted, and when an engine leaves. The channel is closed when ctx ends.
 func (s *hints) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *hints) hintLocked() {
 	for _, c := range s.wakes {
 		select {
 		case c <- struct{}{}:
-		default: // a hint is waiting already
+		default: // the channel has a hint already
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits transitions as long as its fence row exists.
+// A Writer commits transitions until its engine is declared dead.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -22,7 +22,8 @@ type Writer struct {
 
 var _ store.Writer = (*Writer)(nil)
 
-// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func (w *Writer) mayCommitLocked() bool {
 	return m != nil && m.fence[w.n]
 }
 
-// begin returns a new token for a batch. Each row of the batch stores the token.
+// begin returns a new token for a batch. The store saves the token with each row of the
+// batch.
 func (w *Writer) begin(ctx context.Context) (int64, error) {
 	if err := w.s.lock(ctx); err != nil {
 		return 0, err
@@ -53,7 +55,8 @@ func (w *Writer) begin(ctx context.Context) (int64, error) {
 	return w.s.token, nil
 }
 
-// Commit commits a batch, or returns ErrFenced.
+// Commit commits a batch. It returns ErrFenced if the engine was declared dead and nothing
+// of the batch is committed.
 func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(batch); err != nil {
 		return nil, err
@@ -80,8 +83,8 @@ func (w *Writer) send(ctx context.Context, token int64, batch []store.Transition
 	}
 	out = make([]store.Outcome, len(batch))
 	if !w.mayCommitLocked() {
-		// The engine was fenced. If an earlier try committed rows and only its reply was
-		// lost, these rows count.
+		// The engine was declared dead. But an earlier try may have committed rows, and
+		// only the reply was lost. These rows count as committed.
 		for i, t := range batch {
 			if w.s.mineLocked(token, t) {
 				out[i], known = landedNow(t), true
@@ -108,9 +111,9 @@ type journal struct {
 	*evidence
 	token int64 // the last token that was used for a commit
 
-	// lose is set only by tests. It is called before each batch is committed (landed is
-	// false) and afterwards (landed is true). The result true means that the request or the
-	// reply is lost.
+	// lose is set only by tests; nil = nothing is lost. The store calls lose before it
+	// commits a batch (landed is false) and afterwards (landed is true). If lose returns
+	// true, the store behaves as if the request or the reply was lost.
 	lose func(landed bool) bool
 }
 
@@ -121,8 +124,9 @@ func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
-// appendLocked commits one transition: its journal row, and the changes of the run's head.
-// It also returns nil if the journal has the row already, with this token.
+// appendLocked commits one transition: it adds the journal row and changes the run's head.
+// If the journal already has the row with this token, appendLocked changes nothing and
+// returns nil.
 func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -187,7 +191,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	s.consumeLocked(t.Run, t.Consumed)
 }
 
-// landLocked commits one transition, if that is possible, and returns its outcome.
+// landLocked tries to commit one transition, and returns its outcome.
 func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	if t.Names != nil {
 		return s.submitLocked(token, t)
@@ -207,8 +211,8 @@ func landedNow(t store.Transition) store.Outcome {
 	return o
 }
 
-// submitLocked commits a run's first transition and its names. It commits nothing if the
-// name or the key belongs to an earlier run.
+// submitLocked commits a run's first transition and the run's names. If an earlier run has
+// the name or holds the key, submitLocked commits nothing and returns that run.
 func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if t.Seq != 0 {
 		return store.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}
@@ -216,7 +220,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
 		return store.Outcome{Err: err}
 	}
-	if s.mineLocked(token, t) { // an earlier try has committed it
+	if s.mineLocked(token, t) { // an earlier try has committed the transition
 		return landedNow(t)
 	}
 	name, k := t.Names.Name, key{t.Names.Workflow, t.Names.Key}

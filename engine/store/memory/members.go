@@ -18,10 +18,10 @@ type membership struct {
 	*hints
 	*inboxRole
 	engines store.EngineID       // the last number that was used for a membership
-	passes  map[string]time.Time // for each scan, the time before which it may not be made
+	passes  map[string]time.Time // for each scan, the time from which an engine may make the scan again
 }
 
-// Join registers a new membership.
+// Join registers a new membership and returns its number.
 func (s *membership) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
@@ -37,7 +37,8 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 	return s.engines, nil
 }
 
-// Tick renews the lease and returns the work for the engine, or ErrLapsed.
+// Tick renews the lease of an engine and returns the work for the engine. It returns
+// ErrLapsed if the lease had expired or the engine was declared dead.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err
@@ -68,8 +69,8 @@ func (s *membership) dueLocked(owner store.EngineID, now time.Time, limit int) [
 	return due
 }
 
-// Fence declares a member dead if its lease has expired. Batches in flight end first,
-// because they hold the mutex.
+// Fence declares a member dead if the member's lease has expired. It waits for a batch in
+// flight, because a commit holds the mutex.
 func (s *membership) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -83,7 +84,7 @@ func (s *membership) Fence(ctx context.Context, id store.EngineID) (bool, error)
 	return true, nil
 }
 
-// Leave ends a membership in order.
+// Leave ends the membership of an engine that stops normally.
 func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -93,11 +94,12 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 		m.hand = nil
 	}
 	s.buryLocked(id)
-	s.hintLocked() // hint to other engines: they can take its runs now
+	s.hintLocked() // a hint to other engines: they can take over the runs of this engine now
 	return nil
 }
 
-// buryLocked fences a member. If the member owns no open run, it is removed completely.
+// buryLocked declares a member dead and removes its fence. If the member owns no open run,
+// buryLocked removes the member completely.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A queue holds the open runs of one owner, the run with the earliest next_check first. So
-// a tick reads only runs that are due, not all runs.
+// A queue holds the open runs of one owner as a heap: the run with the earliest next_check
+// is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // a heap; run.place is the index of a run
+	runs []*run // the heap; the field place of a run is its index here
 }
 
-// before reports whether a run is due before another one.
+// before reports whether r comes before other in a queue: r has an earlier next_check, or
+// the same next_check and a smaller id.
 func (r *run) before(other *run) bool {
 	return cmp.Or(r.head.NextCheck.Compare(other.head.NextCheck), cmp.Compare(r.head.Run, other.head.Run)) < 0
 }
@@ -43,14 +44,15 @@ func (q *queue) Pop() any {
 	return r
 }
 
-// due returns up to limit runs whose next_check has passed at the time at, in order. They
-// stay in the queue.
+// due returns up to limit runs whose next_check is at the time at or earlier, earliest
+// first. The runs stay in the queue.
 func (q *queue) due(at time.Time, limit int) []*run {
 	if q == nil {
 		return nil
 	}
 	var out []*run
-	// In a heap, a run can only be due if its parent is due.
+	// A run can be due only if its parent in the heap is due, because the parent's
+	// next_check is not later.
 	next := &places{q: q}
 	next.look(0, at)
 	for len(out) < limit && next.Len() > 0 {
@@ -62,13 +64,15 @@ func (q *queue) due(at time.Time, limit int) []*run {
 	return out
 }
 
-// places is a heap of indexes in a queue, used to visit the queue in order.
+// places is a heap of indexes of runs in a queue. The method due uses it to visit runs in
+// the order of their next_check.
 type places struct {
 	q  *queue
 	at []int
 }
 
-// look adds the index i of a run in the queue, if this run is due at the time at.
+// look adds the index i to the heap if the queue has a run with this index, and this run is
+// due at the time at.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
@@ -95,8 +99,8 @@ func (p *places) Pop() any {
 	return i
 }
 
-// queueLocked puts a run into the queue of its present owner, at the place of its present
-// next_check. A run that has ended is in no queue.
+// queueLocked moves a run into the queue of its present owner, to the place for its present
+// next_check. If the run has ended, queueLocked removes it from its queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// finder is the part of a Store that finds the runs of a filter.
+// finder is the part of a Store that finds the runs that a filter selects.
 type finder struct {
 	*state
 	*hands
@@ -69,7 +69,8 @@ func (s *finder) runRowLocked(r *run) store.RunRow {
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
 }
 
-// namedRunLocked returns the run with a public name, or with an internal id in decimal.
+// namedRunLocked returns the run with this public name, or with this internal id in
+// decimal. It returns nil if there is no such run.
 func (s *finder) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
@@ -81,9 +82,9 @@ func (s *finder) namedRunLocked(name string) []store.RunRow {
 	return nil
 }
 
-// orphansLocked returns the open runs of dead members, ascending by id. If the filter asks
-// for them, it also returns runs without an owner. It leaves out runs at rest, unless a
-// message waits for them.
+// orphansLocked returns the open runs of dead members, ascending by id. If the filter has
+// OwnerNone, it also returns runs without an owner. It leaves out a run at rest, unless a
+// message waits for the run and fewer than MaxDeaths engines died with it in hand.
 func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	var runs []*run
 	for owner, q := range s.open {
@@ -100,8 +101,8 @@ func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// addressedLocked returns the open runs of dead members that have waiting messages. Runs
-// with the oldest messages come first.
+// addressedLocked returns open runs with waiting messages whose owner is dead. The run with
+// the oldest message is the first.
 func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {
@@ -114,8 +115,8 @@ func (s *finder) addressedLocked() []*run {
 	return runs
 }
 
-// overdueLocked returns the open runs of other live engines whose next_check passed more
-// than f.Overdue ago, most overdue first.
+// overdueLocked returns open runs of live engines other than f.Asking, most overdue first.
+// It returns only runs whose next_check passed longer than f.Overdue ago.
 func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	var runs []*run
 	past := s.now().Add(-f.Overdue).Add(-time.Nanosecond)
@@ -161,7 +162,8 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
-// Alerts returns alerts, newest first. Run 0 means all runs.
+// Alerts returns up to limit alerts of a run, newest first. If the run's id is 0, it
+// returns alerts of all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

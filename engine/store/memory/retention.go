@@ -13,11 +13,11 @@ import (
 type retention struct {
 	*state
 	*evidence
-	retained status.RunID // the last run that Retain has examined; 0 = begin with the oldest
-	removed  status.RunID // the highest id of a removed run; 0 = no run was removed
+	retained status.RunID // id of the last run that Retain has examined; 0 = Retain begins with the oldest run
+	removed  status.RunID // greatest id of a removed run; 0 = no run was removed
 }
 
-// Retained returns the highest id of a run that was removed.
+// Retained returns the greatest id of a run that was removed; 0 = no run was removed.
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
@@ -26,7 +26,8 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return s.removed, nil
 }
 
-// Retain removes runs that finished before a time, with everything about them.
+// Retain removes runs that finished before the given time, and everything that the store
+// has about these runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err

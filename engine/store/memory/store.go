@@ -20,8 +20,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Store is a store.Store in memory. Several engines may share it. It is made of one
-// part for each role; one mutex protects all of them.
+// A Store is a store.Store in memory. Several engines may share one Store. It has one part
+// for each role, and one mutex protects all parts.
 type Store struct {
 	*state
 	*definitions
@@ -43,14 +43,14 @@ type state struct {
 	mu      sync.Mutex // protects all fields below, and all fields of the parts
 	closed  bool
 	members map[store.EngineID]*member
-	flows   []flow // the index of a workflow is its WorkflowID - 1
+	flows   []flow // all workflows; the index of a workflow is its WorkflowID - 1
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
 	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
-	open  map[store.EngineID]*queue // the queue of each owner that has an open run
+	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
 	order []status.RunID            // ids of all runs, ascending
 }
 
@@ -74,7 +74,7 @@ type run struct {
 	head  store.Head
 	key   key // unique key; zero = none
 	rows  []row
-	nodes []store.NodeName // the run's instances
+	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply
 	logs  []store.LogLine
 
@@ -138,8 +138,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// lock takes the mutex for a call. It returns an error if ctx has ended or the store is
-// closed.
+// lock locks the mutex at the beginning of a call. If ctx has ended or the store is closed,
+// it returns an error and does not lock the mutex.
 func (s *state) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -160,8 +160,8 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// addLocked adds a run. Ids of new runs rise, but runs of different engines may arrive out
-// of order.
+// addLocked adds a run, and keeps the field order sorted. The id of a new run is usually
+// the greatest, but runs of different engines may arrive in another order.
 func (s *state) addLocked(r *run) {
 	s.runs[r.head.Run] = r
 	i := len(s.order)
@@ -171,7 +171,7 @@ func (s *state) addLocked(r *run) {
 	s.order = slices.Insert(s.order, i, r.head.Run)
 }
 
-// idsOf returns rows with the ids of up to limit runs, in the given order.
+// idsOf returns a row for each of the first limit runs. A row has only the id of the run.
 func idsOf(runs []*run, limit int) []store.RunRow {
 	rows := make([]store.RunRow, min(len(runs), limit))
 	for i := range rows {

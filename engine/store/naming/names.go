@@ -10,15 +10,15 @@ import (
 
 // The largest sizes that a store accepts. Every store refuses larger values.
 const (
-	MaxNameLen  = 100  // characters of Names.Name, all of them ASCII
-	MaxKeyBytes = 1024 // bytes of Names.Key, which is part of a unique index
-	MaxDedupLen = 100  // characters of Message.Dedup, which is part of a unique index
+	MaxNameLen  = 100  // largest length of Names.Name, in characters, which are ASCII
+	MaxKeyBytes = 1024 // largest length of Names.Key, in bytes; the key is part of a unique index
+	MaxDedupLen = 100  // largest length of Message.Dedup, in characters; Dedup is part of a unique index
 )
 
 // Names are the public names with which a run is submitted.
 type Names struct {
-	Name     string // public id, at most 100 characters; "" = RunName of the internal id
-	Workflow string // name of the workflow; Key is unique within the workflow
+	Name     string // public name, at most 100 characters; "" = the run gets the result of RunName
+	Workflow string // name of the workflow; another workflow may use the same Key
 	Key      string // unique key; "" = none
 }
 
@@ -30,11 +30,11 @@ func (n Names) Public(run status.RunID) string {
 	return n.Name
 }
 
-// Kept reports whether a store must keep the names. It is false for most runs: they have no
-// key, and their name is made from their id.
+// Kept reports whether a store must keep the names. It returns false for most runs: they
+// have no key, and their name can be computed from their id (RunName).
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
-// Validate returns an error if the names cannot be kept. A run's name must match
+// Validate returns an error if a store must refuse the names. A run's name must match
 // [A-Za-z0-9][A-Za-z0-9._:/-]* and must not be a RunName. A unique key may be any text.
 func (n Names) Validate() error {
 	_, given := ParseRunName(n.Name)
@@ -55,8 +55,8 @@ func (n Names) Validate() error {
 	return nil
 }
 
-// validName reports whether a text can be the name of a run: it needs no quotes in a shell,
-// a URL or a log. The length is checked separately.
+// validName reports whether a text has the form of a run's name. A name of this form needs
+// no quotes in a shell, a URL or a log. The caller checks the length.
 func validName(s string) bool {
 	for i, c := range []byte(s) {
 		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -68,8 +68,8 @@ func validName(s string) bool {
 }
 
 // CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can
-// keep s as text. Without it, a text of an agent in a view or alert could make a commit
-// fail.
+// keep s as text. Otherwise a text that an agent sends could make a commit fail, if the
+// text is part of an alert or of the name of an instance.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

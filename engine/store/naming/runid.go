@@ -10,11 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// runIDEpoch is the time that a run id of 0 means. Run ids count milliseconds from it.
+// runIDEpoch is the time from which the time in a run id counts, in milliseconds.
 var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// runIDRandomBits is how many low bits of a run id are random. The bits above them contain
-// the time of submission, in milliseconds since runIDEpoch. They are enough for 69 years.
+// runIDRandomBits is how many low bits of a run id are random. The other 41 bits contain
+// the time of submission, in milliseconds since runIDEpoch. 41 bits are enough for 69
+// years.
 const runIDRandomBits = 22
 
 // FirstRunOf returns the lowest id that a run submitted at t can have. All runs submitted
@@ -29,9 +30,9 @@ func TimeOfRun(id status.RunID) time.Time {
 	return runIDEpoch.Add(time.Duration(id>>runIDRandomBits) * time.Millisecond)
 }
 
-// A RunIDSource makes run ids. They are positive, rise, and are ordered by time of
-// submission, also across engines. The zero value is ready to use. It is safe for
-// concurrent use.
+// A RunIDSource makes run ids. Each id of a source is greater than the ids before. Ids of
+// different engines are ordered by the time of submission, in milliseconds. The zero value
+// is ready to use. A RunIDSource is safe for concurrent use.
 type RunIDSource struct {
 	mu   sync.Mutex // protects following field
 	last status.RunID

@@ -7,15 +7,15 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// givenPrefix is the beginning of the names that engines give to runs.
+// givenPrefix is the beginning of each name that RunName returns.
 const givenPrefix = "r-"
 
-// RunName returns the name of a run that was submitted without a name. It is made from the
-// internal id, so no store needs to keep it.
+// RunName returns the name of a run that was submitted without a name. It computes the name
+// from the internal id, so no store needs to keep the name.
 func RunName(run status.RunID) string { return givenPrefix + strconv.FormatInt(int64(run), 36) }
 
-// ParseRunName returns the id from which a RunName was made. It reports false if the text
-// is not a RunName.
+// ParseRunName returns the run id from which RunName made this name. It returns false if
+// the text is not a result of RunName.
 func ParseRunName(name string) (status.RunID, bool) {
 	digits, given := strings.CutPrefix(name, givenPrefix)
 	if !given {
@@ -29,8 +29,9 @@ func ParseRunName(name string) (status.RunID, bool) {
 	return run, true
 }
 
-// ParseRunID returns the id in a text: in a RunName, or as a decimal number. A store uses
-// it if no run has the text as its name.
+// ParseRunID reads a run id from a text, which is either a result of RunName or a decimal
+// number. It returns false for any other text. A store calls ParseRunID if no run has the
+// text as its name.
 func ParseRunID(name string) (status.RunID, bool) {
 	if run, ok := ParseRunName(name); ok {
 		return run, true

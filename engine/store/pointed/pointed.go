@@ -13,8 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// Store returns a store in which a fault can be injected before and after every method that
-// changes the store. Only builds with the tag failpoints do this.
+// Store wraps a store, so that a test can inject a fault before and after each call that
+// changes the store. In builds without the tag failpoints, Store returns the store
+// unchanged.
 func Store(s store.Store) store.Store {
 	if _, ok := s.(*pointed); ok {
 		return s
@@ -22,11 +23,12 @@ func Store(s store.Store) store.Store {
 	return &pointed{store.Complete(s)}
 }
 
-// A pointed passes all calls to another store. Before and after the calls that change the
-// store, a test can inject a fault.
+// A pointed is a store that passes each call to the store that it wraps. Before and after
+// each call that changes the store, a test can inject a fault.
 type pointed struct{ store.Full }
 
-// Wakes calls Wakes of the store. It returns nil if the store does not have the method.
+// Wakes calls Wakes of the wrapped store. It returns nil if the wrapped store does not have
+// this method.
 func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
 	if w, ok := s.Full.Store.(store.Waker); ok {
 		return w.Wakes(ctx)
@@ -34,7 +36,8 @@ func (s *pointed) Wakes(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// Examine calls Examine of the store, if it has the method.
+// Examine calls Examine of the wrapped store. It returns no findings if the wrapped store
+// does not have this method.
 func (s *pointed) Examine(ctx context.Context) ([]health.Finding, error) {
 	if e, ok := s.Full.Store.(health.Examiner); ok {
 		return e.Examine(ctx)
@@ -42,7 +45,8 @@ func (s *pointed) Examine(ctx context.Context) ([]health.Finding, error) {
 	return nil, nil
 }
 
-// Retain calls Retain of the store, if it has the method.
+// Retain calls Retain of the wrapped store. It does nothing if the wrapped store does not
+// have this method.
 func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	r, ok := s.Full.Store.(store.Retainer)
 	if !ok {
@@ -53,7 +57,8 @@ func (s *pointed) Retain(ctx context.Context, before time.Time, limit int) (stor
 	return r.Retain(ctx, before, limit)
 }
 
-// Retained calls Retained of the store, if it has the method.
+// Retained calls Retained of the wrapped store. It returns 0 if the wrapped store does not
+// have this method.
 func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	if r, ok := s.Full.Store.(store.Retainer); ok {
 		return r.Retained(ctx)

@@ -17,10 +17,10 @@ const (
 	oidTimestamptz = 1184
 )
 
-// An array encodes a one-dimensional array in the binary format of the protocol. The text
-// format would double the size of bytea, and the server would have to parse it. The
-// connection needs binary_parameters=yes, with which the driver sends a []byte argument
-// unchanged.
+// An array encodes a one-dimensional SQL array in the binary format of the protocol. The
+// text format would double the size of bytea elements, and the server would have to parse
+// the text. The connection needs the setting binary_parameters=yes. With this setting the
+// driver sends a []byte argument unchanged.
 type array struct {
 	buf []byte
 	n   int
@@ -28,7 +28,7 @@ type array struct {
 
 const arrayHeader = 20
 
-// reset begins a new array with elements of a type. It reuses the buffer.
+// reset removes all elements and sets the type of new elements. It keeps the buffer.
 func (a *array) reset(oid uint32) {
 	a.n = 0
 	a.buf = append(a.buf[:0], make([]byte, arrayHeader)...)
@@ -38,7 +38,7 @@ func (a *array) reset(oid uint32) {
 	binary.BigEndian.PutUint32(a.buf[16:], 1) // index of the first element
 }
 
-// bytes returns the encoded array. It is valid until the next reset.
+// bytes returns the encoded array. The result is valid until the next call of reset.
 func (a *array) bytes() []byte {
 	binary.BigEndian.PutUint32(a.buf[12:], uint32(a.n))
 	if a.n == 0 { // an empty array has no dimension
@@ -83,7 +83,8 @@ func (a *array) text(v string) {
 	a.buf = append(a.buf, v...)
 }
 
-// infinity is the timestamp later than all others. It is stored for store.Never.
+// infinity is the server's value for a timestamp that is later than all others. The store
+// uses it for store.Never.
 const infinity = 1<<63 - 1
 
 // time appends a timestamptz, in microseconds since 2000.

@@ -11,25 +11,26 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A batch holds the transitions of one commit as arrays: one array for each parameter of
-// the statement.
+// A batch holds the transitions of one commit, encoded as arrays. Each array is one
+// parameter of the commit statement.
 type batch struct {
 	items   []store.Transition
 	creates bool
 	moves   bool // some transition changes the row of an existing run
-	names   bool // some new run has a name or a key
+	names   bool // some transition submits a run with a name or a key
 	keys    bool
-	// Some transition has instances or alerts. Then the statement also has the parts for
-	// names and keys.
+	// Some transition adds instances or alerts. Statements that insert these rows also have
+	// the parts for names and keys.
 	side    bool
 	heard   bool // some transition has a value in the field Heard
-	consume bool // some transition consumes messages; then the statement has all parts
+	consume bool // some transition consumes messages; the statement for that has all parts
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
-	// Columns for the rows of existing runs that change.
+	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
-	// Another column for the rows of existing runs; used only if heard or consume is set.
+	// Another column for the rows of existing runs. Only statements for batches with heard
+	// or consume use it.
 	oldHeard                                         array
 	nameRun, name, nameKey                           array
 	keyFlow, key, keyRun                             array
@@ -41,8 +42,8 @@ type batch struct {
 	sent                                             []any               // arguments of the statement
 }
 
-// fill encodes items. A batch is filled many times, and its arrays are valid until the next
-// fill.
+// fill encodes transitions into the arrays of the batch. It can be called again and again.
+// Each call overwrites the arrays of the call before.
 func (b *batch) fill(items []store.Transition) {
 	b.items, b.creates, b.moves, b.names, b.keys, b.side, b.heard, b.consume = items, false, false, false, false, false, false, false
 	b.order = b.order[:0]
@@ -66,8 +67,8 @@ func (b *batch) fill(items []store.Transition) {
 	clear(b.order)
 }
 
-// addNames encodes names and keys, in the order in which all engines lock them. This
-// prevents deadlocks.
+// addNames encodes names and keys, sorted. All engines lock names and keys in this order,
+// so that they do not deadlock.
 func (b *batch) addNames() {
 	slices.SortFunc(b.order, byName)
 	for _, t := range b.order {
@@ -178,7 +179,8 @@ func (b *batch) add(t *store.Transition) {
 	}
 }
 
-// addState appends the new state of the run, or NULL.
+// addState appends the new state of the run, or NULL if the transition does not change the
+// state.
 func addState(a *array, t *store.Transition) {
 	if t.State == status.RunInvalid {
 		a.null()
@@ -187,7 +189,8 @@ func addState(a *array, t *store.Transition) {
 	a.int2(int16(t.State))
 }
 
-// addOwner appends the new owner of the run, or NULL.
+// addOwner appends the new owner of the run, or NULL if the transition does not change the
+// owner.
 func addOwner(a *array, t *store.Transition) {
 	if t.Owner == nil {
 		a.null()
@@ -196,7 +199,8 @@ func addOwner(a *array, t *store.Transition) {
 	a.int4(int32(*t.Owner))
 }
 
-// addCheck appends the new next_check of the run, or NULL.
+// addCheck appends the new next_check of the run, or NULL if the transition does not change
+// it.
 func addCheck(a *array, t *store.Transition) {
 	if t.NextCheck.IsZero() {
 		a.null()
@@ -205,13 +209,14 @@ func addCheck(a *array, t *store.Transition) {
 	a.time(t.NextCheck)
 }
 
-// statement returns the statement for the batch and its arguments. The arguments are valid
-// until the next call.
+// statement returns the commit statement for the batch, and the arguments of the statement.
+// The arguments are valid until the next call of statement.
 func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone bool) (string, []any) {
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
 
-// shape returns the statement that fits the contents of the batch.
+// shape returns the commit statement that has all parts which the batch needs. If ifNone is
+// true, the statement tolerates conflicts.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:
@@ -248,8 +253,8 @@ func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }
 
-// args returns the arguments of the statement that shape returns. They are valid until the
-// next call.
+// args returns the arguments of the statement that the method shape returns. They are valid
+// until the next call of args.
 func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
 	all := b.whole(ifNone)

@@ -14,10 +14,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Commit commits a batch, including submissions, with one statement. If the name, key or id
-// of a submission is in dispute, Commit uses a separate transaction for it afterwards. It
-// returns ErrFenced if the engine was fenced and nothing is committed. If the engine is
-// fenced after a part was committed, ErrFenced is the outcome of the other submissions.
+// Commit commits a batch, including submissions, with one statement. If another run may
+// have the name, key or id of a submission, Commit commits this submission afterwards, in a
+// separate transaction. Commit returns ErrFenced if the engine was declared dead and
+// nothing of the batch is committed. If a part of the batch was committed before that,
+// ErrFenced is the outcome of each submission that is not committed.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -58,21 +59,22 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	return c.finish()
 }
 
-// A commit is one batch that is being committed.
+// A commit is the state of one call of Writer.Commit.
 type commit struct {
 	w     *Writer
 	token int64
 	items []store.Transition
 	out   []store.Outcome
 	doubt []int // submissions that need a separate transaction, as indexes into the field items
-	split bool  // bisect has split the batch, so a part of it may be committed
-	cast  bool  // bisect has refused a row with the verdict suspected
+	split bool  // the method bisect has split the batch, so a part of the batch may be committed
+	cast  bool  // the method bisect has refused a row with the verdict suspected
 }
 
-// sortOut gives every invalid transition its outcome. It adds a submission to the field
-// doubt if it cannot share a statement: its name or key occurs earlier in the batch, or its
-// workflow is not known to be in the database. It returns the remaining transitions. where
-// holds the index in items of each of them; nil = all remain.
+// sortOut selects the transitions that can be committed with one statement, and returns
+// them as send. It sets the outcome of each invalid transition. A submission goes into the
+// field doubt if its name or key occurs earlier in the batch, or if its workflow may not be
+// in the database. where holds the index in c.items of each transition in send; nil = send
+// has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -115,8 +117,9 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 	return send, where
 }
 
-// finish returns the outcomes. If some outcome is ErrFenced and every outcome is an error,
-// it returns ErrFenced instead.
+// finish returns the outcomes. If every outcome is an error and one of them is ErrFenced,
+// finish returns the error ErrFenced instead. If a submitted run has no owner, finish sends
+// a hint to the engines.
 func (c *commit) finish() ([]store.Outcome, error) {
 	fenced, told := false, false
 	for i := range c.out {
@@ -144,20 +147,22 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	return c.out, nil
 }
 
-// giveUp is how many times an operation is repeated before its error counts.
+// giveUp is how many times an operation is repeated before its error is returned. stuck
+// logs an operation after the same number of tries.
 const giveUp = 5
 
-// A sending is a part of a batch that is sent until its outcome is known.
+// A sending is a part of a batch that the method land sends, again and again until the
+// outcome of the part is known.
 type sending struct {
 	from, to int
 	open     bool // an earlier try may have committed the part
-	ifNone   bool // use the statement that tolerates conflicts
+	ifNone   bool // send the statement that tolerates conflicts
 	try      int
 	last     error // error of the previous try
 }
 
-// land sends items[from:to] until their outcome is known. open says that an earlier try may
-// have committed them.
+// land sends the transitions items[from:to], and repeats this until it knows their
+// outcomes. open says that an earlier call may have committed these transitions.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
@@ -171,7 +176,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// Some transitions are committed. For the others, it is not known who wrote the row.
+			// Some transitions are committed. For each of the others, it is unknown which
+			// batch wrote the journal row.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
@@ -182,8 +188,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed decides after an error whether land sends the part again. If done is true, it does
-// not, and land returns result.
+// failed handles the error of one try to send a part. If it returns done = false, land must
+// send the part again. If done is true, land must return result.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -203,30 +209,31 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 	case v == taken && !s.ifNone:
 		s.ifNone, s.try = true, -1 // at once, send the statement that tolerates conflicts
 	case v == taken && c.w.batch.names && s.try < giveUp:
-		// Another client was faster; the conflicting row is visible now.
+		// Another client has committed the same name or key first. Send again: the next
+		// statement sees this row.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected:
-		// If a single row fails, the reason may be that the server refuses all rows. Then
-		// the row is not to blame, and the commit waits.
+		// If a single row fails, the reason may be that the server refuses all rows at
+		// present. Then this row is not the reason, so send it again.
 	case v == later, s.open, c.split:
-		// This try committed nothing. But the next one may succeed, or an earlier one may
-		// have committed the part: try again.
+		// This try committed nothing. But the next try may succeed, or an earlier try may
+		// have committed the part. So send the part again.
 	default:
 		return true, wrap("commit", err)
 	}
 	return false, nil
 }
 
-// unconnected decides after a failure to connect whether the caller tries again. This try
-// has sent nothing. It returns nil to try again, or the error with which the caller gives
-// up. open says that an earlier try may have committed the rows.
+// unconnected handles a failure to connect, after which nothing was sent. It returns nil if
+// the caller must try again. Otherwise the caller must return the error that unconnected
+// returns. open says that an earlier try may have committed the rows.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
-		// The last error says more than the failure to connect again.
+		// The error of the earlier try says more than this failure to connect.
 		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
 	case !open && (try >= giveUp || !temporary(err)):
 		return wrap(what, err)
@@ -234,8 +241,9 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted returns the error of an operation whose context has ended. err is the error
-// of the context. last is the last error of the operation.
+// interrupted returns the error for an operation whose context has ended. err is the error
+// of the context. last is the error of the last try. open says that the outcome of the
+// operation is unknown.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"
@@ -243,7 +251,7 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	return fmt.Errorf("%w (last: %w)", err, wrap(what, last))
 }
 
-// stuck logs from time to time why an operation has not ended yet.
+// stuck logs why an operation has not ended yet, once for each giveUp tries.
 func (w *Writer) stuck(what string, try int, open bool, err error) {
 	if try <= 0 || try%giveUp != 0 {
 		return
@@ -260,7 +268,7 @@ func (w *Writer) stuck(what string, try int, open bool, err error) {
 	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
-// any reports whether a part of the commit is committed so far.
+// any reports whether some transition of the commit is committed already.
 func (c *commit) any() bool {
 	for i := range c.out {
 		if c.out[i].Landed {
@@ -270,8 +278,10 @@ func (c *commit) any() bool {
 	return false
 }
 
-// bisect finds the transition that the server refuses: it sends each half of the part
-// separately. The field doubt gets a submission that only conflicts with another run.
+// bisect finds the transitions that the server refuses, and sets their outcomes. It sends
+// each half of the part separately; land calls bisect again for a half that fails. If a
+// single submission conflicts with another run, bisect adds the submission to the field
+// doubt.
 func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict, why error) error {
 	if to-from == 1 {
 		if v == taken && c.items[from].Names != nil {
@@ -279,8 +289,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			return nil
 		}
 		if open {
-			// The server refuses the row now, but an earlier try may have committed it.
-			// This try waited until the earlier one had ended, so the table now shows the
+			// The server refuses the row now, but an earlier try may have committed it. The
+			// server ended the earlier try before this try, so the table now shows the
 			// final outcome.
 			mine, err := c.stands(ctx, from)
 			if mine || err != nil {
@@ -304,8 +314,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 	return c.land(ctx, mid, to, open)
 }
 
-// takes reports whether the server accepts rows at all. It inserts rows of a run that does
-// not exist, and rolls them back.
+// takes reports whether the server accepts new rows at present. It tries to insert rows of
+// a run that does not exist, and rolls the transaction back.
 func (w *Writer) takes(ctx context.Context) bool {
 	if w.connect(ctx) != nil {
 		return false
@@ -326,8 +336,9 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. alive reports whether the writer's fence row exists. landed
-// holds the committed runs; nil = all transitions are committed.
+// send sends the batch once. alive is true if the writer's fence row exists. landed has the
+// runs whose transitions are committed; nil = all transitions are committed. After an
+// error, alive and landed have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {
@@ -361,8 +372,9 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle sets the outcomes according to the answer of the server. open says that an earlier
-// try of the same batch may have committed it.
+// settle sets the outcomes of items[from:to] from alive and landed, the results of the
+// method send. It returns ErrFenced if the engine was declared dead and nothing is
+// committed. open says that an earlier try may have committed these transitions.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
@@ -390,8 +402,8 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 		case there && t.Seq == 0:
 			c.out[i] = store.Outcome{Err: store.ErrExists}
 		default:
-			// There may be no row because the engine was fenced meanwhile. Then another
-			// engine owns the run, so the outcome is the same.
+			// If the journal has no row with this number, the engine was declared dead.
+			// Then another engine takes the run over, so ErrStale is correct, too.
 			c.out[i] = store.Outcome{Err: store.ErrStale}
 		}
 	}
@@ -401,8 +413,9 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 	return nil
 }
 
-// stands reports whether the batch's only transition, with index i, is committed. It
-// repeats until it knows or ctx ends.
+// stands reports whether the transition with index i is committed. This must be the only
+// transition in the batch of the writer. stands asks the server until the server answers.
+// It returns an error if ctx ends or if the database has lost commits.
 func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
@@ -423,8 +436,9 @@ func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	}
 }
 
-// writers reads the journal rows with the same runs and numbers as the rows of the batch.
-// It returns the token of each, by run.
+// writers reads the journal rows that have the same runs and numbers as the transitions of
+// the batch. It returns the token of each row, by run. A run without such a row is not in
+// the result.
 func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 	w := c.w
 	writers := make(map[status.RunID]int64)

@@ -13,9 +13,9 @@ import (
 
 const (
 	settingGet = `SELECT value FROM engine.setting WHERE name = $1`
-	// settingPin returns the stored value, which may be that of another caller. With DO
-	// NOTHING, the statement would not return a row that was written after the statement
-	// began.
+	// settingPin stores the value of a setting if the setting has no value yet, and returns
+	// the stored value. It uses DO UPDATE, because with DO NOTHING it would not return a
+	// value that another session stored meanwhile.
 	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
@@ -34,8 +34,9 @@ type catalogue struct {
 	flows sync.Map // set of WorkflowIDs that are known to be in the database
 }
 
-// PutDefinition stores a definition, once for each digest. If two callers store it at the
-// same time, the second waits for the first and reads its rows.
+// PutDefinition stores a definition, unless its digest is stored already. It returns the
+// ids of the workflows by name. If two callers store the same definition at the same time,
+// the second waits for the first, and both get the same ids.
 func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids, err := s.workflowIDs(ctx, d.Digest)
 	if err != nil || len(ids) > 0 {
@@ -100,16 +101,19 @@ func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]
 	return ids, nil
 }
 
-// known records that a workflow is in the database. Workflows are never removed.
+// known records in memory that a workflow is in the database. The store never removes a
+// workflow.
 func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
-// knows reports whether a workflow is known to be in the database.
+// knows reports whether known was called for a workflow. If not, the workflow may be in the
+// database or not.
 func (s *catalogue) knows(id store.WorkflowID) bool {
 	_, ok := s.flows.Load(id)
 	return ok
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the
+// workflow. It returns ErrNotFound if there is no such workflow.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d     store.Definition
@@ -156,8 +160,8 @@ func (s *catalogue) steps(ctx context.Context, digest string) (map[string][]stri
 
 func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// Pin sets a setting, unless it is set already, and returns its value. With value "" it
-// only reads.
+// Pin stores the value of a setting if the setting has no value yet. It returns the stored
+// value. If value is "", Pin only reads the setting.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	var pinned string
 	if value != "" {

@@ -16,13 +16,14 @@ import (
 	"github.com/lib/pq"
 )
 
-// A source says where a database is and how to connect to it.
+// A source holds the parsed DSN of a database, with defaults for missing settings.
 type source struct {
 	cfg pq.Config
-	dsn string // the DSN as text, for the connection that listens
+	dsn string // the DSN as text; only for the connection that receives notifications
 }
 
-// errDSN does not quote the DSN, because the DSN may contain a password.
+// errDSN is the error for a DSN that cannot be parsed. It does not quote the DSN, because
+// the DSN may contain a password.
 var errDSN = errors.New(`postgres: the DSN is not a connection string: want postgres://USER@HOST/DATABASE (special characters of a password percent-encoded) or "host=… dbname=…"`)
 
 // parse reads a DSN and adds defaults for missing settings.
@@ -53,7 +54,7 @@ func parse(dsn string) (source, error) {
 	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
 }
 
-// settled adds the settings in more to a DSN.
+// settled returns the DSN with the settings in more added.
 func settled(dsn string, more map[string]string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		q := u.Query()
@@ -69,7 +70,7 @@ func settled(dsn string, more map[string]string) string {
 	return dsn
 }
 
-// local reports whether every host is a unix socket or a loopback address.
+// local reports whether every host in the DSN is a unix socket or a loopback address.
 func local(cfg pq.Config) bool {
 	hosts := []pq.ConfigMultihost{{Host: cfg.Host, Hostaddr: cfg.Hostaddr}}
 	return !slices.ContainsFunc(append(hosts, cfg.Multi...), func(h pq.ConfigMultihost) bool {
@@ -102,7 +103,7 @@ func (s source) String() string {
 	return u.String()
 }
 
-// connector returns a connector. It does no I/O.
+// connector returns a connector of the driver for this database. It does no I/O.
 func (s source) connector(d dialer) (*pq.Connector, error) {
 	c, err := pq.NewConnectorConfig(s.cfg)
 	if err != nil {
@@ -112,7 +113,7 @@ func (s source) connector(d dialer) (*pq.Connector, error) {
 	return c, nil
 }
 
-// open returns a pool for use without a store.
+// open returns a connection pool that does not belong to a Store.
 func (s source) open() (*sql.DB, error) {
 	c, err := s.connector(dialer{})
 	if err != nil {
@@ -121,7 +122,8 @@ func (s source) open() (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// unreachable returns an error that says what did not answer and what to check.
+// unreachable returns an error for a failed connection. The text names the server, and says
+// what a person should check.
 func (s source) unreachable(err error) error {
 	hint := "is the server running, and may this machine reach it?"
 	switch state := sqlstate(err); {
@@ -137,24 +139,25 @@ func (s source) unreachable(err error) error {
 	return fmt.Errorf("postgres: connect to %s: %w: %s", s, err, hint)
 }
 
-// A dialer makes connections that notice within seconds that the other side is gone. By
-// default TCP takes a quarter of an hour. The function got, if set, is called with each
-// connection.
+// A dialer opens TCP connections with short keep-alive intervals. If the server becomes
+// unreachable, an idle connection fails after about 11 seconds. With the default intervals
+// it would fail much later. The dialer calls the function got with each new connection; nil
+// = it calls nothing.
 type dialer struct {
 	got func(net.Conn)
 }
 
-// Dial connects, within ten seconds.
+// Dial opens a connection. It fails after ten seconds.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialTimeout(network, address, 10*time.Second)
 }
 
-// DialTimeout connects, within the timeout.
+// DialTimeout opens a connection. It fails after the timeout.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	return d.hand(d.net(timeout).Dial(network, address))
 }
 
-// DialContext connects before ctx ends.
+// DialContext opens a connection. It fails when ctx ends.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.hand(d.net(0).DialContext(ctx, network, address))
 }

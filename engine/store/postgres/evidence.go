@@ -26,9 +26,9 @@ WITH r AS (SELECT run_id FROM engine.run WHERE run_id = $1::int8
 SELECT EXISTS (SELECT FROM r)`
 	lateList = `SELECT node, call, step, at, outcome, code, data FROM engine.late_reply WHERE run_id = $1 ORDER BY at, node, call, outcome LIMIT $2`
 
-	// logKeep adds lines, and removes the oldest lines of each run that gets new ones. $7
-	// is how many lines may stay for each run. The DELETE does not see the new lines. So it
-	// leaves room for them: of the old lines it keeps $7 minus the number of new lines.
+	// logKeep adds log lines. It also removes the oldest lines of the same runs, so that
+	// each run has at most $7 lines. The DELETE does not see the new lines. So for each run
+	// it keeps as many old lines as $7 minus the number of new lines.
 	logKeep = `
 WITH v AS MATERIALIZED (
   SELECT v.* FROM unnest($1::int8[], $2::timestamptz[], $3::text[], $4::int4[], $5::text[], $6::text[])
@@ -44,15 +44,15 @@ SELECT run_id, coalesce(at, pg_catalog.clock_timestamp()), step, attempt, level,
 	logList = `SELECT id, at, step, attempt, level, message FROM engine.log WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
-// evidence is the part of a Store that keeps late answers and log lines. It also records
+// evidence is the part of a Store that keeps late replies and log lines. It also records
 // which alerts were pushed.
 type evidence struct {
 	*access
 	*views
 }
 
-// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
-// such run.
+// KeepLate stores a late reply and its alert, unless the same late reply is stored already.
+// It returns ErrNotFound if there is no such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	at := sql.NullTime{Time: l.At.Truncate(time.Microsecond), Valid: !l.At.IsZero()}
 	a := l.Alert()
@@ -68,10 +68,10 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	return nil
 }
 
-// maxLate is how many late answers LateReplies returns at most.
+// maxLate is the largest number of late replies that LateReplies returns.
 const maxLate = 1000
 
-// LateReplies returns the first 1,000 late answers of a run, oldest first.
+// LateReplies returns the first 1,000 late replies of a run, oldest first.
 func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.LateReply, error) {
 	rows, err := s.look(ctx, lateList, int64(run), maxLate)
 	if err != nil {
@@ -93,9 +93,9 @@ func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.L
 	return out, nil
 }
 
-// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run. The
-// statement is sent only once. If the answer is lost, lines may be missing, or there may be
-// an error although they are kept; but no line is stored twice.
+// KeepLogs stores lines that agents logged. It keeps only the last MaxLogLines lines of
+// each run. It sends the statement only once, so that no line is stored twice. If the
+// server's answer is lost, KeepLogs returns an error, and the lines may be stored or not.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -134,8 +134,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	return nil
 }
 
-// newest returns the last MaxLogLines lines of each run, in order. Earlier lines would be
-// removed at once.
+// newest returns the last MaxLogLines lines of each run, in order. It is useless to store
+// earlier lines, because the next statement would remove them.
 func newest(lines []store.LogLine) []store.LogLine {
 	if len(lines) <= storekit.MaxLogLines {
 		return lines
@@ -154,7 +154,8 @@ func newest(lines []store.LogLine) []store.LogLine {
 	return out
 }
 
-// Logs returns up to limit lines of a run with an id greater than after.
+// Logs returns up to limit log lines of a run, those with the smallest ids greater than
+// after.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	rows, err := s.look(ctx, logList, int64(run), after, limit)
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow
 	return s.alerts(ctx, "list alerts to push", alertUndelivered, limit)
 }
 
-// Delivered records that alerts were pushed.
+// Delivered records that the alerts with these ids were pushed.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if _, err := s.db.ExecContext(ctx, alertDelivered, pq.Int64Array(ids)); err != nil {
 		return wrap("note pushed alerts", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// serverCondition returns one row. A user without privileges does not see the age of other
-// users' transactions. Then these transactions do not count.
+// serverCondition returns one row with the fields of a condition. A user without privileges
+// does not see the transactions of other users. Then the row ignores these transactions.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,
@@ -24,22 +24,22 @@ SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting(
        greatest((SELECT pg_catalog.max(pg_catalog.age(backend_xmin)) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid()),
                 (SELECT pg_catalog.max(pg_catalog.age(xmin)) FROM pg_catalog.pg_replication_slots), (SELECT pg_catalog.max(pg_catalog.age(transaction)) FROM pg_catalog.pg_prepared_xacts), 0)::int8`
 
-// A condition holds what the server reports about itself.
+// A condition holds the version, the settings and the state that a server reports.
 type condition struct {
 	version           string
 	number            int64
-	offset            time.Duration // difference between the server's clock and the clock of this machine
+	offset            time.Duration // the server's time minus the time of this machine
 	standby, readOnly bool
 	sync              string
 	fsync, fullPages  bool
-	most, used        int64         // numbers of connections: the limit, and those in use
+	most, used        int64         // numbers of connections: largest allowed number, and connections in use
 	oldest            time.Duration // age of the oldest transaction
 	xmin              int64         // age of the oldest snapshot, as a number of transactions
 }
 
-// Limits. A server outside of them gets a finding that is a warning or an error.
+// Limits. If a server is outside of a limit, Examine returns a warning or an error.
 const (
-	oldestServer   = 140000 // lowest server_version_num: version 14
+	oldestServer   = 140000 // smallest allowed server_version_num, which is version 14
 	maxOffset      = time.Second
 	maxTransaction = 10 * time.Minute
 	maxXmin        = 10_000_000 // age of the oldest snapshot, as a number of transactions
@@ -48,8 +48,8 @@ const (
 // An examiner checks the database for problems.
 type examiner struct{ *access }
 
-// Examine checks whether the database has the properties that engines need. Each property
-// is one finding.
+// Examine checks whether the database has the properties that engines need. It returns one
+// finding for each property, also if there is no problem.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
 		c    condition
@@ -110,7 +110,7 @@ func (s *examiner) findings(have int64) []health.Finding {
 	return out
 }
 
-// findings returns the findings about the server itself.
+// findings returns one finding for each property of the server itself.
 func (c condition) findings() []health.Finding {
 	var out []health.Finding
 	say := func(name string, bad bool, level health.Severity, hint, good, wrong string) {

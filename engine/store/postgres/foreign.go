@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// schemaStrange lists objects that a migration would use and another role owns: the schema
-// engine, the objects in it, and the functions of triggers on its tables. Trusted roles are
-// the present role, the roles it is a member of, and superusers if it is one itself. A
-// superuser does not count as a member of every role here, because a schema that another
-// role has prepared for a superuser must be refused. The function of a trigger may belong
-// to any superuser, because the server itself has some.
+// schemaStrange lists objects that a migration would use, but that belong to an untrusted
+// role. The objects are the schema engine, the objects in it, and the functions of triggers
+// on its tables. Trusted are the present role and the roles of which it is a member. If the
+// present role is a superuser, all superusers are trusted, but no other roles: another role
+// may have prepared the schema to attack the superuser. The function of a trigger may
+// belong to any superuser, because the server has such functions itself.
 const schemaStrange = `
 WITH RECURSIVE me AS (
   SELECT oid, rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user
@@ -45,21 +45,21 @@ FROM things s LEFT JOIN pg_catalog.pg_roles o ON o.oid = s.owner
 WHERE s.owner NOT IN (SELECT oid FROM trusted) AND NOT (coalesce(o.rolsuper, false) AND (s.rank = 5 OR (SELECT rolsuper FROM me)))
 ORDER BY s.rank, s.name`
 
-// shownStrange is the largest number of such objects that an error names.
+// shownStrange is the largest number of objects that a foreignError names.
 const shownStrange = 5
 
-// A strange is an object that another role owns.
+// A strange is one row of the result of schemaStrange: an object that another role owns.
 type strange struct {
 	rank        int
 	kind, name  string
 	owner, self string // the role that owns it, and the role of this session
-	remedy      string // the statement that changes its owner
+	remedy      string // the statement that makes self the owner of the object
 }
 
-// ownedByUs returns an error if another role owns the schema or an object in it that a
-// migration would use. Through such an object the other role could run statements with the
-// rights of the role that migrates: through a view with the name of a table, a function, or
-// a trigger.
+// ownedByUs returns a *foreignError if another role owns the schema, or an object that a
+// migration would use. The object may be a function, a trigger, or a view with the name of
+// a table. Through such an object, the other role could run statements with the rights of
+// the role that migrates.
 func ownedByUs(ctx context.Context, db *sql.DB) error {
 	rows, err := db.QueryContext(ctx, schemaStrange)
 	if err != nil {

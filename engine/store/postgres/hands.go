@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// handHold stores nothing for an engine that was declared dead, because its death was
-	// counted already for the runs that it had in hand.
+	// handHold stores the list of runs that an engine has in hand. It stores nothing for an
+	// engine that was declared dead, because the deaths for the runs in its list were
+	// counted already.
 	handHold = `
 INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
 ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
@@ -23,7 +24,8 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 // hands is the part of a Store that records which runs each engine has in hand.
 type hands struct{ *access }
 
-// Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
+// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the
+// engine was declared dead.
 func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
 	if err != nil {
@@ -39,7 +41,8 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns why runs may be dangerous.
+// Suspects returns, for each run, the number of deaths, and whether an engine other than
+// self has the run in hand. A run without both is not in the result.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
@@ -66,7 +69,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve sets the number of deaths of each run to 0.
+// Absolve resets the number of deaths of each run to 0.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	if _, err := s.db.ExecContext(ctx, suspectAbsolve, runArray(runs)); err != nil {
 		return wrap("absolve runs", err)

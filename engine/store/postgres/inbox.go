@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// messagePost returns the id of an existing message with the same dedup, if there is
-	// one. With DO NOTHING, the statement would not return a message that was written after
-	// the statement began.
+	// messagePost inserts a message. If there is a message with the same dedup already,
+	// messagePost returns the id of that message. It uses DO UPDATE, because with DO
+	// NOTHING it would not return a message that another session wrote meanwhile.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -25,21 +25,22 @@ FROM engine.run WHERE run_id = $1 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_catalog.pg_current_xact_id()::text`
 	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
-	// messageDiscard removes no message of an open run.
+	// messageDiscard removes messages of a run, but only if the run has ended.
 	messageDiscard = `
 DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
 )
 
-// inbox is the part of a Store that keeps each message until a row of its run consumes it.
+// inbox is the part of a Store that keeps messages. It keeps a message until a row of the
+// message's run consumes it.
 type inbox struct {
 	*access
 	*waker
 }
 
-// Post puts a message into its run's inbox. If an answer is lost, Post asks whether the
-// first transaction was committed, so that no message is stored twice. It returns
-// ErrNotFound if there is no such run.
+// Post puts a message into its run's inbox. If the server's answer to COMMIT is lost, Post
+// asks the server whether the transaction was committed. So no message is stored twice.
+// Post returns ErrNotFound if there is no such run.
 func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -66,8 +67,8 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// Messages returns up to limit messages of a run with an id greater than after, in order of
-// arrival.
+// Messages returns up to limit messages of a run, in the order of their ids. It returns
+// only messages with an id greater than after.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.Mess
 	return out, nil
 }
 
-// Discard removes messages of a run that has ended.
+// Discard removes messages of a run that has ended. It removes nothing if the run is open.
 func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	list := make(pq.Int64Array, len(ids))
 	for i, id := range ids {
@@ -101,14 +102,15 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 	return nil
 }
 
-// transactionStatus returns the status of a transaction: committed, aborted, in progress,
-// or "" if the transaction is too old.
+// transactionStatus returns the status of a transaction: committed, aborted or in progress.
+// It returns "" if the server does not know the transaction any more.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
-// once runs a transaction until it is known to be committed exactly once, or not at all.
-// The function write returns the transaction's id. If it returns an error, the transaction
-// is rolled back. After a COMMIT without an answer, once asks the server for the status of
-// the transaction.
+// once commits a transaction exactly once. The function write runs the statements of the
+// transaction and returns the transaction's id. If write returns an error, once rolls the
+// transaction back. If the answer to COMMIT is lost, once asks the server for the status of
+// the transaction. If an error shows that nothing was committed and may be temporary, once
+// runs the transaction again.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {
@@ -141,7 +143,8 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 	}
 }
 
-// attempt runs the transaction once. xid is "" if it is certain that nothing was committed.
+// attempt runs the transaction once and returns the transaction's id. The id is "" if
+// certainly nothing was committed.
 func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -153,8 +156,8 @@ func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, err
 	return xid, tx.Commit()
 }
 
-// rolledBack rolls back a transaction after the error err, and returns err. It ignores the
-// error of a rollback on a broken connection, because that adds nothing.
+// rolledBack rolls back a transaction after the error err, and returns err. If the rollback
+// fails, too, its error is added, unless the connection was broken before.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
 		return errors.Join(err, e)
@@ -162,8 +165,9 @@ func rolledBack(tx *sql.Tx, err error) error {
 	return err
 }
 
-// settled waits until a transaction has ended, because its session may still be working on
-// it. Then it reports whether the transaction was committed.
+// settled waits until the server has ended a transaction, and then reports whether the
+// transaction was committed. It waits, because the server may still be executing the
+// transaction after the connection broke.
 func (s *inbox) settled(ctx context.Context, xid string) (bool, error) {
 	for try := 1; ; try++ {
 		var status string

@@ -12,19 +12,19 @@ import (
 type verdict int
 
 const (
-	unknown   verdict = iota + 1 // the transitions may be committed
+	unknown   verdict = iota + 1 // the transitions may be committed or not
 	taken                        // nothing is committed: a row number, name, key or id of the batch is in use
 	refused                      // nothing is committed: a row is invalid
-	suspected                    // nothing is committed: the reason may be a row or the server
+	suspected                    // nothing is committed: either a row or the server is the reason
 	later                        // nothing is committed: the server does not work at present
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error, by its SQLSTATE. For an error that does not come
-// from the server, it returns unknown.
+// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error.
+// If the error does not come from the server, judge returns unknown.
 func judge(err error) verdict {
 	var e *pq.Error
-	// After a PANIC the server may have ended in the middle of a commit.
+	// A PANIC may stop the server during a commit, so the outcome of the commit is unknown.
 	if !errors.As(err, &e) || len(e.Code) != 5 || e.Severity == pqerror.SeverityPanic {
 		return unknown
 	}
@@ -45,7 +45,8 @@ func judge(err error) verdict {
 	return failed
 }
 
-// temporary reports whether it makes sense to try a failed connection again.
+// temporary reports whether a failure to connect may go away, so that the caller should try
+// again. It returns false for a WrongServerError.
 func temporary(err error) bool {
 	var wrong *WrongServerError
 	v := judge(err)

@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// serverIdentity returns which server this is and where its log ends. It also applies
-	// sessionSettings.
+	// serverIdentity reads the fields of an identity from the server. It also applies
+	// sessionSettings to the session.
 	serverIdentity = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
-	// serverIdentityPooled does not change the settings of the session. Behind a pooler the
-	// session is given to another client, and at first it is not known whether there is a
-	// pooler.
+	// serverIdentityPooled reads the same fields, but does not change the settings of the
+	// session. A pooler may give the session to another client. It is used until the store
+	// knows that there is no pooler.
 	serverIdentityPooled = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
-	// journalWriter returns the token of a row; 0 = retention has removed the row's run.
+	// journalWriter returns the token of a journal row. It returns 0 if retention has
+	// removed the run of the row.
 	journalWriter = `
 SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
 UNION ALL SELECT 0 FROM engine.setting
@@ -43,9 +44,9 @@ type identity struct {
 	standby  bool
 	system   int64 // number of the database cluster
 	line     int64 // timeline; it rises with every promotion; 0 = a standby
-	at       int64 // position at which the server's log ends
-	replayed int64 // log position at which the server was promoted; 0 = it was no standby since its start
-	back     bool  // the server's log ends before the position that was confirmed on the same timeline
+	at       int64 // position at which the server's write-ahead log ends; 0 = a standby
+	replayed int64 // log position at which the server was promoted; 0 = it started as the primary
+	back     bool  // the server's log ends before a position that was confirmed on the same timeline
 }
 
 // A mark names a journal row whose commit a server has confirmed.
@@ -55,16 +56,17 @@ type mark struct {
 	token int64
 }
 
-// A lineage knows to which server a store wrote last, and up to which position the history
-// of that server was confirmed. With it the store notices a history that went backwards: a
-// standby that was behind became the primary, a backup was restored, or the address leads
-// to the former primary again.
+// A lineage records to which server a store wrote last, and up to which log position that
+// server has confirmed commits. With this information the store notices that confirmed
+// commits are missing on a server. The reason may be that a standby without the last
+// commits became the primary, that a backup was restored, or that the address leads to the
+// former primary again.
 type lineage struct {
 	mu     sync.Mutex // protects following fields
-	off    error      // why the server does not report its identity; nil = it does
+	off    error      // why the server does not report its identity; nil = the server reports it
 	system int64
 	line   int64                    // the highest timeline seen so far
-	known  int64                    // log position up to which the timeline line is confirmed
+	known  int64                    // log position up to which commits on the timeline line are confirmed
 	marks  map[*Writer]mark         // the last confirmed row of each writer
 	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError
@@ -74,7 +76,8 @@ func newLineage() *lineage {
 	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
 }
 
-// err returns the loss that was found, or nil.
+// err returns a *store.LossError if see has found that the server lost commits. Otherwise
+// it returns nil.
 func (l *lineage) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,32 +94,34 @@ func (l *lineage) disable(why error) {
 	l.off, l.line, l.known = why, 0, 0
 }
 
-// disabled returns why the server does not report its identity, or nil.
+// disabled returns why the server does not report its identity. It returns nil if the
+// server reports it.
 func (l *lineage) disabled() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.off
 }
 
-// stale reports whether a connection that was made on a timeline leads to a server that was
-// replaced.
+// stale reports whether a connection leads to a server that was replaced since. line is the
+// server's timeline when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return line < l.line
 }
 
-// reached returns the timeline, and the position up to which it is confirmed. Call it
-// before you ask a server for the end of its log, because other connections continue to
-// commit.
+// reached returns the highest timeline seen so far, and the log position up to which
+// commits on it are confirmed. Call reached before you ask a server for the end of its log,
+// because other connections continue to commit.
 func (l *lineage) reached() (line, known int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.line, l.known
 }
 
-// confirm records a committed row. It reports false if the server that confirmed the row
-// has been replaced: then the confirmation does not count.
+// confirm records m as the last committed row of a writer. line is the timeline of the
+// server that confirmed the row. If this server has been replaced, confirm records nothing
+// and returns false, because the confirmation does not count.
 func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +152,7 @@ func (l *lineage) leave(id store.EngineID) {
 	delete(l.joined, id)
 }
 
-// moved reports whether the server was replaced after an engine joined. Then the engine
+// moved reports whether the server was replaced after an engine joined. If so, the engine
 // must read its runs again.
 func (l *lineage) moved(id store.EngineID) bool {
 	l.mu.Lock()
@@ -156,8 +161,9 @@ func (l *lineage) moved(id store.EngineID) bool {
 	return ok && line != l.line
 }
 
-// ticked records the result of a committed tick. It reports false if the tick was committed
-// on another timeline: the server was replaced.
+// ticked records that a server has confirmed a tick on the timeline line, and with it all
+// commits up to the log position at. It returns false if the tick was on another timeline,
+// because the server was replaced.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,10 +174,11 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares a server with the lineage, and returns the timeline of the connection. The
-// function present reports whether the server's journal has a row. see returns a
-// *postgres.WrongServerError if the server is not the right one. If the server has lost
-// confirmed data, see returns no error, but from then on the method err returns the loss.
+// see compares the identity of a server with the lineage, and returns the timeline of the
+// connection. The function present reports whether the server's journal has a row. If the
+// store must not write to this server, see returns a *postgres.WrongServerError. If the
+// server has lost confirmed commits, see returns no error, but from then on the method err
+// returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -203,7 +210,7 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 	case l.system != 0 && id.system != l.system:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it is another database cluster than before"}
 	case id.standby:
-		return l.line, nil // a standby accepts no writes, so it confirms none
+		return l.line, nil // a standby accepts no writes, so it cannot confirm a commit
 	case id.line < l.line:
 		return 0, &WrongServerError{Store: "postgres", Seen: l.line, Have: id.line, Reason: "it was the primary until another one was promoted"}
 	case id.line == l.line && id.back:
@@ -226,10 +233,10 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 	return id.line, nil
 }
 
-// lsn formats a position in the log as the server does.
+// lsn formats a position in the write-ahead log like the server.
 func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
 
-// A wire is a connection of the driver, with the methods that this package needs.
+// A wire is a connection of the driver that has all methods which this package needs.
 type wire interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -242,14 +249,16 @@ type wire interface {
 	driver.Validator
 }
 
-// A checked is a connection to a server whose identity was compared with the lineage.
+// A checked is a connection of the driver. The identity of its server was compared with the
+// lineage.
 type checked struct {
 	wire
 	lineage *lineage
 	line    int64
 }
 
-// ResetSession drops a connection to a server that has been replaced.
+// ResetSession is called before the pool uses the connection again. If the server has been
+// replaced, it returns driver.ErrBadConn, so that the pool closes the connection.
 func (c *checked) ResetSession(ctx context.Context) error {
 	if c.lineage.stale(c.line) {
 		return driver.ErrBadConn
@@ -257,17 +266,19 @@ func (c *checked) ResetSession(ctx context.Context) error {
 	return c.wire.ResetSession(ctx)
 }
 
-// IsValid reports whether the connection may be used again.
+// IsValid reports whether the pool may use the connection again. It returns false if the
+// server was replaced.
 func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsValid() }
 
-// A connector makes connections and checks their servers.
+// A connector opens connections, and compares the identity of their servers with the
+// lineage.
 type connector struct {
 	*pq.Connector
 	s *access
 }
 
-// Connect connects and checks the server. It returns a *postgres.WrongServerError if the
-// server is the wrong one.
+// Connect opens a connection and checks the server. It returns a *postgres.WrongServerError
+// if the store must not write to this server.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -296,7 +307,9 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return out, nil
 }
 
-// unidentified applies sessionSettings on a server that does not report its identity.
+// unidentified returns a connection to a server that does not report its identity. If the
+// store may change the settings of its sessions, unidentified applies sessionSettings
+// first.
 func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
 	if !c.s.keeps() {
 		return out, nil
@@ -307,7 +320,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	return out, nil
 }
 
-// identify asks a server for its identity.
+// identify reads the identity of a server.
 func (s *access) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
 	if !s.keeps() {
@@ -332,8 +345,8 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether the journal still has the row of a mark, with its token. It also
-// reports true if retention has removed the run.
+// stands reports whether the journal has the row of a mark, with the mark's token. It also
+// returns true if retention has removed the run.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {
@@ -344,7 +357,8 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 
 var errNoRow = errors.New("postgres: no row")
 
-// first runs a query on a connection of the driver and returns the first row.
+// first runs a query on a connection of the driver and returns the first row. It returns
+// errNoRow if the query has no row.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {
@@ -358,8 +372,9 @@ func first(ctx context.Context, w wire, columns int, query string, args ...drive
 	return values, nil
 }
 
-// lookAgain checks the server of a session again, because a standby may have been promoted
-// meanwhile.
+// lookAgain compares the identity of the server with the lineage again, on a connection
+// that may be open already. A standby may have been promoted since the connection was
+// opened.
 func (s *access) lookAgain(ctx context.Context) (err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// memberJoin writes the member and its fence rows in one statement.
+// memberJoin inserts a member and its fence rows with one statement, and returns the
+// member's number.
 const memberJoin = `
 WITH m AS (
   INSERT INTO engine.member (address, lease_until) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second') RETURNING engine
@@ -30,7 +31,8 @@ type members struct {
 	turns  storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
-// Join registers a new membership.
+// Join registers a new membership and returns its number. It returns a *store.LossError if
+// the server has lost commits.
 func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
 	if err := s.lineage.err(); err != nil {
 		return 0, err
@@ -44,14 +46,15 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 	return id, nil
 }
 
-// memberTick compares next_check with a scalar subquery. clock_timestamp() itself changes
-// from row to row and cannot limit an index scan: the scan would read every open run of the
-// owner.
+// memberTick renews the lease of an engine and returns the work for the engine. It compares
+// next_check with a scalar subquery, which the server computes once. clock_timestamp()
+// itself would have another value for each row, and so could not limit an index scan. The
+// scan would read every open run of the owner.
 //
-// memberTick also returns a page of runs with waiting messages, after the run $4: runs of
-// this engine and runs without an owner. A run that has ended counts as a run without an
-// owner if its owner is gone. The table inbox has only messages that are not answered yet.
-// $5 makes most scans skip the index entries of runs that have ended (see minima).
+// memberTick also returns a page of runs with waiting messages, after the run $4. The page
+// has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
+// the next_check at which the scan for due runs begins (see minima); NULL = at the first
+// entry of the index.
 const (
 	memberTick = `
 WITH me AS (
@@ -72,16 +75,19 @@ UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
-	// memberTickLine also returns the timeline on which the lease was renewed, and a log
-	// position that is durable once the renewal is durable.
+	// memberTickLine does the same, and also returns the timeline on which the lease was
+	// renewed, and the present position in the server's log. When the renewal is durable,
+	// the log is durable up to this position.
 	memberTickLine = memberTick + `
 UNION ALL SELECT 'line', ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
 UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
 )
 
-// Tick renews the lease and returns the work for the engine. It returns ErrLapsed also if
-// the server was replaced by one that has all confirmed data. If the new server has lost
-// data it returns a *store.LossError. It may return a *postgres.WrongServerError.
+// Tick renews the lease and returns the work for the engine. Tick returns ErrLapsed if the
+// engine is not alive any more, or if a new server has replaced the former one and has all
+// confirmed data. If the new server has lost confirmed data, Tick returns a
+// *store.LossError. If the store must not write to the server, Tick returns a
+// *postgres.WrongServerError.
 func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lineage.err(); err != nil {
 		return store.Tick{}, err
@@ -105,15 +111,17 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		return store.Tick{}, err
 	}
 	if s.lineage.moved(id) {
-		// The engine is fenced now, so its runs are free before the lease expires.
+		// Leave fences the engine now, so that other engines can take over its runs before
+		// the lease expires.
 		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
 	return t, nil
 }
 
-// tick runs the statement of a tick. line is 0 if the statement does not return the
-// timeline.
+// tick runs memberTick or memberTickLine, and reads the result. line is the timeline, and
+// pos the position in the server's log; both are 0 for memberTick. tick returns ErrLapsed
+// if the engine is not alive.
 func (s *members) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -158,8 +166,9 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 }
 
 const (
-	// memberBury waits, at the fence rows, for the member's batches in flight. Afterwards
-	// none of its batches can be committed. For each open run that it had in hand,
+	// memberBury declares a member dead, if the member's lease has expired, and deletes the
+	// member's fence rows. A commit in flight locks its fence row, so memberBury waits
+	// until this commit has ended. For each open run that the member had in hand,
 	// memberBury counts one more death.
 	memberBury = `
 WITH d AS (UPDATE engine.member SET dead = true WHERE engine = $1 AND (dead OR lease_until <= pg_catalog.clock_timestamp()) RETURNING engine),
@@ -170,13 +179,14 @@ s AS (INSERT INTO engine.suspect AS s (run_id, deaths)
 DELETE FROM engine.fence f USING d WHERE f.engine = d.engine`
 	memberAlive = `SELECT EXISTS (SELECT FROM engine.member WHERE engine = $1 AND NOT dead)`
 	memberLeave = `UPDATE engine.member SET lease_until = pg_catalog.clock_timestamp() WHERE engine = $1 AND lease_until > pg_catalog.clock_timestamp()`
-	// memberForget is a separate statement, because it must see the commits that memberBury
-	// has waited for.
+	// memberForget deletes a dead member that owns no open runs. It is a separate
+	// statement, because it must see the commits for which memberBury has waited.
 	memberForget = `DELETE FROM engine.member m WHERE engine = $1 AND dead AND NOT EXISTS (SELECT FROM engine.run WHERE owner = $1 AND state < 10)`
 	memberCount  = `SELECT pg_catalog.count(*) FROM engine.member WHERE NOT dead AND lease_until > pg_catalog.clock_timestamp()`
 )
 
-// Fence declares a member dead if its lease has expired.
+// Fence declares a member dead if the member's lease has expired. It reports whether the
+// member is dead now.
 func (s *members) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if _, err := s.db.ExecContext(ctx, memberBury, int64(id)); err != nil {
 		return false, wrap("fence", err)
@@ -194,7 +204,7 @@ func (s *members) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	return true, nil
 }
 
-// Leave ends a membership in order.
+// Leave ends the membership of an engine that stops normally.
 func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.db.ExecContext(ctx, memberLeave, int64(id)); err != nil {
 		return wrap("leave", err)
@@ -207,8 +217,8 @@ func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	if _, err := s.Fence(ctx, id); err != nil {
 		return err
 	}
-	// Other engines can take its runs now. They get a hint, so that they need not wait for
-	// their next scan.
+	// Send a hint, so that other engines take over the runs of this engine before their
+	// next scan.
 	if s.notifyNow() {
 		s.notifyLate(ctx)
 	}

@@ -25,8 +25,8 @@ const (
 	// The number has no meaning.
 	migrateLock = 7237102917305
 
-	// schemaVersion is the version of the schema for which this binary was written. It is
-	// the number of the last migration; a test compares them.
+	// schemaVersion is the version of the schema for which this binary was written. A test
+	// checks that it is the number of the last migration.
 	schemaVersion = 9
 )
 
@@ -41,15 +41,16 @@ const (
 // Migrate migrates the schema to this binary's version, and returns the versions before and
 // after. Each migration is one transaction, and an advisory lock allows only one caller at
 // a time. If another role owns the schema or an object in it, Migrate does nothing and
-// returns an error. It returns a *store.SchemaError if the schema is newer.
+// returns an error. If the schema is newer than this binary, Migrate returns a
+// *store.SchemaError.
 func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	src, db, err := connect(ctx, dsn)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// The lock belongs to a transaction. Behind a pooler, a lock of the session would stay
-	// with a session that another client gets next.
+	// The advisory lock belongs to a transaction. A lock of a session would be wrong behind
+	// a pooler, because another client may get the session while it has the lock.
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, src.unreachable(err)
@@ -81,10 +82,11 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	return from, to, err
 }
 
-// ownSchema creates the schema if it does not exist, and checks that no other role owns an
-// object in it. Before that it reads nothing from the schema, because a view of another
-// role could have the name of a table. CREATE SCHEMA needs a privilege on the database. The
-// owner of an existing schema may not have it.
+// ownSchema creates the schema if it does not exist. Then it checks that no other role owns
+// the schema or an object in it. Until this check the migration must read nothing from the
+// schema, because another role may have created a view with the name of a table. ownSchema
+// does not use CREATE SCHEMA IF NOT EXISTS: that needs a privilege on the database, which
+// the owner of an existing schema may not have.
 func ownSchema(ctx context.Context, db *sql.DB) error {
 	var there bool
 	if err := db.QueryRowContext(ctx, schemaThere).Scan(&there); err != nil {
@@ -98,13 +100,15 @@ func ownSchema(ctx context.Context, db *sql.DB) error {
 	return ownedByUs(ctx, db)
 }
 
-// A SchemaStatus compares a database with this binary.
+// A SchemaStatus holds the version of the schema in a database, and the version that this
+// binary needs.
 type SchemaStatus struct {
 	Have int64 // version of the schema in the database; 0 = no schema
 	Want int64 // version for which this binary was written
 }
 
-// Status returns the versions of the schema and of this binary.
+// Status returns the version of the schema in a database, and the version that this binary
+// needs.
 func Status(ctx context.Context, dsn string) (_ SchemaStatus, err error) {
 	_, db, err := connect(ctx, dsn)
 	if err != nil {
@@ -130,8 +134,8 @@ func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
 	return src, db, nil
 }
 
-// provider returns the runner of the migrations. Each migration is one transaction whose
-// search path is pg_catalog only: see session.go.
+// provider returns an object that runs the migrations. Each migration is one transaction.
+// Its search path is pg_catalog, pg_temp: see session.go.
 func provider(db *sql.DB) (*goose.Provider, error) {
 	store, err := database.NewStore(database.DialectPostgres, versionTable)
 	if err != nil {
@@ -160,8 +164,9 @@ func provider(db *sql.DB) (*goose.Provider, error) {
 	return p, nil
 }
 
-// apply runs a migration. The server gets the whole file and runs its statements in order.
-// The marks for goose in the file are comments for the server.
+// apply returns a function that runs a migration. The function sends the whole file to the
+// server, which runs the statements in order. The goose annotations in the file are
+// comments for the server.
 func apply(file, text string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, transactionPath); err != nil {

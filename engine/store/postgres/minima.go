@@ -20,21 +20,22 @@ const (
 	lowSkips = 10
 )
 
-// A minima holds where the scans of the store's engines begin.
+// A minima holds, for each engine of a store, where the engine's next scan begins.
 type minima struct {
 	mu sync.Mutex // protects following field
 	of map[store.EngineID]low
 }
 
-// A low says where the next scan of one engine begins.
+// A low holds where the next scan of one engine begins, and the values from which this is
+// computed.
 type low struct {
-	at      time.Time // next_check at which the next scan begins; zero = at the first entry of the index
+	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
 	scans   int       // number of scans since the last scan that began at the first entry
 }
 
-// next returns where an engine's next scan begins. If the result is not valid, the scan
-// begins at the first entry.
+// next returns the next_check at which an engine's next scan begins. If the result is not
+// valid (NULL), the scan begins at the first entry of the index.
 func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +51,8 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	return sql.NullTime{Time: m.at, Valid: true}
 }
 
-// lower records the next_check values that an engine's writer has sent. Values that are
-// committed during a scan count for the next scan.
+// lower records the earliest next_check that an engine's writer has sent in a batch. If the
+// batch is committed during a scan, the next scan begins at this value or earlier.
 func (l *minima) lower(id store.EngineID, items []store.Transition) {
 	var first time.Time
 	for i := range items {
@@ -96,7 +97,8 @@ func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, du
 	l.set(id, m)
 }
 
-// below returns the last moment before t with the precision of the server, a microsecond.
+// below returns the latest time before t that the server can store; the server stores whole
+// microseconds.
 func below(t time.Time) time.Time { return t.Truncate(time.Microsecond).Add(-time.Microsecond) }
 
 // forget removes the data about an engine that has ended.

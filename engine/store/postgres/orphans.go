@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// orphanList is materialized, so that it starts with the open runs of dead members, in
-	// the index run_active. Otherwise the server might read the runs in the order of
-	// run_id, and so all ended runs. orphanList leaves out runs at rest (parked or
+	// orphanList lists orphans: open runs of dead members, and with $3 also open runs
+	// without an owner. Its first part is materialized, so that the server finds the open
+	// runs in the index run_active. Otherwise the server might read the runs in the order
+	// of run_id, and so read all ended runs. orphanList leaves out runs at rest (parked or
 	// compensation_failed, and next_check is Never) that have no message or have too many
 	// deaths (store.MaxDeaths).
 	orphanList = `
@@ -23,7 +24,7 @@ WITH o AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = r.run_id AND x.deaths >= 3))
 )
 SELECT run_id FROM o WHERE run_id > $1 ORDER BY run_id LIMIT $2`
-	// orphanCheck returns which runs of a list still are orphans.
+	// orphanCheck returns those of the given runs that are still orphans.
 	orphanCheck = `
 SELECT run_id FROM pg_catalog.unnest($1::int8[]) v(run_id) JOIN engine.run r USING (run_id)
 WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE dead UNION ALL SELECT 0 WHERE $2::bool))
@@ -32,19 +33,21 @@ WHERE state < 10 AND owner = ANY (ARRAY(SELECT engine FROM engine.member WHERE d
 ORDER BY run_id`
 )
 
-// orphanScan is how many orphans are listed at once. No index has the open runs of dead
-// members in the order of run ids; such an index would make every run more expensive. So
-// each list reads all of them, and the pages are taken from the list.
+// orphanScan is how many orphans one query lists. There is no index of orphans in the order
+// of run ids, because such an index would make each commit slower. So each query reads all
+// orphans. To make few queries, the store keeps the list, and takes the next pages from it.
 const orphanScan = 1 << 16
 
-// A walk holds the rest of a list of orphans whose first pages were returned already.
+// A walk holds the rest of a list of orphans, after the store has returned the first pages
+// of the list.
 type walk struct {
 	mu    sync.Mutex     // protects following fields
-	after status.RunID   // the run after which the field rest continues; 0 = rest is empty
+	after status.RunID   // last run that was returned from the list; 0 = rest is empty
 	rest  []status.RunID // the runs that were not returned yet
 }
 
-// take returns up to limit runs of the list, if the list continues after the given run.
+// take returns the next page of the list, with up to limit runs, and removes these runs
+// from the list. It returns nil if the list does not continue after the given run.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +59,7 @@ func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	return page
 }
 
-// keep stores the rest of a list after its first page.
+// keep stores the rest of a list, without the first page.
 func (w *walk) keep(page, list []status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,10 +80,10 @@ type runs struct {
 	abandoned walk // a list that has only runs of dead members
 }
 
-// orphaned returns open runs of dead members. With unowned it also returns runs without an
-// owner. It leaves out runs at rest, unless they have a message. If a caller asks for page
-// after page, each after the last run of the previous page, many pages need only one list.
-// A run that became an orphan after the list was made may be missing until the next list.
+// orphaned returns open runs of dead members. If unowned is true, it also returns open runs
+// without an owner. It leaves out runs at rest, unless a message waits for them. If a
+// caller reads page after page, orphaned makes one query for many pages. A run that becomes
+// an orphan after this query may be missing in the pages until the next query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {
@@ -89,8 +92,8 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 	return s.walked(ctx, w, after, limit, unowned)
 }
 
-// walked returns the next page of orphans: from the rest of the walk, and if that is not
-// enough, from a new list.
+// walked returns the next page of orphans. It first takes runs from the walk. If these are
+// fewer than limit, it makes a new query for the others.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
 	for len(out) < limit {
@@ -98,7 +101,8 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		if len(page) == 0 {
 			break
 		}
-		// Other engines may have taken runs of the page over since the list was made.
+		// Since the query that made the list, other engines may have taken over runs of
+		// this page.
 		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned)
 		if err != nil {
 			return nil, err
@@ -120,7 +124,8 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 	return out, nil
 }
 
-// inboxAddressed starts with the messages, because there are few of them.
+// inboxAddressed lists open runs of dead members with waiting messages. It starts with the
+// table of messages, because few messages wait.
 const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
 CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10
@@ -128,9 +133,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename replaces the run after which the walk continues. The next call of a reader names
-// the last run that the reader got. The walk's page may have ended later, with runs that
-// are not orphans any more.
+// rename sets the field after to the last run that the caller received, because the
+// caller's next call names this run. The last runs of the walk's page may not be orphans
+// any more, so the caller did not receive them.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

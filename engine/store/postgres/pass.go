@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// passTake gives the permission to one caller in a period. If several callers ask at
-	// the same time, the others wait for the row and then see that it is too early.
+	// passTake changes a row only if the period after the last permission is over. If
+	// several callers run it at the same time, the row lock makes them run one after
+	// another, and only the first changes the row.
 	passTake = `
 INSERT INTO engine.pass AS p (name, not_before) VALUES ($1, pg_catalog.clock_timestamp() + $2::float8 * interval '1 second')
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE p.not_before <= pg_catalog.clock_timestamp()`
-	// runOverdue reads the most overdue runs of each live member. It makes one scan of the
-	// index run_active for each member.
+	// runOverdue returns the most overdue runs of all live members except $1. For each of
+	// these members, it reads the most overdue runs from the index run_active.
 	runOverdue = `
 SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   SELECT r.run_id, r.next_check FROM engine.run r
@@ -22,12 +23,13 @@ SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
   ORDER BY r.next_check, r.run_id LIMIT $3) o
 WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
 ORDER BY o.next_check, o.run_id LIMIT $3`
-	// memberList returns 0 or less as the rest of a dead member's lease.
+	// memberList lists the members. The last column is the rest of a member's lease in
+	// seconds. For a dead member it is 0 or less.
 	memberList = `SELECT engine, address, joined_at, lease_until, least(extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8, CASE WHEN dead THEN 0 END) FROM engine.member ORDER BY engine`
 )
 
-// Pass reports whether the caller may make the named scan now. If the answer is lost, no
-// engine makes the scan in that period.
+// Pass reports whether the caller may make the named scan now. If the server gives the
+// permission and its answer is lost, no engine makes the scan in this period.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	res, err := s.db.ExecContext(ctx, passTake, name, period.Seconds())
 	if err != nil {

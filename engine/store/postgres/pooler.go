@@ -8,8 +8,8 @@ import (
 
 const backendPID = `SELECT pg_catalog.pg_backend_pid()`
 
-// poolerBegin begins a transaction with the settings of a writer's session. Behind a pooler
-// each transaction may have another session. So poolerBegin applies the settings to each
+// poolerBegin begins a transaction with the settings of writerSession. Behind a pooler each
+// transaction may use another session, so the settings must be made again in each
 // transaction.
 const poolerBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED;
@@ -18,17 +18,18 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 ` + transactionSettings
 
-// poolerTurns is how many times detectPooler asks a session for its backend. Once is not
-// enough: other clients may take a backend from the pooler and give it back meanwhile.
+// poolerTurns is how many queries detectPooler sends to find a pooler. Two queries are not
+// enough: a pooler that serves other clients, too, may use the expected backends by chance.
 const poolerTurns = 24
 
 // detectPooler reports whether there is a pooler in transaction mode in front of the
-// server. Then settings of a session are lost after a transaction, and prepared statements,
-// session locks and LISTEN do not work. detectPooler opens two sessions. There is a pooler
-// if both have the same backend, or if one of them has two. The order of the questions also
-// detects a pooler that uses its backends in turn. If there is no pooler, detectPooler
-// applies sessionSettings to the two sessions. When they were opened, it was not known yet
-// whether there is a pooler.
+// server. Behind such a pooler, settings of a session are lost after a transaction, and
+// prepared statements, session locks and LISTEN do not work. detectPooler opens two
+// sessions and asks both several times for the process id of their backend. There is a
+// pooler if both sessions have the same backend, or if one session has two backends. The
+// order of the queries also detects a pooler that uses its backends in turn. If there is no
+// pooler, detectPooler applies sessionSettings to both sessions, because this was not done
+// when they were opened.
 func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	var conns [2]*sql.Conn
 	for i := range conns {
@@ -39,8 +40,8 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	}
 	var pids [2]int64
 	for turn := range poolerTurns {
-		// The order is 0 1 0 0 1 0 …, so that session 0 is asked both directly after itself
-		// and after the other session.
+		// The order of the sessions is 0 1 0 0 1 0 …: a query on session 0 follows a query
+		// on session 1 or a query on session 0.
 		i := turn % 3 % 2
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {
@@ -54,16 +55,16 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	return false, settle(ctx, conns[:])
 }
 
-// noteLost records that there is a pooler if an error shows it: the server does not know a
-// prepared statement that this session has made, or it knows one that this session has not
-// made.
+// noteLost records that there is a pooler, if err shows this. The server may report that it
+// does not know a prepared statement which this session has made. Or it may report that it
+// knows one which this session has not made.
 func (s *access) noteLost(err error) {
 	if state := sqlstate(err); state == "26000" || state == "42P05" {
 		s.behindPooler()
 	}
 }
 
-// behindPooler records that there is a pooler, and logs it once.
+// behindPooler records that there is a pooler. The first call also logs a warning.
 func (s *access) behindPooler() {
 	if s.pooled.CompareAndSwap(false, true) {
 		s.log.Warn("the database is reached through a pooler in transaction mode: no wake-ups and no prepared statements, so engines look for work by themselves and commits cost more",

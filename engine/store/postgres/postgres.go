@@ -1,14 +1,15 @@
 // Package postgres keeps runs in PostgreSQL. Rows are only inserted into the journal, never
 // changed. Each run has one small row with its present state. One statement commits many
-// transitions. Each writer has a fence row: without it nothing that a dead engine sends is
-// committed. The package obeys every rule of engine/store/storetest.
+// transitions. Each writer has a fence row. When an engine is declared dead, its fence rows
+// are removed. Then the database commits nothing that this engine sends. The package obeys
+// every rule of engine/store/storetest.
 //
 // All tables are in the schema engine, which Migrate creates. The views engine.runs and
 // engine.steps are for people.
 //
 // A DSN without an sslmode gets verify-full, or disable if every host is a unix socket or a
-// loopback address. A weaker mode must be set explicitly. The environment variable
-// PGSSLMODE counts as setting it.
+// loopback address. A weaker mode must be set explicitly, in the DSN or in the environment
+// variable PGSSLMODE.
 package postgres
 
 import (
@@ -30,9 +31,10 @@ import (
 
 // Options of a Store. Zero fields mean their defaults.
 type Options struct {
-	// MaxConns is how many connections may be open in addition to those of writers; 0 = 8.
-	// Half of them, but at least one, are for the queries of people, such as lists. The
-	// others, but at least one, are for the work of engines.
+	// MaxConns is how many connections may be open in addition to the connections of
+	// writers; 0 = 8. Half of the connections, but at least one, are only for queries of
+	// people, such as lists. The other half, but at least one, is only for the work of
+	// engines.
 	MaxConns int
 	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }
@@ -54,9 +56,9 @@ func (o Options) validate() error {
 	return nil
 }
 
-// A Store is a store.Store in a PostgreSQL database. It is safe for concurrent use, but its
-// writers are not. It has one part for each role; all parts share the access to the
-// database.
+// A Store is a store.Store in a PostgreSQL database. A Store is safe for concurrent use,
+// but its writers are not. It has one part for each role. All parts use the same access to
+// the database.
 type Store struct {
 	*access
 	*catalogue
@@ -69,18 +71,18 @@ type Store struct {
 	*retention
 	*waker
 	*examiner
-	tokens atomic.Uint32 // number of the last commit; together with the engine's number it is a token
+	tokens atomic.Uint32 // number of the last commit; a token consists of the engine's number and this number
 }
 
-// An access holds what all parts need to use the database: the pools, whether there is a
-// pooler, and what is known about the history of the server.
+// An access holds what all parts of a Store need to use the database: the connection pools,
+// whether there is a pooler, and the lineage of the server.
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
 	reads   *sql.DB // pool for the queries of people: see the type look
 	log     *slog.Logger
-	pooled  atomic.Bool // there is a pooler in transaction mode between the engine and the server
-	direct  atomic.Bool // no pooler was found when the store was opened
+	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
+	direct  atomic.Bool // examineServer has found no pooler
 	lineage *lineage
 }
 
@@ -135,7 +137,7 @@ func newStore(a *access) *Store {
 	}
 }
 
-// readsIdle is how long the pool reads keeps an unused connection.
+// readsIdle is how long the pool access.reads keeps an unused connection open.
 const readsIdle = time.Minute
 
 // examineServer returns an error if the server does not answer or the schema does not fit
@@ -172,7 +174,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.reads.Close(), s.db.Close())
 }
 
-// sqlstate returns the SQLSTATE of an error of the server, or "".
+// sqlstate returns the SQLSTATE of an error of the server. It returns "" for any other
+// error.
 func sqlstate(err error) string {
 	var e *pq.Error
 	if errors.As(err, &e) {
@@ -187,7 +190,9 @@ func unmigrated(err error) bool {
 	return state == "3F000" || state == "42P01"
 }
 
-// wrap adds the operation to an error. If the server's text is not clear, wrap explains it.
+// wrap adds the name of the failed operation to the text of an error. If the function
+// meaning has an explanation, wrap adds it, too. An error about damaged data becomes a
+// store.ErrDamaged.
 func wrap(what string, err error) error {
 	if state := sqlstate(err); state == "XX001" || state == "XX002" { // the codes data_corrupted and index_corrupted
 		err = storekit.Damaged(err)
@@ -198,8 +203,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// meaning explains errors whose cause is the server, its settings or a pooler; "" = the
-// error needs no explanation.
+// meaning returns an explanation for an error whose cause is the server, its settings or a
+// pooler. It returns "" for any other error.
 func meaning(err error) string {
 	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
 	switch sqlstate(err) {

@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// runLoad is one statement, so that the head and the rows are from the same moment. Each
-// result row contains the head.
+// runLoad reads the head and all journal rows of a run with one statement, so that all are
+// from the same moment. Each row of the result contains the head again.
 const runLoad = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
        EXISTS (SELECT FROM engine.inbox WHERE run_id = $1), j.seq, j.at, j.data
@@ -28,8 +28,8 @@ FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name
 WHERE r.run_id = $1 ORDER BY j.seq`
 
 // Load returns the heads and all rows of runs, ascending. Runs that do not exist are
-// missing from the result. For one run no statement is prepared, because that would need
-// another round trip.
+// missing from the result. For one run, Load does not prepare a statement, because that
+// would need another round trip.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:
@@ -68,10 +68,10 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 	return []store.Loaded{out}, nil
 }
 
-// runLoadMany is one statement, so that heads and rows are from the same moment. A head is
-// packed into the column data of a row with seq -1, together with whether messages wait.
-// Separate columns would make every row larger. The statement does not sort; sorting here
-// is cheaper.
+// runLoadMany reads the heads and journal rows of many runs with one statement, so that all
+// are from the same moment. The result has a row with seq -1 for each head. Its column data
+// contains the head, and whether messages wait. Separate columns would make every row
+// larger. The statement does not sort the rows, because sorting in Go is cheaper.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
        pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
@@ -80,10 +80,10 @@ SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
 FROM engine.run r LEFT JOIN engine.run_name n USING (run_id) WHERE r.run_id = ANY ($1::int8[])
 UNION ALL SELECT run_id, seq, pg_catalog.timestamptz_send(at), data FROM engine.journal WHERE run_id = ANY ($1::int8[])`
 
-// loadMany reads many runs with one statement. It prepares the statement, so that numbers
-// and data arrive in binary form.
+// loadMany reads many runs with one statement. Unless there is a pooler, it prepares the
+// statement, so that the server sends numbers and data in binary form.
 func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded, error) {
-	if s.pooled.Load() { // the pooler's next session may not know a prepared statement
+	if s.pooled.Load() { // behind a pooler, the session of the query may not know a prepared statement
 		rows, err := s.db.QueryContext(ctx, runLoadMany, runArray(ids))
 		if err != nil {
 			return nil, wrap("load runs", err)
@@ -113,7 +113,8 @@ func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// foundRuns reads the result of runLoadMany and closes it.
+// foundRuns reads the rows of runLoadMany and closes rows. It returns the runs, ascending
+// by id.
 func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
 	found := make(map[status.RunID]*store.Loaded)
@@ -165,7 +166,7 @@ func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 }
 
 // moment decodes a timestamptz in the binary format of the protocol: microseconds since
-// 2000. Infinity is store.Never, and minus infinity is the zero time.
+// 2000. For infinity it returns store.Never, and for minus infinity the zero time.
 func moment(b []byte) (time.Time, error) {
 	if len(b) != 8 {
 		return time.Time{}, fmt.Errorf("a time of %d bytes", len(b))
@@ -180,7 +181,8 @@ func moment(b []byte) (time.Time, error) {
 	}
 }
 
-// unpackHead decodes a head that runLoadMany has packed, and whether messages wait.
+// unpackHead decodes the column data of a row with seq -1 from runLoadMany: the head of a
+// run, and whether messages wait for the run.
 func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
 	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
 	if len(b) < fixed {
@@ -200,7 +202,8 @@ func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, wa
 	return h, b[30] != 0, errors.Join(err, err2)
 }
 
-// A headRow scans the columns of a run's row.
+// A headRow receives the columns of a run's row when rows are scanned. Its method head
+// converts them to a store.Head.
 type headRow struct {
 	flow, owner, fence int32
 	state              int16
@@ -230,13 +233,13 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// rowList returns nothing for a run that retention has removed while its partition still
-// exists.
+// rowList reads journal rows of a run. It returns no rows if retention has removed the run,
+// even if the partition still has its rows.
 const rowList = `
 SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
-// Rows returns up to limit rows with seq >= from.
+// Rows returns up to limit journal rows of a run with seq >= from.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
@@ -258,7 +261,7 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return out, nil
 }
 
-// The columns of a run in a list, and the tables that they come from.
+// Queries that list runs for people. All of them return the columns of runShown.
 const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
@@ -270,13 +273,14 @@ LEFT JOIN engine.member m ON m.engine = r.owner`
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 AND r.run_id < $6 ORDER BY r.run_id DESC LIMIT $5`
-	// runListOpen reads only open runs, because there are few of them compared with ended
-	// runs. The joins read only the runs that are returned.
+	// runListOpen reads only the open runs, because usually most runs have ended. It joins
+	// other tables only for the runs that it returns.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
   WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
-	// runListByKey starts with the runs that have the key, because there are few of them.
+	// runListByKey first finds the runs that have the key, because usually there are few
+	// such runs.
 	runListByKey = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
@@ -349,7 +353,8 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return out, nil
 }
 
-// isText reports whether the server accepts s as text. If not, no row can contain it.
+// isText reports whether the server accepts s as text. If it returns false, no row can
+// contain s.
 func isText(s string) bool { return naming.CleanText(s) == s }
 
 func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
@@ -365,7 +370,8 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	return r, nil
 }
 
-// named returns the run with a public name, or with an internal id in decimal.
+// named returns the run with this public name, or with this internal id in decimal. It
+// returns nil if there is no such run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
@@ -391,9 +397,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 // views is the part of a Store that lists steps and alerts for people.
 type views struct{ *access }
 
-// stepSource lists a run's nodes, and then the changes of their states. It is one
-// statement, so both are from the same moment. The view engine.steps shows the same to
-// people, but decoding the changes in SQL is slower.
+// stepSource lists the nodes of a run, and then the changes of the nodes' states. It is one
+// statement, so all rows are from the same moment. The view engine.steps shows the same
+// data, but is slower, because it decodes the changes in SQL.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
@@ -439,8 +445,8 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, owner, changes), nil
 }
 
-// The columns of an alert in a list, and the tables that they come from. The limit is
-// inside the query, so that the joins read only the alerts that are returned.
+// Queries that list alerts. All of them return the columns of alertColumns. The LIMIT is in
+// a subquery, so that the joins read only the alerts that are returned.
 const (
 	alertColumns = `
 SELECT a.id, a.run_id, coalesce(x.name, engine.run_public(a.run_id)), coalesce(x.workflow, ''), coalesce(x.key, ''), a.at, a.kind, a.step, a.code, a.message
@@ -451,11 +457,12 @@ FROM `
 
 	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
 	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
-	// alertUndelivered returns the oldest alerts first.
+	// alertUndelivered lists the alerts that were not pushed yet, oldest first.
 	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
 )
 
-// Alerts returns alerts, newest first. Run 0 means all runs.
+// Alerts returns up to limit alerts of a run, newest first. If the run's id is 0, it
+// returns alerts of all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))

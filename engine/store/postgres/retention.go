@@ -13,25 +13,28 @@ import (
 )
 
 const (
-	// retainNote records the highest id up to which runs may be removed, before the first
-	// of them is removed. So a missing row of a run with a smaller id was removed, not
-	// lost.
+	// retainNote stores the greatest run id that Retain may remove. Retain sends it before
+	// it removes any run up to this id. If the row of a run with a smaller id is missing,
+	// retention has removed it, and the database has not lost it.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < excluded.value::int8`
 	retainTold = `SELECT coalesce(pg_catalog.max(value::int8), 0) FROM engine.setting WHERE name = 'retained'`
-	// retainWindow returns how many runs the next window has, and the id of its last run.
+	// retainWindow finds the next window: the runs that one call of Retain examines. It
+	// returns the number of these runs and the id of the last one.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock returns the runs of a window that may be removed, and locks them. It never
-	// waits: a run that another session has locked stays for now.
+	// retainLock returns and locks the runs of a window that may be removed. It does not
+	// wait for locks: it leaves out a run that another session has locked.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
-	// retainRemove is a separate statement, because it must see messages that were posted
+	// retainRemove removes the locked runs that have no messages, with their names and
+	// keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
-	// transaction, and then finds no run. If a client is claiming the key of a removed run,
-	// the row of the key is left to the client. A key whose run does not exist is free.
+	// transaction, and then finds no run. If a client is just claiming the key of a removed
+	// run, retainRemove does not delete the row of the key. That does no harm, because a
+	// key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
@@ -49,9 +52,9 @@ WITH gone AS (
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
 )
 
-// Other rows of a run are removed after the run, a part at a time, because a run may have
-// tens of thousands of them. No two statements remove the same rows. If a process ends
-// before it has removed all of them, the next process removes the rest.
+// The other rows of a run are removed after the run itself. A run may have tens of
+// thousands of such rows, so one statement removes only up to retainRows of them. If a
+// process ends before it has removed all these rows, the next process removes the rest.
 const (
 	retainSteps = `
 DELETE FROM engine.run_step WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_step x
@@ -67,24 +70,24 @@ DELETE FROM engine.log WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.log x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
-// retainRows is how many rows one statement removes at most.
+// retainRows is the largest number of rows that one statement removes.
 const retainRows = 1000
 
-// retention is the part of a Store that removes old runs. It remembers how far it has come,
-// only to save work: a new store begins at the first run.
+// retention is the part of a Store that removes old runs. It keeps in memory where the next
+// call of Retain begins. A new Store begins with the first run.
 type retention struct {
 	*access
 
 	mu    sync.Mutex   // protects following fields, and allows only one Retain at a time
-	after status.RunID // the last run that Retain has examined; 0 = begin with the first run
-	noted status.RunID // the highest id that retainNote has recorded
-	// walked says that Retain has examined all runs once. Then it has also removed the rows
-	// that earlier processes left.
+	after status.RunID // id of the last run that Retain has examined; 0 = Retain begins with the first run
+	noted status.RunID // greatest id that retainNote has stored
+	// walked is true when Retain has examined all runs once. Then Retain has also removed
+	// the rows that earlier processes had not removed yet.
 	walked bool
 }
 
 // Retained returns an upper limit for the ids of removed runs: no engine has removed a run
-// with a greater id.
+// with a greater id. It returns 0 if no run was removed.
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
@@ -93,13 +96,15 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return status.RunID(last), nil
 }
 
-// Retain removes runs that finished before a time. Their rows, names and keys are removed
-// at once and together; other rows about them follow right after. Their journal is removed
-// with its partition, once only a few runs of that partition are left.
+// Retain removes runs that finished before the given time. One transaction removes the
+// runs, their names and their keys. Then Retain removes the steps, alerts, late replies and
+// logs of the runs. It removes their journal rows by dropping partitions, when a partition
+// has only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := naming.FirstRunOf(before) - 1 // a run with a greater id was created at that time or later, so it stays
+	// Runs with greater ids were created at the given time or later, so Retain does not remove them.
+	end := naming.FirstRunOf(before) - 1
 	var (
 		stats store.RetainStats
 		found int
@@ -137,7 +142,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, err
 }
 
-// forget removes the runs of a window that ended before a time, with their names and keys.
+// forget removes those runs of a window that ended before the given time, with their names
+// and keys. A run with waiting messages is not removed.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -162,7 +168,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, late answers and logs of removed runs in a window.
+// sweep removes the steps, alerts, late replies and logs of the removed runs of a window.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {

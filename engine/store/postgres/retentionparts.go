@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Functions in the schema change the partitions. They make the names of the tables from
-// numbers. Migration 00003 explains each function.
+// These statements read and change the partitions of the journal. They call SQL functions,
+// which build the names of the partitions. Migration 00003 explains each SQL function.
 const (
 	partList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
 	partAlone    = `SELECT engine.journal_alone()`
@@ -40,8 +40,9 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
 	partAgain = `ROLLBACK TO SAVEPOINT change`
 )
 
-// Limits for the rows that are moved to another partition so that their partition can be
-// dropped. A partition with more rows stays until it has fewer.
+// Before the store drops a partition, it moves the rows of the remaining runs to another
+// partition. These are the limits for that. A partition with more remaining rows is not
+// dropped.
 const (
 	maxMovedRuns  = 1000
 	maxMovedRows  = 100_000
@@ -50,24 +51,25 @@ const (
 
 // Limits for partitions and for the work on them.
 const (
-	// partsPerAge is how many partitions cover one retention period. A run may stay longer
-	// than the period, by the time that one partition covers.
+	// partsPerAge is how many partitions cover one retention period. Journal rows may stay
+	// longer than the retention period: at most by the time that one partition covers.
 	partsPerAge = 8
 	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour
-	// smallTail is the largest size, in bytes, of a last partition that may be read while
-	// commits wait.
+	// smallTail is the largest size, in bytes, of a small last partition. Commits have to
+	// wait while the server reads the whole last partition, so it does this only for a
+	// small one.
 	smallTail = 8 << 20
-	// firstWidth is how far in the future the new end of a large last partition is. A
-	// constraint forbids runs beyond this end until the partition is cut there (limitTail).
-	// In that time a failed cut can be repeated many times.
+	// firstWidth is how far in the future a large last partition will end. A constraint
+	// forbids runs beyond this end (limitTail), until a new partition for these runs
+	// exists. In that time, the store can try many times to create the new partition.
 	firstWidth = 7 * 24 * time.Hour
-	// lockTries is how many times the lock that commits need is requested. Each try waits
-	// up to 100 ms; the tries are a second apart.
+	// lockTries is how many times the method change requests the lock that commits need,
+	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.
 	lockTries = 5
 )
 
-// restName is the beginning of the names of partitions that contain only moved rows.
+// restName is the beginning of the name of each partition that contains only moved rows.
 const restName = "journal_rest_"
 
 // A part is a partition of the journal.
@@ -77,7 +79,7 @@ type part struct {
 	bytes  int64
 }
 
-// parts returns the partitions, lowest first, and the store's time.
+// parts returns the partitions, sorted by lo, and the store's time.
 func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err error) {
 	rows, err := s.db.QueryContext(ctx, partList)
 	if err != nil {
@@ -100,9 +102,9 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 	return parts, now, nil
 }
 
-// tend drops the partitions below end that have only few runs left. It also makes sure that
-// there is a partition for future runs. It stops without an error if another session does
-// this at the same time.
+// tend drops those partitions up to the run end that have only few remaining runs, and
+// returns how many it has dropped. It also makes sure that there is a partition for future
+// runs. If another session is changing partitions, tend stops without an error.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
@@ -134,7 +136,7 @@ func (s *retention) dropPartitions(ctx context.Context, before time.Time, end st
 	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
 }
 
-// onlyRest reports whether all partitions contain only moved rows.
+// onlyRest reports whether all given partitions contain only moved rows.
 func onlyRest(parts []part) bool {
 	for _, p := range parts {
 		if !strings.HasPrefix(p.name, restName) {
@@ -144,7 +146,8 @@ func onlyRest(parts []part) bool {
 	return true
 }
 
-// fewLeft reports whether the remaining runs below an id are few enough to be moved.
+// fewLeft reports whether the remaining runs below an id have so few rows that the store
+// may move them.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
@@ -157,7 +160,8 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
 }
 
-// dropBelow moves the rows of the remaining runs below an id and then drops the partitions.
+// dropBelow moves the rows of the remaining runs below an id to a new partition. Then it
+// drops the former partitions of these runs, and returns how many it has dropped.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
@@ -172,7 +176,9 @@ func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped 
 	return dropped, nil
 }
 
-// cutTail creates a partition for future runs in advance.
+// cutTail ends the last partition at an id in the future, and creates a new last partition
+// that begins there. It does nothing if the last partition begins far enough in the future.
+// width is the time that a partition covers.
 func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
@@ -193,7 +199,7 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 				return err
 			}
 		} else {
-			at = limited // an earlier call has fixed the end already
+			at = limited // an earlier call of limitTail has chosen the end already
 		}
 		if err := s.trustTail(ctx); err != nil {
 			return err
@@ -212,8 +218,9 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 	return nil
 }
 
-// cutAt returns the id at which the last partition will end. The time of this id is a whole
-// number of widths after the epoch of run ids, after every existing run, and in the future.
+// cutAt returns the id at which the last partition will end. The time of this id is in the
+// future and later than the time of every existing run. It is a multiple of width, counted
+// from the time of the run id 0.
 func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {
@@ -228,8 +235,8 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
-// limitTail adds a constraint to the last partition: it may contain only runs below at. The
-// constraint is not checked for existing rows (NOT VALID).
+// limitTail adds a constraint to the last partition: the partition may contain only runs
+// below at. The server does not check the constraint for existing rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
@@ -241,15 +248,16 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail validates the constraint of limitTail for all rows. If that fails, for example
-// because a row violates it, the constraint is dropped.
+// trustTail makes the server check the constraint of limitTail for all existing rows. If
+// that fails, for example because a row violates the constraint, trustTail drops the
+// constraint and returns an error.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partTrust)
 	if err == nil {
 		return nil
 	}
 	if judge(err) == unknown || ctx.Err() != nil {
-		return wrap("prove the last partition's limit", err) // the next call tries it again
+		return wrap("prove the last partition's limit", err) // the next call of cutTail tries again
 	}
 	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partFree)
@@ -258,13 +266,14 @@ func (s *retention) trustTail(ctx context.Context) error {
 	return wrap("prove the last partition's limit", errors.Join(err, free))
 }
 
-// errOthers says that another session is changing partitions, so this one has nothing to
-// do.
+// errOthers says that another session is changing partitions, so this session has nothing
+// to do.
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
-// change runs a transaction that changes partitions. Only one such transaction runs at a
-// time. The function prepare may take long. The function last takes the lock that commits
-// need. If it does not get the lock within 100 ms, change calls it again after a second. So
+// change runs a transaction that changes partitions: first the function prepare, unless it
+// is nil, and then the function last. If another session is in such a transaction, change
+// returns errOthers. prepare may take long. last requests the lock that commits need, too.
+// If it does not get the lock within 100 ms, change calls last again after a second. So
 // commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
@@ -299,7 +308,7 @@ func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) e
 	return rolledBack(tx, err)
 }
 
-// int64s reads a column of numbers and closes it.
+// int64s returns the numbers in the only column of rows, and closes rows.
 func int64s(rows *sql.Rows) (pq.Int64Array, error) {
 	defer rows.Close()
 	var out pq.Int64Array

@@ -1,13 +1,15 @@
 package postgres
 
-// writerSession prepares a connection for commits. The generic plan assumes ten elements
-// for each array, and so uses a nested loop on the primary key. A custom plan would see a
-// long array and a table that it believes to be small, and would scan the whole table.
+// writerSession prepares a connection for commits. It makes the server use generic plans.
+// For a generic plan the server assumes ten elements for each array, and so uses a nested
+// loop on the primary key. For a custom plan the server would use the real length of the
+// arrays, and perhaps old statistics that say that the table is small. Then it would scan
+// the whole table.
 //
-// The last statement prepares the server's memory allocator (glibc) for batches. After it
-// has freed one large block, it keeps up to twice as much memory. Otherwise each statement
-// would return its memory to the kernel and request it again, which takes a sixteenth of a
-// commit's CPU time.
+// The last statement of writerSession prepares the server's memory allocator (glibc) for
+// batches. When the allocator has freed one large block, it keeps up to twice as much free
+// memory. Otherwise each statement would return its memory to the kernel and request it
+// again. That takes a sixteenth of a commit's CPU time.
 const writerSession = `
 SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -16,18 +18,18 @@ SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s';
 SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 `
 
-// The server keeps a plan as long as its statistics are unchanged. A plan may have been
-// made while a table had one row. Then reading the whole table is as cheap as finding a row
-// by its key, and the plan stays while the table grows. So the statements below leave the
-// server no such choice. A join that finds rows by key uses "= ANY (ARRAY[key])", for which
-// the server can only use the index. NOT EXISTS has OFFSET 0, so that the server does not
-// turn it into a join. TestPlansOfSmallTables checks the plans.
+// The server keeps a plan until the statistics of the tables change. If it makes a plan
+// while a table has one row, the plan may read the whole table, because that is as cheap as
+// using an index. The server would keep this plan while the table grows. So the statements
+// below are written in a form for which the server must use the index. A join that finds
+// rows by key uses "= ANY (ARRAY[key])". NOT EXISTS has OFFSET 0, so that the server does
+// not turn it into a join. TestPlansOfSmallTables checks the plans.
 
 // The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
-// keys by workflow and key. Long arrays are expanded in select lists, because the server
-// would first store the results of functions in FROM. Locks are always taken in this order:
-// fence, names, keys, journal rows by run, run rows. Each part reads a count of the rows of
-// the part before it, so the server executes the parts in this order.
+// keys by workflow and key. Long arrays are expanded with unnest in a select list. In FROM,
+// the server would first store the whole result of unnest. Locks are always taken in this
+// order: fence, names, keys, journal rows by run, run rows. Each part reads a count of the
+// rows of the part before it, so the server executes the parts in this order.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -45,16 +47,17 @@ WITH own AS MATERIALIZED (
 	commitOnConflict = `
   ON CONFLICT (run_id, seq) DO NOTHING`
 
-	// commitNamed fails if a name or an id is in use: then nothing is committed.
+	// commitNamed inserts the names of new runs. It fails if a name or an id is in use.
+	// Then nothing is committed.
 	commitNamed = `, named AS (
   INSERT INTO engine.run_name (run_id, name, key)
   SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
   RETURNING run_id
 )`
-	// commitKeyed takes a key that is free, or whose run does not hold it any more
-	// (storekit.HoldsKey). A key that is in use becomes NULL, which the table forbids: then
-	// nothing is committed. A run that this statement does not see yet counts as holding
-	// its key.
+	// commitKeyed gives keys to new runs. A key must be free, or its run must not hold it
+	// any more (storekit.HoldsKey). If another run holds the key, the statement sets run_id
+	// to NULL, which the table forbids. Then nothing is committed. If the statement does
+	// not see the other run yet, the other run counts as holding the key.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
   SELECT k.workflow, k.key, k.run_id
@@ -69,9 +72,10 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// In the form that tolerates conflicts, new runs with names are handled separately. The
-	// part fresh selects the submissions without a visible conflict. A conflict that is not
-	// visible yet makes the statement fail; the next statement sees it.
+	// The form that tolerates conflicts handles new runs with names separately. Its part
+	// named fresh selects the submissions without a visible conflict. If there is a
+	// conflict that the statement does not see yet, the statement fails. The next statement
+	// sees this conflict.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
@@ -94,8 +98,9 @@ WITH own AS MATERIALIZED (
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
 	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
-	// existing runs. Their arrays have no elements for journal rows that do not change their
-	// run. The form that tolerates conflicts writes only runs whose journal row is committed.
+	// existing runs. A transition that does not change the row of its run has no element in
+	// their arrays. The form that tolerates conflicts writes only the rows of runs whose
+	// journal row is committed.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -111,9 +116,9 @@ WITH own AS MATERIALIZED (
 	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
-	// A row that makes an engine the owner changes its run only if no more messages wait
-	// for the run than the engine has read. Later messages must be decided first. If there
-	// are more messages, nothing is committed, as for a removed run.
+	// A transition may have the field Heard, a largest number of waiting messages. If more
+	// messages wait for the run, the statement does not change the run. Then the run counts
+	// as missing (runGone), and nothing is committed.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -145,9 +150,10 @@ WITH own AS MATERIALIZED (
   USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
-	// Either all or nothing is committed. If the row of a run is missing, the statement
-	// fails with the text runGone: retention has removed the run meanwhile, and the journal
-	// must not keep a row without a run.
+	// The last part of the commit statement returns whether the fence row exists, and which
+	// rows are committed. If the row of a run was not found, the statement fails with the
+	// text runGone, and nothing is committed. For example, retention has removed this run.
+	// Then the journal must not get a row without a run.
 	commitAnswer = `
 SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
 	commitAnswerAlone = `
@@ -162,15 +168,17 @@ SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unne
 FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
-// runGone is not a number. Casting it to a number makes the server fail with an error that
-// contains this text. It is combined with a text that the server knows only at run time;
-// otherwise the server would already fail when it makes the plan.
+// runGone is a text that is not a number. If a statement casts it to a number, the server
+// fails with an error that contains this text. The statements append another text, which
+// the server knows only when it executes the statement. Otherwise the server would fail
+// when it makes the plan.
 const runGone = "this run is gone"
 
-// The shapes of the commit statement. The contents of a batch determine the shape, so that
-// the server does not execute empty parts. The normal form has no ON CONFLICT, because that
-// is costly and conflicts are rare. A conflict is SQLSTATE 23505, and then nothing is
-// committed. All rare combinations share one shape.
+// The forms of the commit statement. The method batch.shape selects a form with only those
+// parts that the batch needs. The normal forms have no ON CONFLICT, because ON CONFLICT is
+// slow and conflicts are rare. With a conflict, such a statement fails with SQLSTATE 23505,
+// and nothing is committed. The forms whose names end in IfNone tolerate conflicts. All
+// rare combinations of parts use the form journalConsume.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
@@ -189,8 +197,8 @@ const (
 	fenceOpen            = `SELECT EXISTS (SELECT FROM engine.fence WHERE engine = $1 AND writer = $2)`
 )
 
-// The statements for one submission in a separate transaction. They take their locks in the
-// same order as the commit statement.
+// The statements for one submission in a separate transaction. They lock rows in the same
+// order as the commit statement, so that they do not deadlock.
 const (
 	runNameClaim = `
 WITH own AS MATERIALIZED (
@@ -199,8 +207,9 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
-	// submissionsMet returns, for each submission, the run that has its name. If there is
-	// none, it returns the run that holds its key.
+	// submissionsMet returns, for each submission, the run that has the submission's name.
+	// If there is no such run, it returns the run that holds the submission's key. If there
+	// is neither, it returns no row.
 	submissionsMet = `
 SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)
@@ -216,12 +225,12 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
 
-	// The statements of a commit, for a run that never exists (trialID). They are always
-	// rolled back.
+	// The same changes as in a commit, but for a run that never exists (trialID). Their
+	// transaction is always rolled back.
 	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
 	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`
 	trialMove    = `UPDATE engine.run SET fence = 1 WHERE run_id = $1`
 )
 
-// trialID is larger than any run's id.
+// trialID is greater than the id of every run.
 const trialID = 1<<63 - 1

@@ -12,9 +12,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// meet looks for the runs that have the names and keys of the submissions in doubt, with
-// one query. If another run has the name or key of a submission, this run is its outcome.
-// The other submissions stay in doubt. If the query fails, all of them do.
+// meet searches for earlier runs that have the names or hold the keys of the submissions in
+// the field doubt. It needs one query for all of them. If it finds an earlier run for a
+// submission, it sets the outcome to this run and removes the submission from doubt. If the
+// query fails, meet changes nothing.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
 	if len(c.doubt) == 0 || w.connect(ctx) != nil {
@@ -59,7 +60,8 @@ func (c *commit) meet(ctx context.Context) {
 	}
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
-		// If the found run has the id of this submission, it may be from an earlier try.
+		// If the found run has the id of this submission, an earlier try may have committed
+		// it. Then the method alone finds that out.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
@@ -69,9 +71,10 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission in doubt in a separate transaction. This transaction shows
-// which run has its name, key or id. An error means that ctx has ended, that history was
-// lost, or that nothing of the whole commit is committed.
+// alone commits one submission from the field doubt in a separate transaction, and sets the
+// outcome. If another run has the name, key or id of the submission, the transaction finds
+// that run. alone returns an error if ctx has ended, if the database has lost commits, or
+// if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
 	open := false
@@ -119,11 +122,12 @@ func (c *commit) alone(ctx context.Context, i int) error {
 	}
 }
 
-// errRefused says that the contents of a submission are not acceptable.
+// errRefused says that the store refuses a submission because of its contents.
 var errRefused = errors.New("postgres: submission refused")
 
-// A submission is one run that is being submitted. The row of the journal contains its
-// token. So after a lost answer, a second try finds the row of the first.
+// A submission is one run that is being submitted in a separate transaction. The first
+// journal row of the run contains the token of the submission. So after a lost answer, the
+// next try can recognize a row that an earlier try has committed.
 type submission struct {
 	w     *Writer
 	t     store.Transition
@@ -131,7 +135,8 @@ type submission struct {
 	token int64
 }
 
-// once runs the transaction of the submission once. It stores the result in sub.
+// once runs the transaction of the submission once, and stores the result in sub: the new
+// run, or the earlier run with the name or key.
 func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error) {
 	w := s.w
 	if err := w.connect(ctx); err != nil {
@@ -188,7 +193,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
 		return false, err
 	}
-	if landed == 0 { // the id is in use, perhaps by an earlier try of this submission
+	if landed == 0 { // the id is in use; perhaps an earlier try has committed this submission
 		token, err := s.writer(ctx)
 		if err == nil && token != s.token {
 			err = store.ErrExists
@@ -201,8 +206,9 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	return true, nil
 }
 
-// found handles a name or an id that is in use: by an earlier try of this submission, by
-// the run that has the name, or by another run.
+// found is called if the name or the id of the submission is in use. If an earlier try has
+// committed this submission, found sets sub to the new run. If another run has the name, it
+// sets sub to that run. Otherwise another run has the id, and found returns ErrExists.
 func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	token, err := s.writer(ctx)
 	if err != nil {
@@ -221,7 +227,7 @@ func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	return err
 }
 
-// writer returns the token of the run's first row; 0 = there is none.
+// writer returns the token of the first journal row of the run; 0 = there is no such row.
 func (s *submission) writer(ctx context.Context) (int64, error) {
 	var run, token int64
 	s.w.batch.fill([]store.Transition{s.t})
@@ -232,9 +238,11 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey takes the key, unless a run holds it. The first statement locks the row of the
-// key. Only the statement after it sees what another transaction has committed before. A
-// run that does not exist any more holds no key.
+// claimKey gives the key to the run of the submission, unless another run holds the key. In
+// that case it sets sub to the other run and returns true. Its first statement locks the
+// row of the key. Only its second statement reads the state of the other run, because it
+// also sees what other transactions committed before the lock. A run that does not exist
+// any more holds no key.
 func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n := s.t.Names
 	var holder int64
@@ -260,9 +268,10 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	return false, err
 }
 
-// afterFence handles a submission whose answer was lost and whose engine was fenced before
-// it could ask again. Fencing waited for the submission, so the present rows are final. It
-// returns fenced if the submission is not committed.
+// afterFence is called if the answer to a submission was lost, and the engine was declared
+// dead before the next try. It reads whether the submission is committed; Fence waited for
+// the transaction, so this cannot change any more. If the submission is committed,
+// afterFence sets sub and returns nil. Otherwise it returns the error fenced.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {

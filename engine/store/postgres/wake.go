@@ -9,39 +9,40 @@ import (
 )
 
 const (
-	// wakeNotify is never part of a commit of transitions, because NOTIFY takes a lock on
-	// the whole database while its transaction commits.
+	// wakeNotify is never sent in a transaction that commits transitions, because NOTIFY
+	// locks the whole database while its transaction commits.
 	wakeNotify = `NOTIFY engine_wake`
 	wakeListen = `LISTEN engine_wake`
 
 	wakePause = 100 * time.Millisecond // shortest pause between two NOTIFYs of one store
-	wakeProbe = 5 * time.Second        // how long an answer to a probe of the listening connection may take
-	// Time between two probes; it is long, because engines also scan regularly, and an idle
-	// engine should send few queries.
+	wakeProbe = 5 * time.Second        // longest time that the listening connection may take to answer a probe
+	// Time between two probes. It is long, because an idle engine should send few queries,
+	// and engines find work by their scans, too.
 	wakeEvery = 5 * time.Minute
 )
 
-// A bell merges notifications. The first is sent at once, with the transaction that it
-// belongs to. Later ones are merged and sent after a pause.
+// A bell limits how often a store sends a notification. A store may send the first
+// notification at once. The bell merges all notifications of the next 100 ms into one,
+// which the store sends at the end of this pause.
 type bell struct {
 	mu     sync.Mutex // protects following fields
-	next   time.Time  // time before which no notification is sent
+	next   time.Time  // time from which the next notification may be sent at once
 	late   *time.Timer
 	closed bool
 
 	once sync.Once
-	ctx  context.Context // context of the notifications; it ends when the bell is closed
+	ctx  context.Context // context in which notifications are sent; it ends when the bell is closed
 	end  context.CancelFunc
 	work sync.WaitGroup // notifications in progress
 }
 
-// open creates the bell's context at the first use.
+// open creates the context of the bell. It does this only in the first call.
 func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside runs fn in a goroutine. The method close waits for its end. Once the bell is
-// closed, beside does nothing.
+// beside calls fn in a new goroutine. The method close waits until fn has returned. If the
+// bell is closed already, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -51,8 +52,9 @@ func (b *bell) beside(fn func(context.Context)) {
 	}
 }
 
-// ring reports whether to notify now. If not, the function after is called once at the end
-// of the pause, unless the bell is closed by then.
+// ring returns true if the caller should send a notification now. If it returns false, the
+// bell calls the function after once at the end of the pause, also for several calls of
+// ring. A closed bell does not call it.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,8 +74,8 @@ func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	return true
 }
 
-// close ends the notifications in progress and waits for their end. Afterwards the bell
-// sends nothing to the database.
+// close cancels the notifications in progress and waits until they have ended. A closed
+// bell sends no more notifications.
 func (b *bell) close() {
 	b.open()
 	b.mu.Lock()
@@ -99,8 +101,8 @@ func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends a notification for earlier transactions that did not send one. It is a
-// hint, which may be lost.
+// notifyLate sends one notification for the earlier transactions that did not send a
+// notification. It only logs an error, because a hint may be lost.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -110,9 +112,10 @@ func (s *waker) notifyLate(ctx context.Context) {
 }
 
 // Wakes returns a channel that receives a hint when a message was posted, when a run
-// without an owner was submitted, and when hints may have been missed. Behind a pooler in
-// transaction mode there are no hints. The connection is probed, so that a connection that
-// broke without an error is opened again.
+// without an owner was submitted, when an engine left, and when hints may have been missed.
+// Behind a pooler in transaction mode the channel receives no hints. Wakes probes its
+// connection regularly, because a connection may break without an error. Then it opens a
+// new connection.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
@@ -136,8 +139,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// listen passes hints on until the connection breaks or ctx ends. It reports whether it
-// listened at all.
+// listen opens a connection and sends a hint for each notification that arrives on it. It
+// returns when the connection breaks or ctx ends. worked is true if LISTEN succeeded.
 func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
 	type dialled struct {
 		conn *pq.ListenerConn
@@ -145,7 +148,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 	told := make(chan *pq.Notification, 32)
 	dial := make(chan dialled, 1)
-	go func() { // NewListenerConn cannot be interrupted, so it may run longer than listen
+	go func() { // NewListenerConn cannot be interrupted, so it may return later than listen
 		c, err := pq.NewListenerConn(s.source.dsn, told)
 		dial <- dialled{c, err}
 	}()
@@ -168,7 +171,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	if err := ask(ctx, c, wakeListen, s.probe); err != nil {
 		return false, err
 	}
-	hint(hints) // there may have been changes before listening began
+	hint(hints) // there may have been notifications before LISTEN
 	probe := time.NewTicker(s.probeEvery)
 	defer probe.Stop()
 	for {
@@ -179,7 +182,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			}
 			hint(hints)
 		case <-probe.C:
-			// During the probe, notifications wait in the channel told.
+			// During the probe, the channel told stores notifications that arrive.
 			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}
@@ -189,13 +192,14 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 }
 
-// ask runs a statement on a listening connection. If there is no answer in time it closes
-// the connection, because the other side may be gone without an error.
+// ask runs a statement on a listening connection. If the server does not answer within
+// patience, ask closes the connection: the server may be unreachable, although the
+// connection reports no error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		// The error of closing twice is ignored.
+		// The connection may be closed already; ignore that error.
 		_ = c.Close()
 	})
 	defer stop()
@@ -203,12 +207,13 @@ func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Du
 	return err
 }
 
-// hangUp closes a listening connection and lets its reader end.
+// hangUp closes a listening connection. It also reads the channel told until it is closed,
+// so that the driver's goroutine can end.
 func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
-	// The connection may be closed or broken already.
+	// The connection may be closed or broken already; ignore that error.
 	_ = c.Close()
 	go func() {
-		for range told { // the reader closes the channel when it ends
+		for range told { // the driver's goroutine closes the channel when it ends
 		}
 	}()
 }
@@ -216,6 +221,6 @@ func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 func hint(hints chan<- struct{}) {
 	select {
 	case hints <- struct{}{}:
-	default: // a hint is waiting already
+	default: // the channel has a hint already
 	}
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// answerLimit is how long a writer waits for an answer before it cuts the connection and
-// sends again. It is longer than the server's statement_timeout, so it matters only if the
-// network has failed.
+// answerLimit is how long a writer waits for the server's answer before it closes the
+// connection and sends again. It is longer than the server's statement_timeout. So a writer
+// waits so long only if the network has failed.
 const answerLimit = 15 * time.Second
 
-// A Writer commits transitions through its own connection, as long as its fence row exists.
+// A Writer commits transitions through its own connection. When its fence row is removed,
+// it cannot commit any more.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
 	n      int
 
 	db    *sql.DB
-	conn  *sql.Conn // connection to the server; nil = it must be opened
+	conn  *sql.Conn // connection to the server; nil = the connection must be opened first
 	stmts map[string]*sql.Stmt
 	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
-	line  int64                    // timeline of the server that conn leads to
+	line  int64                    // timeline of the server to which conn leads
 	batch batch
 	names map[string]bool    // names in the present batch
 	keys  map[[2]string]bool // keys in the present batch, each with its workflow
@@ -37,7 +38,8 @@ type Writer struct {
 
 var _ store.Writer = (*Writer)(nil)
 
-// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
 	if err := w.connect(ctx); err != nil {
@@ -57,7 +59,7 @@ func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store
 	return w, nil
 }
 
-// Close closes the writer's connection.
+// Close closes the writer's connection, and removes the writer from the lineage.
 func (w *Writer) Close() error {
 	w.s.lineage.forget(w)
 	return w.hangUp()
@@ -67,7 +69,7 @@ func (w *Writer) hangUp() error {
 	var err error
 	if w.conn != nil {
 		if err = w.conn.Close(); errors.Is(err, sql.ErrConnDone) {
-			err = nil // the driver has closed the broken connection already
+			err = nil // the pool has closed the broken connection already
 		}
 	}
 	if w.db != nil {
@@ -77,14 +79,14 @@ func (w *Writer) hangUp() error {
 	return err
 }
 
-// A connectError says that there is no connection, so that nothing was sent.
+// A connectError says that the writer could not connect, and so has sent nothing.
 type connectError struct{ error }
 
 // Unwrap returns the cause.
 func (e connectError) Unwrap() error { return e.error }
 
-// connect opens the connection, unless there is one to the present server. It returns a
-// *store.LossError or a connectError.
+// connect opens the connection, unless a connection to the present server is open already.
+// Its error is a connectError, or a *store.LossError if the server has lost commits.
 func (w *Writer) connect(ctx context.Context) error {
 	if w.conn != nil && w.s.lineage.stale(w.line) {
 		w.cut()
@@ -128,8 +130,8 @@ func (w *Writer) dial(ctx context.Context) error {
 	return nil
 }
 
-// cut closes the socket of the connection. A caller that waits for an answer gets an error,
-// and the outcome of its statement is unknown.
+// cut closes the socket of the connection. If the writer is waiting for the answer to a
+// statement, it gets an error, and the outcome of the statement is unknown.
 func (w *Writer) cut() {
 	if c := w.raw.Swap(nil); c != nil {
 		// The error of closing a closed socket is ignored.
@@ -137,17 +139,18 @@ func (w *Writer) cut() {
 	}
 }
 
-// answered calls fn, which waits for the server. It cuts the connection when ctx ends or
-// the answer takes too long. The context of fn cannot be cancelled: otherwise the driver
-// would use a goroutine for each call, and a second connection for cancelling.
+// answered calls fn, which waits for an answer of the server. When ctx ends, or after
+// answerLimit, it closes the socket, and then fn fails. The context that fn gets cannot be
+// cancelled. With a context that can be cancelled, the driver would use a goroutine for
+// each call, and a second connection to cancel the statement.
 func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) error) error {
 	defer context.AfterFunc(ctx, w.cut)()
 	defer time.AfterFunc(answerLimit, w.cut).Stop()
 	return fn(context.WithoutCancel(ctx))
 }
 
-// queryRow runs a commit statement and scans its row. The statement is prepared once,
-// unless there is a pooler that gives every transaction another session.
+// queryRow runs a commit statement and scans its only row. It prepares each statement once.
+// Behind a pooler it prepares nothing, because each transaction may use another session.
 func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...any) error {
 	if w.s.pooled.Load() {
 		return w.conn.QueryRowContext(ctx, query, args...).Scan(to...)
@@ -163,8 +166,9 @@ func (w *Writer) queryRow(ctx context.Context, query string, args []any, to ...a
 	return stmt.QueryRowContext(ctx, args...).Scan(to...)
 }
 
-// transact runs fn in a transaction of the connection. fn says whether to commit. After an
-// error of COMMIT itself the outcome may be open.
+// transact calls fn in a transaction. If fn returns keep = true and no error, transact
+// commits the transaction; otherwise it rolls the transaction back. If COMMIT itself fails,
+// the outcome may be unknown.
 func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (keep bool, err error)) error {
 	begin := "BEGIN"
 	if w.s.pooled.Load() {
@@ -184,7 +188,8 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 	return err
 }
 
-// token returns a new token for a commit. It consists of the engine's number and a counter.
+// token returns a new token for a commit. A token consists of the engine's number and a
+// number that the store counts up.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
@@ -201,12 +206,14 @@ func backoff(ctx context.Context, n int) error {
 	}
 }
 
-// errReplaced says that the server that answered had been replaced before: its confirmation
-// does not count.
+// errReplaced says that a former primary has confirmed a commit after another server had
+// replaced it. This confirmation does not count.
 var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
 
-// confirm records the last committed row of a batch. One row is enough: a server that has
-// this row also has every earlier commit. landed is nil if all rows are committed.
+// confirm records the last committed row of a batch in the lineage. One row is enough,
+// because a server that has this row also has all earlier commits. landed has the runs
+// whose rows are committed; nil = all rows are committed. confirm returns errReplaced if
+// the server was replaced before.
 func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {
@@ -220,8 +227,8 @@ func (w *Writer) confirm(token int64, items []store.Transition, landed map[statu
 	return nil
 }
 
-// drop closes a connection that an error has broken, or that leads to a server which does
-// not accept writes: the next connection may lead to another server.
+// drop closes the writer's connection, if err shows that the connection is broken or that
+// its server accepts no writes. The next connection may lead to another server.
 func (w *Writer) drop(err error) {
 	w.s.noteLost(err)
 	var e *pq.Error

@@ -2,9 +2,9 @@ package postgres
 
 import "fmt"
 
-// A WrongServerError says that a store's address leads to a server that must not be written
-// to any more: the former primary after a failover, or another database. Nothing was
-// written to it.
+// A WrongServerError says that a store's address leads to a server to which the store must
+// not write: the former primary after a failover, or another database cluster. The store
+// has written nothing to this server.
 type WrongServerError struct {
 	Store      string // kind of the store: "postgres"
 	Seen, Have int64  // timelines: the highest one seen so far, and that of this server

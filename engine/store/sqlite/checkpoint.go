@@ -7,11 +7,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// SQLite normally writes a long WAL back into the file as part of a commit, and the caller
-// of that commit has to wait. This store does that in the background, in two parts. The
-// first part writes most of the WAL back while commits continue. The second part runs
-// between two commits and writes the small rest. Only then can the WAL start again from its
-// beginning. Without the second part the WAL would grow while there are commits.
+// SQLite normally writes a long WAL back into the file as part of a commit, and the caller of
+// that commit has to wait. This store writes the WAL back in the background, in two parts. The
+// first part writes most of the WAL back while commits continue. The second part runs between
+// two commits and writes the small rest. Only then can the WAL start again from its beginning.
+// Without the second part the WAL would grow while there are commits.
 const (
 	// checkpointBytes is how many bytes are committed between two checkpoints. This is an
 	// estimate, because SQLite does not report the length of the WAL.
@@ -20,7 +20,8 @@ const (
 	// to 16,000 pages because no other checkpoint was made in time.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
-	// Estimated bytes that a commit and each of its rows write, in addition to their data.
+	// Estimated number of bytes that are written in addition to the data: for each commit, and
+	// for each row.
 	commitBytes = 12 << 10
 	rowBytes    = 512
 
@@ -45,8 +46,9 @@ func (s *file) wrote(items []store.Transition) {
 	}()
 }
 
-// checkpoint writes the WAL back. It does not report errors: no data is lost, the WAL only
-// grows longer, and the next commit or checkpoint reports what is wrong with the file.
+// checkpoint writes the WAL back into the file, in the two parts described above. It does not
+// report errors: no data is lost, the WAL only grows longer, and the next commit or checkpoint
+// reports what is wrong with the file.
 func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {

@@ -21,7 +21,8 @@ SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_
 // catalogue is the part of a Store that keeps definitions and settings.
 type catalogue struct{ *file }
 
-// PutDefinition stores a definition, once for each digest.
+// PutDefinition stores a definition, unless a definition with this digest is stored already. It
+// returns the ids of the definition's workflows by name.
 func (s *catalogue) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))
 	err := s.writeUnowned(ctx, "store definition", func(tx *tx) error {
@@ -81,7 +82,8 @@ func (s *catalogue) putWorkflows(x *tx, d store.Definition) error {
 	return nil
 }
 
-// Definition returns the definition that contains the workflow, or ErrNotFound.
+// Definition returns the definition that contains the workflow, and the name of the workflow.
+// It returns ErrNotFound if there is no such workflow.
 func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.Definition, string, error) {
 	var (
 		d    store.Definition
@@ -119,8 +121,8 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	return d, name, nil
 }
 
-// Pin sets a setting, unless it is set already, and returns its value. With value "" it
-// only reads.
+// Pin sets a setting, unless it is set already, and returns its value. If value is "", Pin only
+// reads the setting.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
 		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {

@@ -19,15 +19,15 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 	logList  = `SELECT id, at, step, attempt, level, message FROM log WHERE run_id = ?1 AND id > ?2 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY id LIMIT ?3`
 )
 
-// evidence is the part of a Store that keeps late answers and log lines. It also records
-// which alerts were pushed.
+// evidence is the part of a Store that keeps late replies and log lines. It also records which
+// alerts were pushed.
 type evidence struct {
 	*file
 	*views
 }
 
-// KeepLate keeps a late answer and its alert, once. It returns ErrNotFound if there is no
-// such run.
+// KeepLate stores a late reply and its alert. It does nothing if this reply is stored already.
+// It returns ErrNotFound if there is no such run.
 func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	if l.At.IsZero() {
 		l.At = now()
@@ -52,7 +52,7 @@ func (s *evidence) KeepLate(ctx context.Context, l store.LateReply) error {
 	})
 }
 
-// LateReplies returns the late answers of a run, oldest first.
+// LateReplies returns the late replies to calls of a run, oldest first.
 func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.LateReply, error) {
 	var out []store.LateReply
 	err := s.query(ctx, "read late answers", lateList, []any{int64(run)}, func(r row) error {
@@ -68,7 +68,8 @@ func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.L
 	return out, err
 }
 
-// KeepLogs keeps lines that agents logged, at most the last MaxLogLines of each run.
+// KeepLogs stores lines that agents logged. Of each run it keeps only the last
+// storekit.MaxLogLines lines.
 func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -94,7 +95,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	})
 }
 
-// Logs returns up to limit lines of a run with an id greater than after.
+// Logs returns log lines of a run, in order: at most limit lines, all with an id greater than
+// after.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {
@@ -127,7 +129,8 @@ func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 	return err
 }
 
-// Alerts returns alerts, newest first. Run 0 means all runs.
+// Alerts returns up to limit alerts of a run, newest first. If id is 0, it returns alerts of
+// all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))

@@ -20,10 +20,12 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 	suspectAny     = `SELECT EXISTS (SELECT 1 FROM suspect) OR EXISTS (SELECT 1 FROM hand WHERE engine <> ?1)`
 )
 
-// hands is the part of a Store that records which runs each engine has in hand.
+// hands is the part of a Store that records which runs each engine has in hand: the runs that
+// it is reading or deciding.
 type hands struct{ *file }
 
-// Hold replaces the list of runs that an engine has in hand, or returns ErrFenced.
+// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the engine
+// was declared dead.
 func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool
@@ -45,7 +47,8 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	})
 }
 
-// Suspects returns why runs may be dangerous.
+// Suspects returns the given runs that may be dangerous, and why: engines died while they had
+// the run in hand, or an engine other than self has it in hand. Other runs are not in the map.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })
@@ -66,8 +69,8 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve sets the number of deaths of each run to 0. It also works in a store that was
-// opened with Beside.
+// Absolve sets the recorded number of deaths (of engines) to 0 for each run. It also works in a
+// store that was opened with Beside.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {

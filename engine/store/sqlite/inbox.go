@@ -17,9 +17,10 @@ const (
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
-	// inboxRuns returns one page of runs with messages: those after the run ?4. It starts
-	// with the table inbox, because that table has few rows. A run that has ended counts as
-	// a run without an owner if its owner is gone.
+	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without
+	// an owner. It returns one page, which begins after the run ?4. It starts with the table
+	// inbox, because that table has few rows. A run that has ended counts as a run without an
+	// owner if its owner is gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
 WHERE i.run_id > ?4
@@ -40,8 +41,10 @@ type inbox struct {
 	*waker
 }
 
-// Post puts a message into its run's inbox. It also works in a store that was opened with
-// Beside. It returns ErrNotFound if there is no such run.
+// Post puts a message into its run's inbox and returns the id of the message. If the inbox has
+// a message with the same Dedup already, Post adds nothing and returns the id of that one. It
+// also works in a store that was opened with Beside. It returns ErrNotFound if there is no such
+// run.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -82,8 +85,8 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// Messages returns up to limit messages of a run with an id greater than after, in order of
-// arrival.
+// Messages returns messages of a run in order of arrival: at most limit messages, all with an
+// id greater than after.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
 	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {
@@ -99,7 +102,7 @@ func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.Mess
 	return out, err
 }
 
-// Discard removes messages of a run that has ended.
+// Discard removes messages of a run that has ended. It does nothing if the run has not ended.
 func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
 	return s.write(ctx, "discard messages", func(tx *tx) error {
 		var ended bool

@@ -38,9 +38,9 @@ func takeLock(path, shown string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// sign writes into the lock file which process has the lock. A second process shows this in
-// its error. sign writes only the name of the command, because arguments may contain
-// secrets.
+// sign writes into the lock file which process has the lock. Another process that cannot get
+// the lock shows this text in its error. sign writes only the name of the command, because
+// arguments may contain secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {

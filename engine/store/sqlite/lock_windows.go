@@ -12,8 +12,8 @@ import (
 const sharingViolation = syscall.Errno(32)
 
 // openLock opens the lock file so that no other process can open it for writing until this
-// process ends. If another process has it open, openLock returns errHeld and the file, open
-// for reading.
+// process ends. If another process has the lock file open, openLock opens it only for reading,
+// and returns the file and errHeld.
 func openLock(name, shown string) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil {
 		if err := checkInfo(info, shown, true); err != nil {

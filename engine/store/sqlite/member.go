@@ -34,8 +34,8 @@ ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_befo
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
-	// orphanList reads one page of the open runs of each dead member. A takeover of many
-	// runs goes page by page, so no page may read all runs. orphanList leaves out runs at
+	// orphanList reads one page of the open runs of each dead member. A takeover of many runs
+	// reads page after page, so a page must not read all runs. orphanList leaves out runs at
 	// rest (parked or compensation_failed, and next_check is Never) that have no message or
 	// have too many deaths (store.MaxDeaths).
 	orphanList = `
@@ -56,7 +56,7 @@ type members struct {
 	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
 }
 
-// Join registers a new membership.
+// Join registers a new membership and returns its number.
 func (s *members) Join(ctx context.Context, address string, lease time.Duration, writers int) (id store.EngineID, err error) {
 	err = s.writeUnowned(ctx, "join", func(tx *tx) error {
 		at := now()
@@ -79,7 +79,8 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 	return id, err
 }
 
-// Tick renews the lease and returns the work for the engine, or ErrLapsed.
+// Tick renews the lease and returns the work for the engine. It returns ErrLapsed if the lease
+// has expired or the engine was declared dead.
 func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (t store.Tick, err error) {
 	err = s.writeUnowned(ctx, "tick", func(tx *tx) error {
 		t = store.Tick{Now: now()}
@@ -143,8 +144,8 @@ func eachRow(rows *sql.Rows, fn func(row) error) error {
 	return rows.Err()
 }
 
-// Fence declares a member dead if its lease has expired. No batch can be in flight at the
-// same time, because only one transaction runs at a time.
+// Fence declares a member dead if its lease has expired. It reports whether the member is dead.
+// No batch can be in flight at the same time, because only one transaction runs at a time.
 func (s *members) Fence(ctx context.Context, id store.EngineID) (dead bool, err error) {
 	err = s.write(ctx, "fence", func(tx *tx) error {
 		dead, err = s.bury(tx, id)
@@ -153,7 +154,8 @@ func (s *members) Fence(ctx context.Context, id store.EngineID) (dead bool, err 
 	return dead, err
 }
 
-// Leave ends a membership in order.
+// Leave ends the membership of an engine that stops in an orderly way. Its runs count as not in
+// hand, so no death is counted for them.
 func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	return s.writeUnowned(ctx, "leave", func(tx *tx) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {
@@ -183,7 +185,8 @@ func (s *members) bury(x *tx, id store.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Pass reports whether the caller may make the named scan now.
+// Pass reports whether the caller may make the named scan now. If so, no other caller may make
+// the same scan before the period has passed.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {
 		at := now()

@@ -55,7 +55,7 @@ func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	if err := db.QueryRowContext(ctx, schemaVersions).Scan(&v); err != nil {
 		return 0, err
 	}
-	// If the first migration was killed, only its table of versions exists.
+	// If the process was killed during the first migration, only the table of versions exists.
 	if v > 0 && owner != applicationID {
 		return 0, errForeign
 	}

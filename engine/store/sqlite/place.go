@@ -18,8 +18,8 @@ import (
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
 // checkPlace returns an error if other users could have prepared the files at path, or can
-// replace them. With write false it accepts files of any owner in any directory, because
-// reading another user's state is allowed. shown is the name of the file in errors.
+// replace them. If write is false, checkPlace accepts files of any owner in any directory,
+// because a user may read another user's state. shown is the name of the file in errors.
 func checkPlace(path, shown string, write bool) error {
 	if write {
 		if err := checkDirectory(filepath.Dir(path), filepath.Dir(shown)); err != nil {

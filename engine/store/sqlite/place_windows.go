@@ -9,5 +9,5 @@ const careful = 0
 // directory below the user's profile belongs to the user alone.
 func othersWrite(fs.FileInfo) string { return "" }
 
-// foreign always returns false, for the same reason.
+// foreign always returns 0 and false, because on Windows access lists say who may write.
 func foreign(fs.FileInfo) (uid int, other bool) { return 0, false }

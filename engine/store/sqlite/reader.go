@@ -17,15 +17,15 @@ import (
 // runs is the part of a Store that finds and reads runs.
 type runs struct{ *file }
 
-// runLoad is one statement, so that the head and the rows are from the same moment. Each
-// result row contains the head.
+// runLoad reads the head and the journal rows of one run. It is one statement, so that head and
+// rows are from the same moment. Each result row contains the head.
 const runLoad = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
   EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1), j.seq, j.at, j.data
 FROM run r JOIN journal j USING (run_id) LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY j.seq`
 
-// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
-// missing from the result.
+// Load returns the heads and all journal rows of runs, by ascending id. Runs that do not exist
+// are missing from the result.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if len(ids) == 1 {
 		return s.loadOne(ctx, ids[0])
@@ -101,7 +101,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 		}
 		return eachRow(rows, fn)
 	}
-	at := make(map[int64]int, len(runs)) // for each run, its index in out
+	at := make(map[int64]int, len(runs)) // index in out; the key is the id of the run
 	first := len(out)
 	err = each(headMany, func(r row) error {
 		var (
@@ -143,7 +143,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	return out, nil
 }
 
-// A headRow scans the columns of a run's row.
+// A headRow receives the columns of a run's own row from Scan.
 type headRow struct {
 	flow, owner, fence int32
 	state              uint8
@@ -170,12 +170,12 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// rowList reads the table run, too. Journal rows of a removed run may still exist, because
-// retention removes them in parts.
+// rowList joins the table run to leave out rows of removed runs. Such rows may still exist,
+// because retention removes journal rows in parts, after the run's own row.
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
-// Rows returns up to limit rows with seq >= from.
+// Rows returns up to limit journal rows of a run, in order. They begin at the number from.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	var rows []store.Row
 	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
@@ -191,7 +191,7 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return rows, err
 }
 
-// The columns of a run in a list, and the tables that they come from.
+// Statements that list runs. runColumns is their common beginning.
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
@@ -208,8 +208,8 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 )
 
-// Runs returns the runs that a filter selects. Each kind of filter has its own statement,
-// so that an index serves it.
+// Runs returns the runs that a filter selects. Each kind of filter has its own statement, so
+// that each statement can use an index.
 func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	return s.listed(ctx, f)
 }
 
-// runIDs returns rows in which only the id is set.
+// runIDs runs a query for ids of runs. It returns rows in which only the id is set.
 func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	var rows []store.RunRow
 	err := s.query(ctx, what, query, args, func(r row) error {
@@ -277,7 +277,8 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 	return out, err
 }
 
-// named returns the run with a public name, or with an internal id in decimal.
+// named returns the run that has this public name or, as a decimal number, this internal id. It
+// returns no row if there is no such run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
@@ -292,9 +293,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 // views is the part of a Store that lists steps and alerts for people.
 type views struct{ *file }
 
-// stepSource lists a run's nodes, and then the changes of their states. It is one
-// statement, so nodes and changes are from the same moment. The view steps shows the same
-// to people, but decoding the changes in SQL is slower.
+// stepSource lists a run's nodes, and then the changes of their states. It is one statement, so
+// nodes and changes are from the same moment. The view named steps shows the same to people,
+// but it is slower, because it decodes the changes in SQL.
 const stepSource = `
 SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1

@@ -26,7 +26,7 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 
 const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
-	// their creation. It says of each run whether it ended before a time.
+	// their creation. For each run it says whether the run ended before the time ?3.
 	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
 	// retainStays reports whether a run must stay: a message waits for it, or its
 	// compensation has begun since retainRuns listed it.
@@ -47,8 +47,8 @@ DELETE FROM context WHERE run_id = ?1
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )
 
-// Each statement removes a few rows of a removed run from one table. They are few, because
-// a row may be as large as MaxRowBytes.
+// Each statement removes a few rows of a removed run from one table. It does not remove more
+// rows at once, because one row may be as large as MaxRowBytes.
 var goneRows = []string{
 	`DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM wide WHERE rowid IN (SELECT rowid FROM wide WHERE run_id = ?1 LIMIT 4)`,
@@ -59,19 +59,19 @@ var goneRows = []string{
 }
 
 const (
-	// retainTurn is how long retention works in one transaction before it commits. Writers
-	// wait for this time and for the commit.
+	// retainTurn is how long retention works in one transaction before it commits. Writers must
+	// wait until the commit has ended.
 	retainTurn = 5 * time.Millisecond
 	// retainPage is how many runs are listed or removed at once.
 	retainPage = 64
 )
 
-// Retain removes runs that finished before a time. The space is used again, but the file
-// does not become smaller.
+// Retain examines up to limit runs, and removes those that finished before the given time.
+// SQLite uses the freed space again, but the file does not become smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
-	// Remove the rest that an interrupted call has left.
+	// Remove rows that an earlier, interrupted call of Retain has left.
 	if stats.Rows, err = s.sweep(ctx); err != nil {
 		return stats, err
 	}
@@ -100,7 +100,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, nil
 }
 
-// A retainedPage is a page of runs that were created before a time.
+// A retainedPage is one page of the runs that Retain examines.
 type retainedPage struct {
 	runs   []status.RunID // the runs that may be removed
 	looked int            // number of examined runs that were created before the time
@@ -162,7 +162,7 @@ func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time
 	return gone, nil
 }
 
-// removeRun removes one run, unless it must stay.
+// removeRun removes one run, unless the run must stay. It reports whether it removed the run.
 func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
@@ -205,8 +205,8 @@ func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	}
 }
 
-// sweepRuns removes rows of removed runs for the time retainTurn. It returns the number of
-// rows, and the number of runs that have no rows left.
+// sweepRuns removes rows of removed runs until no row is left or the time retainTurn has
+// passed. It returns the number of rows, and the number of runs that have no rows left.
 func (s *retention) sweepRuns(x *tx, runs []int64) (rows, done int, err error) {
 	start := time.Now()
 	for _, run := range runs {

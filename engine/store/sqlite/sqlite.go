@@ -34,18 +34,18 @@ type Options struct {
 	// ReadOnly opens the file even while another process writes it. Methods that write
 	// fail.
 	ReadOnly bool
-	// Beside opens the file even while another process has it open, like ReadOnly, but
-	// allows some writes. Post puts a message into an inbox. A run without an owner can be
-	// submitted (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Each of these
-	// is a short transaction on its own connection; it works also if no process has the
+	// Beside opens the file even while another process has it open, like ReadOnly, but allows
+	// some writes. Post puts a message into an inbox. A run without an owner can be submitted
+	// (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Each of these operations is
+	// a short transaction on its own connection. They work even if no other process has the
 	// file open. Such a store never locks the file, never migrates its schema and fences no
 	// engine. Methods that only a run's owner needs fail.
 	Beside bool
 }
 
 // A Store is a store.Store in one file. Several goroutines may use a Store at the same time.
-// But only one goroutine may use a Writer that OpenWriter returned. Each embedded part
-// implements one interface of store.Store; all parts share the file.
+// But only one goroutine at a time may use a Writer that OpenWriter returned. Each embedded
+// part implements one interface of store.Store; all parts share the file.
 type Store struct {
 	*file
 	*catalogue
@@ -67,14 +67,14 @@ type file struct {
 	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
 	mu     sync.Mutex // protects following fields; only one transaction runs at a time
-	db     *sql.DB    // pool with one connection; nil = read only
+	db     *sql.DB    // pool that has only the writing connection; nil = it is not open
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	tokens uint32
 	beside string                    // path of the file if it was opened with Beside; otherwise ""
 	flows  map[store.WorkflowID]bool // workflows that are known to exist in the file
 
-	stepRows []byte // buffer for encoded step rows; all transitions reuse it
+	stepRows []byte // buffer for encoded step rows; each transition overwrites it
 	written  int    // estimated bytes written since the last checkpoint of the WAL
 	closing  bool   // Close has begun: no new checkpoint of the WAL may start
 
@@ -95,11 +95,11 @@ var _ interface {
 	store.Retainer
 } = (*Store)(nil)
 
-// Open opens the file at path. For writing it creates the file (mode 0600) and its
-// directory (0700) if they are missing, migrates the schema, and locks the file for this
-// process. The lock proves that every engine that used the file before is dead, whatever
-// its lease says. Open returns a *sqlite.LockedError if another process has the lock. It
-// returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
+// Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
+// 0600) and its directory (0700) if they are missing, migrates the schema, and locks the file
+// for this process. The lock proves that every engine that used the file before is dead,
+// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock.
+// It returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
 // Beside is set. The error wraps fs.ErrNotExist if there is no file to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
@@ -121,7 +121,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// newStore makes the parts of a store.
+// newStore returns a store whose parts all use the file f.
 func newStore(f *file) *Store {
 	w := &waker{file: f}
 	v := &views{file: f}
@@ -137,7 +137,8 @@ func newStore(f *file) *Store {
 	}
 }
 
-// prepareFile creates the file and its directory, so that they have the right modes.
+// prepareFile creates the file (mode 0600) and its directory (0700) if they are missing. It
+// returns an error if checkPlace refuses the place. shown is the name of the file in errors.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -189,7 +190,7 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// openWriter opens a pool with one connection that writes durably.
+// openWriter sets the field db to a pool with one connection. The connection writes durably.
 func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", autoCheckpoint, "foreign_keys(1)")
 	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
@@ -199,9 +200,9 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 }
 
 // openRead opens a file that another process may be writing. It tries up to four modes. The
-// first two fail if SQLite cannot share the index of the WAL: the file or its directory is
-// not writable, or the disk is full. Then openRead tries asItStands if the WAL is empty, and
-// after that alone if the disk is full.
+// first two fail if SQLite cannot share the index of the WAL: the file or its directory is not
+// writable, or the disk is full. After them, openRead tries the mode asItStands if the WAL is
+// empty. At last, it tries the mode alone if the disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -228,11 +229,12 @@ func (s *file) openRead(ctx context.Context, path string) error {
 }
 
 const (
-	// asItStands reads without locks and without the WAL. Data that is only in the WAL
-	// would be missed.
+	// asItStands is the mode in which SQLite uses neither locks nor the WAL. In this mode
+	// SQLite would miss data that is only in the WAL.
 	asItStands = "ro&immutable=1"
-	// alone keeps the index of the WAL in memory if a full disk has no space for it. Then
-	// no other process can use the file while this one reads.
+	// alone is the mode in which SQLite keeps the index of the WAL in memory. It is for a full
+	// disk, which has no space for the index. While this process reads in this mode, no other
+	// process can use the file.
 	alone = "rw&vfs=unix-excl"
 )
 
@@ -302,8 +304,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// disconnect closes the writing connection. The caller holds s.mu. s.db stays set, although
-// it is closed: because of that, a write after Close returns an error.
+// disconnect closes the writing connection. The caller holds s.mu. The field db stays set,
+// although the pool is closed. So a write after Close returns an error.
 func (s *file) disconnect() error {
 	var errs []error
 	// An open statement would prevent the connection from closing and the WAL from being
@@ -333,7 +335,8 @@ func code(err error) int {
 	return 0
 }
 
-// explain wraps an error with the operation and the file, and says what to do.
+// explain adds the operation, the file and, if known, a hint for the person to an error. It
+// returns nil, a *LockedError and a *store.SchemaError unchanged.
 func (s *file) explain(what string, err error) error {
 	var (
 		locked *LockedError
@@ -369,10 +372,10 @@ func (s *file) explain(what string, err error) error {
 	return fmt.Errorf("sqlite: %s %s: %w", what, s.path, err)
 }
 
-// micros returns a time as it is stored, in microseconds since 1970.
+// micros returns a time in the form in which the file stores it: microseconds since 1970.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
 
-// isText reports whether the file can store s as text.
+// isText reports whether s is a text that the file may contain: CleanText would not change s.
 func isText(s string) bool { return naming.CleanText(s) == s }

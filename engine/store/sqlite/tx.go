@@ -9,14 +9,15 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A tx is a writing transaction; only one exists at a time. Its statements are prepared
-// once for each connection. file.transact ends it. Only one goroutine may use it.
+// A tx is a writing transaction; only one exists at a time. Its statements are prepared once
+// for each connection. The method file.transact begins and ends the transaction. Only one
+// goroutine may use a tx.
 type tx struct {
 	s *file
 }
 
-// A row is one row of a result. If the query failed or found no row, Scan returns the
-// error.
+// A row is one row of a result. If the query failed, Scan returns its error. If the query found
+// no row, Scan returns sql.ErrNoRows.
 type row interface{ Scan(dest ...any) error }
 
 // A noRow is the row of a query that failed.
@@ -66,7 +67,7 @@ func (x *tx) row(query string, args ...any) row {
 	return st.QueryRowContext(context.Background(), args...)
 }
 
-// each calls fn for each row of a query.
+// each calls fn for each row of a query. It stops at the first error and returns it.
 func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	st, err := x.stmt(query)
 	if err != nil {
@@ -85,9 +86,8 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned does the same as write, but also for a store that was opened with Beside,
-// which does not have the lock. There it opens a connection for the call and closes it
-// afterwards.
+// writeUnowned does the same as write, but also for a store that was opened with Beside, which
+// does not have the lock. For such a store it opens a connection and closes it afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error
 
 const (
 	turnWait  = 10 * time.Second     // longest wait for the write lock
-	turnPause = 2 * time.Millisecond // pause between two tries
+	turnPause = 2 * time.Millisecond // pause between two tries to get the write lock
 )
 
 const (
@@ -116,9 +116,9 @@ const (
 	noWaiting  = `PRAGMA busy_timeout = 0`
 )
 
-// begin takes SQLite's write lock. While another process writes, SQLite itself tries only
-// every 100 ms. So it would rarely find the short moment between two commits. In a store
-// that was opened with Beside, begin therefore tries every 2 ms.
+// begin takes SQLite's write lock. While another process writes, SQLite itself tries only every
+// 100 ms. So SQLite would rarely find the short moment between two commits of that process. In
+// a store that was opened with Beside, begin therefore tries every 2 ms.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {
@@ -189,7 +189,8 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 	return err
 }
 
-// An unanswered is the error of a COMMIT. The transaction may be committed or not.
+// An unanswered is the error of a COMMIT. It does not say whether the transaction was
+// committed.
 type unanswered struct{ err error }
 
 // Error returns the text of the error.

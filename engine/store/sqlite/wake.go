@@ -14,23 +14,23 @@ type waker struct {
 	wakes  []chan struct{}
 }
 
-// wakePoll is how often a listener checks for writes of other processes.
+// wakePoll is the pause between two checks for writes of other processes.
 const wakePoll = 100 * time.Millisecond
 
 // dataVersion returns a number that changes when another connection has committed. Commits
 // of the connection that asks do not change it.
 const dataVersion = `PRAGMA data_version`
 
-// Wakes returns a channel that receives a hint for every message and every run without an
-// owner. For writes of this process the hint is sent at once, for writes of another process
-// within about 100 ms. The file is checked only while an engine listens. A store that does
-// not have the lock gives no hints.
+// Wakes returns a channel that receives a hint when a message or a run without an owner is
+// added. For writes of this process the hint is sent at once, for writes of another process
+// within about 100 ms. The file is checked only while an engine listens. A store that does not
+// have the lock gives no hints.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
 	s.wakeMu.Unlock()
-	last := s.version() // every later write of another process gives a hint
+	last := s.version() // from here on, every write of another process gives a hint
 	go func() {
 		s.watch(ctx, last)
 		s.wakeMu.Lock()
@@ -41,7 +41,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// watch gives a hint when another process has written since version last, until ctx ends.
+// watch sends a hint to all listeners when another process has written to the file, until ctx
+// ends. last is the version of the file that the caller has seen.
 func (s *waker) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()
@@ -51,7 +52,7 @@ func (s *waker) watch(ctx context.Context, last int64) {
 			return
 		case <-tick.C:
 		}
-		// A missed change only means a lost hint: the listener also scans regularly.
+		// If a change is missed, only a hint is lost: the listener also scans regularly.
 		if v := s.version(); v != last && v != 0 {
 			if last != 0 {
 				s.hint()

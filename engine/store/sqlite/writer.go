@@ -16,7 +16,7 @@ import (
 )
 
 // A Writer commits transitions as long as its fence row exists. All writers share the one
-// writing connection of the file, one at a time.
+// writing connection of the file. Only one writer uses it at a time.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -27,7 +27,8 @@ var _ store.Writer = (*Writer)(nil)
 
 const fenceOpen = `SELECT 1 FROM fence WHERE engine = ?1 AND writer = ?2`
 
-// OpenWriter opens the n-th writer of an engine, or returns ErrFenced.
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
 func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
 	w := &Writer{s, id, n}
 	err := s.writeUnowned(ctx, "open writer", func(tx *tx) error { return w.mayCommit(tx) })
@@ -49,7 +50,8 @@ func (w *Writer) mayCommit(tx *tx) error {
 	return err
 }
 
-// token returns a new token for a commit. It consists of the engine's number and a counter.
+// token returns a new token, which identifies the rows of one batch. It consists of the
+// engine's number and a counter.
 func (w *Writer) token() int64 {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -57,14 +59,15 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens)
 }
 
-// First and longest pause before the store asks again for the outcome of a commit.
+// First and longest pause before Commit sends a batch again because its outcome is not known.
 const (
 	askPause     = 10 * time.Millisecond
 	askPauseMost = time.Second
 )
 
-// Commit commits a batch, or returns ErrFenced. A store that was opened with Beside commits
-// only submissions of runs without an owner.
+// Commit commits a batch and returns one outcome for each transition. It returns ErrFenced if
+// the engine was declared dead. A store that was opened with Beside commits only submissions of
+// runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 			out[bad.item].Err = bad
 			continue
 		case hopeless(err) || !doubt && (!errors.As(err, &lost) || full(err)):
-			// Give up. After a try without an answer the outcome is open (decision 0018).
+			// Give up. If a try had no answer, the outcome stays unknown (decision 0018).
 			return nil, err
 		}
 		// The outcome is not known: send the same batch with the same token again.
@@ -112,8 +115,8 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	}
 }
 
-// mayLand returns an error if a store without the lock cannot commit a transition of the
-// batch.
+// mayLand returns nil if the store may commit the batch. A store that was opened with Beside
+// may commit only submissions of runs without an owner.
 func (s *Store) mayLand(items []store.Transition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +134,7 @@ func (s *Store) mayLand(items []store.Transition) error {
 	return nil
 }
 
-// validate returns an error if no store can keep the transition.
+// validate returns an error if no store can keep the transition; otherwise nil.
 func validate(t *store.Transition) error {
 	err := t.Validate()
 	if err != nil || t.Names == nil {
@@ -163,7 +166,8 @@ func hopeless(err error) bool {
 	return errors.Is(err, errReadOnly) || errors.Is(err, sql.ErrConnDone)
 }
 
-// A refusal says that the constraints of the file forbid a transition.
+// A refusal is the error of a transition that SQLite cannot store because of its content, for
+// example because it breaks a constraint.
 type refusal struct {
 	item int
 	err  error
@@ -175,7 +179,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns SQLite's error.
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuses reports whether an error is caused by the row, not by the file.
+// refuses reports whether the content of a row caused the error, not the state of the file.
 func refuses(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
@@ -184,8 +188,8 @@ func refuses(err error) bool {
 	return false
 }
 
-// once sends the batch once, without transitions that were refused before. doubt says that
-// an earlier try may have committed it.
+// once tries to commit the batch one time. It leaves out transitions that were refused before,
+// and sets the outcomes in out. If doubt is true, an earlier try may have committed the batch.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
@@ -246,8 +250,9 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	return o, err
 }
 
-// settle stores in out which transitions of a batch were committed before the engine was
-// fenced. It returns ErrFenced if none was.
+// settle is called if the engine was fenced and an earlier try may have committed the batch. It
+// sets in out which transitions that try committed. It returns ErrFenced if that try committed
+// none.
 func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
@@ -268,8 +273,8 @@ func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	return nil
 }
 
-// The statements of every batch. Their parameters have no numbers, because the driver looks
-// up the name of each numbered parameter.
+// The statements that write batches. The frequent ones have parameters without numbers, because
+// the driver takes time to look up the name of each numbered parameter.
 const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
@@ -278,7 +283,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	// rows are like that.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
-	// journalTakeBack removes a journal row again if retention has removed its run.
+	// journalTakeBack removes a journal row that was just inserted, because retention has
+	// removed the row's run.
 	journalTakeBack = `DELETE FROM journal WHERE run_id = ?1 AND seq = ?2`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
@@ -297,10 +303,12 @@ WHERE run_id = ?`
 // changes go into the table named wide.
 const mostSteps = 4 * storekit.StepRowSize
 
-// append writes one transition: its row and, if the row is new, the changes of the run's
-// row. It reports whether the journal has the row with this token.
+// append writes one transition: the journal row and, if that row is new, the changes of the
+// run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	var steps, wide any // step changes as arguments, for the journal row and the table wide; nil = NULL
+	// Step changes as arguments of statements: steps for the journal row, wide for the table
+	// named wide; nil = NULL.
+	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
 		if steps = x.s.stepRows; len(x.s.stepRows) > mostSteps {
@@ -341,8 +349,8 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// spokenTo reports whether more messages wait for the run than the engine had read when it
-// made the transition.
+// spokenTo reports whether more messages wait for the run than t.Heard allows. It returns false
+// if t.Heard is nil.
 func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
@@ -355,7 +363,7 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 // become writes a journal row whose transition changes the run's row. If the journal row is
 // new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	var flow, state, owner, fence, check, finished any // arguments; nil = NULL: the column does not change
+	var flow, state, owner, fence, check, finished any // arguments of statements; nil = NULL: the column does not change
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
@@ -402,8 +410,8 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes the parts that only few transitions have: instances, alerts and consumed
-// messages.
+// side handles the parts that only few transitions have. It adds new instances and alerts, and
+// removes consumed messages.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
@@ -436,9 +444,9 @@ func landedNow(t *store.Transition) store.Outcome {
 	return o
 }
 
-// submit writes a run's first transition and its names. It writes nothing if the name or
-// the key belongs to an earlier run. The name is inserted first: if that works the name was
-// free, and no query is needed.
+// submit writes a run's first transition and its names. It writes nothing if the name or the
+// key belongs to an earlier run. The name is inserted first. If the insert succeeds, the name
+// was free, and no query is needed.
 func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
 		return store.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
@@ -485,7 +493,8 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	return landedNow(t), nil
 }
 
-// unnamed writes the first transition of a run whose only name is made from its id.
+// unnamed writes the first transition of a run that has no given name and no key. It returns
+// the outcome.
 func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	landed, err := x.append(t)
 	if err != nil {
@@ -501,7 +510,8 @@ func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	return o, err
 }
 
-// knows reports whether the workflow exists. A workflow is never removed.
+// knows reports whether the file contains the workflow. Workflows are never removed, so knows
+// asks the file only until the answer is yes.
 func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	if x.s.flows[id] {
 		return true, nil
@@ -513,8 +523,9 @@ func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	return known, err
 }
 
-// disputed returns the outcome of a submission whose name or key belongs to the run found.
-// If an answer was lost, that run may be from an earlier try of the same submission.
+// disputed returns the outcome of a submission whose name or key already belongs to a run,
+// which is in the argument found. If an earlier try of the same submission made that run, the
+// outcome is Landed.
 func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Outcome, error) {
 	if found.Run == t.Run {
 		var writer int64
@@ -529,7 +540,8 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 	return store.Outcome{Submitted: found}, nil
 }
 
-// held returns the run that has the name or the key. Exists is false if there is none.
+// held returns the run that has the name or the key. If no run has one of them, the result is
+// zero and its field Exists is false.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	var (
 		run   int64

@@ -1,4 +1,4 @@
 package storekit
 
-// MaxLogLines is how many log lines of agents a store keeps for each run.
+// MaxLogLines is the largest number of log lines of agents that a store keeps for one run.
 const MaxLogLines = 1000

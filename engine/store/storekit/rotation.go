@@ -7,10 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Rotation remembers for each engine where the next page of a list of runs begins
-// (Tick.Inbox). After a full page, the next page begins after its last run. So each run is
-// returned at some time, even if many runs come before it. The zero value is ready to use.
-// It is safe for concurrent use.
+// A Rotation remembers, for each engine, where the engine's next page of a list of runs
+// begins (Tick.Inbox). After a full page, the next page begins after the last run of the
+// full page. So an engine gets each run at some time, even if the list is much longer than
+// a page. The zero value is ready to use. A Rotation is safe for concurrent use.
 type Rotation struct {
 	mu    sync.Mutex // protects following field
 	after map[store.EngineID]status.RunID
@@ -24,8 +24,9 @@ func (r *Rotation) After(engine store.EngineID) status.RunID {
 	return r.after[engine]
 }
 
-// Shown records the page that an engine has received. The runs are ascending, and there are
-// at most limit of them.
+// Shown records that an engine has received a page. The runs of the page must be sorted by
+// id, and there are at most limit runs. After a page with fewer runs, the engine's next
+// page begins with the first run of the list.
 func (r *Rotation) Shown(engine store.EngineID, page []status.RunID, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,9 +60,10 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 	return rows, nil
 }
 
-// FoldSteps returns every node of a run as the views show it, in the order of the node
-// numbers. Each node has the state after its last change. A node without a change is
-// pending, so people see it from the submission on (S14). LockedBy of a running node is the
+// FoldSteps returns the nodes of a run as lists show them, in the order of the node
+// numbers. changes holds the changes of the nodes' states, oldest first. Each returned node
+// has the state after its last change. A node without a change is pending, so people see
+// each node as soon as the run is submitted (S14). For a running node, LockedBy is the
 // given owner.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))

@@ -1,9 +1,10 @@
-// Package storekit holds code that stores share: the stored form of the rows that views
-// show, the allowed changes of a run's state, and the kinds of filters. It is for authors of
-// stores; an engine does not use it.
+// Package storekit holds code that stores share: the encoding of the rows that views show,
+// the allowed changes of a run's state, and the kinds of filters. Only stores use this
+// package.
 //
-// It keeps these invariants. A final state never changes. A key is in use as long as its
-// run may have effects. No filter reads all runs.
+// The package helps all stores to enforce three rules. A final state does not change, with
+// one exception (CanBecome). No second run can use a unique key while the first run may
+// have effects (HoldsKey). No filter makes a store read all runs (KindOf).
 package storekit
 
 import (
@@ -27,15 +28,16 @@ func CanBecome(from, to status.RunState) bool {
 	return to != status.RunQueued
 }
 
-// HoldsKey reports whether a run in this state keeps its unique key in use: it is open,
-// needs a person, or has succeeded (language.md, Uniqueness).
+// HoldsKey reports whether a run in this state holds its unique key: the run is open, needs
+// a person, or has succeeded (language.md, Uniqueness). As long as a run holds a key, no
+// other run of the workflow can use the key.
 func HoldsKey(s status.RunState) bool {
 	return s != status.RunFailed && s != status.RunCompensated && s != status.RunCancelled
 }
 
-// ValidateBatch returns an error if a batch breaks the rules of Writer.Commit: sorted by
-// run, and one transition for each run. Two rows of one run in one statement would corrupt
-// the history if the first is stale.
+// ValidateBatch returns an error if a batch breaks the rules of Writer.Commit. The batch
+// must be sorted by run, and must have at most one transition of each run. With two
+// transitions of one run, the store might refuse the first as stale and commit the second.
 func ValidateBatch(batch []store.Transition) error {
 	for i := 1; i < len(batch); i++ {
 		if batch[i].Run <= batch[i-1].Run {
@@ -45,8 +47,8 @@ func ValidateBatch(batch []store.Transition) error {
 	return nil
 }
 
-// Damaged marks an error, so that errors.Is finds store.ErrDamaged in it. The text of the
-// error stays the same.
+// Damaged returns an error with the text of err, for which errors.Is(…, store.ErrDamaged)
+// is true.
 func Damaged(err error) error { return damaged{err} }
 
 type damaged struct{ error }
@@ -57,8 +59,8 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
-// A Kind is the kind of a filter. It determines which index a store uses, and in which
-// order it returns the runs.
+// A Kind is the kind of a filter. The kind determines which index a store uses, and in
+// which order the store returns the runs.
 type Kind uint8
 
 // The kinds of filters: see store.RunFilter.

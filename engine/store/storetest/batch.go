@@ -67,7 +67,7 @@ var batchRules = []rule{
 	{name: "batch/a key is taken over from a run that freed it", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		var batch []store.Transition
-		want := make(map[status.RunID]status.RunID) // for each refused submission, the earlier run that holds its key
+		want := make(map[status.RunID]status.RunID) // the earlier run that holds the key of each refused submission
 		for n, s := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCancelled, status.RunSucceeded, status.RunParked, status.RunCompensating, 0} {
 			first := w.named(a, "", fmt.Sprint("k", n))
 			w.land(a.writers[0], first)
@@ -186,7 +186,7 @@ var batchRules = []rule{
 					w.Errorf("lost after landing = %v: transition %d: err = %v, want ErrNotFound", landed, k, err)
 				}
 			}
-			// Check the same with a batch in which no transition is refused.
+			// Send another batch, in which no transition is refused.
 			batch = []store.Transition{next(ids[0], 2), w.named(a, n+"-5", n+"-5"), w.named(a, n+"-6", n+"-6")}
 			w.Lose(w.T, landed)
 			for k, o := range w.commit(a.writers[0], batch...) {
@@ -231,7 +231,7 @@ var batchRules = []rule{
 			got := make([][]store.Outcome, callers)
 			batches := make([][]store.Transition, callers)
 			for i := range callers {
-				for n := range names { // each caller uses its own order
+				for n := range names { // each caller adds the names in another order
 					n = (n*(1+4*(i%2)) + i) % names
 					if n%2 == 0 {
 						batches[i] = append(batches[i], w.named(actors[i], fmt.Sprintf("name-%d-%d", round, n), ""))
@@ -283,7 +283,7 @@ var batchRules = []rule{
 					w.Errorf("round %d: %+v: landed = %v, want one", round, id, landed[id])
 				}
 				w.wantRows(run, 1)
-				if id.Key != "" { // free the key, so that the next round competes for it
+				if id.Key != "" { // free the key, so that the callers of the next round compete for it
 					freed = append(freed, end(run, 1, status.RunCancelled))
 				}
 			}

@@ -10,9 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Bench measures commits of 1, 64 and 256 transitions of 100 bytes through one writer, one
-// after the other. It shows how the cost of a commit grows with its size. It reports
-// transitions per second and the median time of a commit.
+// Bench measures commits of 1, 64 and 256 transitions, each with 100 bytes of data. One
+// writer makes the commits, one after another. Bench shows how the cost of a commit grows
+// with the number of transitions. It reports transitions per second and the median time of
+// a commit.
 func Bench(b *testing.B, s store.Store) {
 	ctx := b.Context()
 	ids, err := s.PutDefinition(ctx, store.Definition{Digest: "bench", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: flowName, Steps: stepNames}}})
@@ -44,7 +45,7 @@ func Bench(b *testing.B, s store.Store) {
 				run++
 			}
 			benchCommit(b, w, batch)
-			for i := range batch { // every later transition ends one step and starts the next
+			for i := range batch { // every transition after the first ends one step and starts the next step
 				batch[i].State, batch[i].Owner, batch[i].NextCheck = 0, nil, time.Time{}
 				batch[i].Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}, {Node: 1, State: status.StepRunning, Attempt: 1, CompleteBy: base}}
 			}
@@ -77,8 +78,9 @@ func benchCommit(b *testing.B, w store.Writer, batch []store.Transition) {
 	}
 }
 
-// BenchLoad measures how long it takes to read 10,000 runs of five rows, as in a takeover.
-// It compares one Load of many runs with one Load for each run. It reports runs per second.
+// BenchLoad measures how fast a store reads 10,000 runs of five rows, as in a takeover. It
+// compares one call of Load for all runs with one call for each run. It reports runs per
+// second.
 func BenchLoad(b *testing.B, s store.Store) {
 	const runs, rows = 10_000, 5
 	ids := fill(b, s, "load", runs, rows, status.RunInvalid)
@@ -103,8 +105,8 @@ func BenchLoad(b *testing.B, s store.Store) {
 	})
 }
 
-// BenchOrphans measures one page of a thousand orphans among 100,000. A takeover of all of
-// them reads a hundred such pages.
+// BenchOrphans measures how long it takes to list one page of 1,000 orphans, in a store
+// with 100,000 orphans. A takeover of all orphans reads a hundred such pages.
 func BenchOrphans(b *testing.B, s store.Store) {
 	ids := fill(b, s, "orphans", 100_000, 1, status.RunInvalid)
 	if err := s.Leave(b.Context(), store.EngineID(ids[0]>>40)); err != nil {
@@ -119,8 +121,8 @@ func BenchOrphans(b *testing.B, s store.Store) {
 }
 
 // BenchTick measures a tick of an engine with a thousand open runs that are not due. It
-// measures first without finished runs, and then with the given number of them. The tick
-// must not read finished runs.
+// measures once without finished runs, and once with the given number of finished runs.
+// Both times should be equal, because a tick must not read finished runs.
 func BenchTick(b *testing.B, s store.Store, finished int) {
 	fill(b, s, "open", 1000, 1, status.RunInvalid)
 	for _, n := range []int{0, finished} {
@@ -142,9 +144,9 @@ func BenchTick(b *testing.B, s store.Store, finished int) {
 	}
 }
 
-// fill creates runs of a new engine, each with the given number of rows of 100 bytes. If a
-// state is given, the last row ends the run in that state. fill may be called several times
-// for one store.
+// fill joins a new engine, and creates runs of this engine. Each run has the given number
+// of rows, with 100 bytes of data each. If state is not RunInvalid, the last row of a run
+// ends the run in this state. A benchmark may call fill several times for one store.
 func fill(b *testing.B, s store.Store, digest string, runs, rows int, state status.RunState) []status.RunID {
 	b.Helper()
 	ctx := b.Context()

@@ -312,7 +312,7 @@ var unknownRules = []rule{
 			landed := w.landLater(a.writers[0], next(ids[0], 1), next(ids[1], 1), next(ids[2], 1))
 			wait(1)
 			w.Cut(w.T)
-			wait(2) // the first try waits for the function release, and the second try for the first
+			wait(2) // now the first try waits for release, and the second try waits for the first
 			release()
 			landed()
 			for _, id := range ids {
@@ -386,7 +386,7 @@ var unknownRules = []rule{
 		ids := w.started(a, 2)
 		w.LoseFenced(w.T, a.id, false)
 		batch := []store.Transition{next(ids[0], 1), next(ids[1], 1)}
-		for range 2 { // the first Commit begins before the engine is fenced, the second afterwards
+		for range 2 { // the first Commit begins before the engine is declared dead, the second Commit afterwards
 			if _, err := a.writers[0].Commit(w.ctx, batch); !store.NothingLanded(err) {
 				w.Errorf("err = %v, want one that promises that nothing landed", err)
 			}

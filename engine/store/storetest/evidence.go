@@ -25,7 +25,7 @@ var evidenceRules = []rule{
 			{Run: ids[1], Node: 1, Call: 2, Step: "charge", At: base, Outcome: "ok", Data: []byte("y")},
 		}
 		var wg sync.WaitGroup
-		for i := range 4 { // several engines may keep the same answer at the same time
+		for i := range 4 { // several engines may store the same late reply at the same time
 			wg.Go(func() {
 				for _, l := range replies {
 					if err := []store.Full{w.Store, w.Other}[i%2].KeepLate(w.ctx, l); err != nil {

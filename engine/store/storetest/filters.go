@@ -8,28 +8,31 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Orphans selects open runs that have no owner or whose owner is a dead member.
+// Orphans returns a filter for open runs that have no owner or whose owner is a dead
+// member.
 func Orphans(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead | store.OwnerNone, After: after, Limit: limit}
 }
 
-// Abandoned selects open runs of a dead member.
+// Abandoned returns a filter for open runs whose owner is a dead member.
 func Abandoned(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, After: after, Limit: limit}
 }
 
-// Addressed selects open runs of a dead member that have waiting messages.
+// Addressed returns a filter for open runs with waiting messages whose owner is a dead
+// member.
 func Addressed(limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: limit}
 }
 
-// Overdue selects open runs of other live members whose next_check passed more than grace
-// ago.
+// Overdue returns a filter for open runs of live members other than self. It selects only
+// runs whose next_check passed longer ago than grace.
 func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerOther, Asking: self, Overdue: grace, Limit: limit}
 }
 
-// IDs returns the ids of the runs that Runs returned, in order.
+// IDs returns the ids of the given runs, in order, and the given error. Its arguments are
+// the results of the method Runs.
 func IDs(rows []store.RunRow, err error) ([]status.RunID, error) {
 	var ids []status.RunID
 	for _, r := range rows {
@@ -95,7 +98,8 @@ func hasHands(h Harness) bool    { _, ok := h.Store.(store.Hands); return ok }
 func hasEvidence(h Harness) bool { _, ok := h.Store.(store.Evidence); return ok }
 func hasViews(h Harness) bool    { _, ok := h.Store.(store.Views); return ok }
 
-// needed returns rules for an optional role: they run only if the store has the role.
+// needed returns a copy of rules for an optional role. The copied rules run only if the
+// store has the role.
 func needed(role func(Harness) bool, rules []rule) []rule {
 	rules = slices.Clone(rules)
 	for i, r := range rules {

@@ -15,7 +15,7 @@ var handRules = []rule{
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.hold(a, runs[0])
-		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list; no run has the last id
+		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list; there is no run with the last id
 		w.wantSuspects(runs, nil)
 		w.bury(a)
 		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}
@@ -117,10 +117,11 @@ var handRules = []rule{
 	}},
 }
 
-// suspects has helpers to record which runs engines have in hand, and to check deaths.
+// suspects has helpers for tests of store.Hands: they store which runs an engine has in
+// hand, and check the counted deaths.
 type suspects struct{ *frame }
 
-// hold records which runs an engine has in hand.
+// hold stores the list of runs that an engine has in hand.
 func (w suspects) hold(a actor, runs ...status.RunID) {
 	w.Helper()
 	if err := w.Store.Hold(w.ctx, a.id, runs); err != nil {
@@ -128,7 +129,8 @@ func (w suspects) hold(a actor, runs ...status.RunID) {
 	}
 }
 
-// wantSuspects checks, for each run, how many engines died while they had it in hand.
+// wantSuspects checks, for each run, the number of engines that died with the run in hand.
+// A run without deaths is not in want.
 func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// heard returns a transition that makes an actor the owner of a run. read is the number of
-// messages that the actor has read before.
+// heard returns a transition that makes an actor the owner of a run. The argument read is
+// the number of messages of the run that the actor has read before.
 func heard(a actor, run status.RunID, seq, read int32) store.Transition {
 	t := next(run, seq)
 	t.Owner, t.Heard = &a.id, &read
@@ -27,8 +27,8 @@ var heardRules = []rule{
 				w.Errorf("%s: outcome = %+v, want ErrStale", what, o)
 			}
 		}
-		// The takeover of a run with a newer message is refused: when it is committed alone, and
-		// in a batch with takeovers that are committed.
+		// The store refuses the takeover of a run with a newer message, alone and in a
+		// batch whose other takeovers are committed.
 		stale("alone", w.commit(b.writers[0], heard(b, ids[1], 1, 0))[0])
 		w.wantRows(ids[1], 1)
 		out := w.commit(b.writers[0], heard(b, ids[0], 1, 0), heard(b, ids[1], 1, 0), next(ids[2], 1), heard(b, ids[3], 1, 1))
@@ -43,8 +43,8 @@ var heardRules = []rule{
 			}
 		}
 		w.wantMessages(ids[1], said...)
-		// The engine that has read the messages takes the run, whether it answers them or
-		// not.
+		// An engine that has read all messages can take over the run. It does not matter
+		// whether its row consumes the messages.
 		answers := heard(b, ids[1], 1, 1)
 		answers.Consumed = said
 		w.land(b.writers[0], answers, heard(b, ids[3], 1, 2))

@@ -155,7 +155,8 @@ var inboxRules = []rule{
 			w.post(store.Message{Run: id, Kind: store.MessageReply})
 		}
 		w.bury(gone)
-		// own[3] has no message. dead[1] is an open run of a dead member: see Addressed below.
+		// own[3] has no message. dead[1] is an open run of a dead member: the filter
+		// Addressed selects it, but no tick shows it.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
 		if got, err := IDs(w.Store.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, dead[1:2]) {
@@ -190,7 +191,7 @@ var inboxRules = []rule{
 				if got := page(a); !slices.Equal(got, want) {
 					w.Errorf("page = %v, want %v", got, want)
 				}
-				// Each engine has its own pages: reading a page for engine a changes no page of b.
+				// A page that engine a has read does not change the pages of engine b.
 				if got := page(b); len(got) != 0 {
 					w.Errorf("page of another engine = %v, want none", got)
 				}
@@ -242,10 +243,11 @@ var inboxRules = []rule{
 		}},
 }
 
-// letters has helpers to post messages and to check inboxes.
+// letters has helpers that post messages and check inboxes.
 type letters struct{ *frame }
 
-// hinted calls the function say again and again until a hint arrives.
+// hinted calls the function say every 200 ms until a hint arrives. The test fails if no
+// hint arrives within 10 s.
 func (w letters) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()
 	deadline := time.After(10 * time.Second)
@@ -270,7 +272,7 @@ func (w letters) post(m store.Message) store.MessageID {
 	return id
 }
 
-// wantMessages checks which messages wait for a run.
+// wantMessages checks that exactly these messages wait for a run.
 func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 	w.Helper()
 	got, err := w.Store.Messages(w.ctx, run, 0, 1000)
@@ -294,7 +296,7 @@ func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 	}
 }
 
-// wantInbox checks the runs in Tick.Inbox, in any order.
+// wantInbox checks that Tick.Inbox of an engine has exactly these runs, in any order.
 func (w letters) wantInbox(a actor, want ...status.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
@@ -320,14 +322,15 @@ var consumedRules = []rule{
 		if waits, err := w.Store.Waits(w.ctx, ids[0], m[2]); err != nil || waits {
 			w.Errorf("a message that was answered waits: %t, err = %v", waits, err)
 		}
-		// One batch may consume messages of two runs, and also create a run and end one.
+		// One batch may consume messages of two runs, and also create a run and end another
+		// run.
 		t, u := next(ids[0], 2), end(ids[1], 2, status.RunSucceeded)
 		t.Consumed, u.Consumed = m[1:2], other
 		w.land(a.writers[0], t, u, w.create(a))
 		w.wantMessages(ids[0])
 		w.wantMessages(ids[1])
 		w.wantInbox(a)
-		// Consuming a removed message does no harm.
+		// A row may consume a message that was removed before.
 		t = next(ids[0], 3)
 		t.Consumed = m
 		w.land(a.writers[0], t)
@@ -444,7 +447,7 @@ var consumedRules = []rule{
 	}},
 }
 
-// posted puts n messages into a run's inbox.
+// posted puts n messages into a run's inbox, and returns the ids of the messages.
 func (w letters) posted(run status.RunID, n int) []store.MessageID {
 	w.Helper()
 	var ids []store.MessageID

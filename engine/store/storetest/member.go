@@ -451,8 +451,8 @@ var memberRules = []rule{
 	}},
 }
 
-// fenceWaits checks that Fence waits while a batch of n transitions is in flight, and that
-// the batch is committed.
+// fenceWaits checks that Fence does not return while a batch of n transitions is in flight,
+// and that the store commits the batch.
 func (w *frame) fenceWaits(n int) {
 	w.Helper()
 	a := w.join(w.Store, 1)
@@ -473,7 +473,7 @@ func (w *frame) fenceWaits(n int) {
 		}
 		fenced <- err
 	}()
-	wait(2) // the batch waits for the function release, and Fence for the batch
+	wait(2) // now the batch waits for release, and Fence waits for the batch
 	select {
 	case err := <-fenced:
 		w.Errorf("fence returned (%v) while a batch was in flight", err)

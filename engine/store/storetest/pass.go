@@ -58,9 +58,10 @@ var passRules = []rule{
 				if time.Since(start) < period-time.Millisecond {
 					w.Fatalf("two permissions within %v, want at least %v", time.Since(start), period)
 				}
-				continue // the period was over before the second call: try a longer one
+				continue // the period was over before the second call: try a longer period
 			}
-			// The period counts from the permission: a refusal does not extend it.
+			// The period begins with the permission. A refused call does not extend the
+			// period.
 			for !pass(w.Store, name, time.Hour) {
 				if time.Since(start) > 10*time.Second+period {
 					w.Fatalf("no permission %v after the last one, with a period of %v", time.Since(start), period)
@@ -82,7 +83,7 @@ var passRules = []rule{
 			return run
 		}
 		const grace = time.Minute
-		late(a, w.started(a, 1)[0], time.Hour)       // a run of the engine that asks
+		late(a, w.started(a, 1)[0], time.Hour)       // a run of engine a, which asks for overdue runs
 		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
@@ -163,7 +164,7 @@ var passRules = []rule{
 		take := end(id, 1, status.RunFailed)
 		take.Owner = &b.id
 		w.land(b.writers[0], take)
-		w.bury(a) // the member owns no run any more, so the store removes it
+		w.bury(a) // the member owns no run any more, so the store removes the member
 		if m, err := w.Store.Member(w.ctx, a.id); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("member = %+v, err = %v, want ErrNotFound", m, err)
 		}
@@ -324,7 +325,8 @@ var passRules = []rule{
 	}},
 }
 
-// Now returns store time. It joins the store to learn the time.
+// Now returns store time. It reads the time from the tick of an engine that it joins for
+// this purpose.
 func (w *frame) Now(s store.Store) time.Time {
 	w.Helper()
 	id, err := s.Join(w.ctx, "clock", time.Hour, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// retainRules are for stores that remove old runs.
+// retainRules are the rules for stores that remove old runs (store.Retainer).
 var retainRules = []rule{
 	{name: "retain/what ended before is gone whole", need: retains, why: "a run that is half gone misleads its reader, and a name that is taken by nothing visible cannot be explained", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -182,10 +182,11 @@ var retainRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// aged has helpers to create runs that end, and to check what retention removes.
+// aged has helpers for tests of retention: they create runs with all kinds of rows, and
+// check what a store removes.
 type aged struct{ letters }
 
-// whole creates a run with every kind of row that a store keeps.
+// whole creates a run that has every kind of row that a store keeps about a run.
 func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
@@ -205,8 +206,8 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	return t.Run
 }
 
-// forgets makes a store remove runs that ended before a time, and checks how many are
-// removed and how many stay.
+// forgets makes a store remove runs that ended before the given time. It checks how many
+// runs are removed, and how many were examined but stay.
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)
@@ -215,7 +216,7 @@ func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	}
 }
 
-// gone checks that no method returns a run.
+// gone checks that no method of the store finds the run with this id and name.
 func (w aged) gone(run status.RunID, name string) {
 	w.Helper()
 	for i, s := range []store.Store{w.Store, w.Other} {
@@ -245,8 +246,8 @@ func (w aged) gone(run status.RunID, name string) {
 	}
 }
 
-// tail counts the rows that the store has about a run in addition to its journal, as a
-// text; "" = none.
+// tail returns, as a text, how many late replies, alerts, log lines and steps the store has
+// for a run. It returns "" if the store has none.
 func (w aged) tail(run status.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)

@@ -1,6 +1,6 @@
-// Package storetest holds the rules that every store.Store obeys, as test cases. Each case
-// says why its rule exists: most of them prevent a fault that has happened. The test of a
-// store calls Run.
+// Package storetest holds the rules that every store.Store must obey, as test cases. Each
+// case says why its rule exists. Most cases test for a fault that some store has had. The
+// test of a store calls Run.
 package storetest
 
 import (
@@ -16,34 +16,36 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Harness is an empty store under test, with functions that only a test may use. Required
-// are Store, Expire, Lose and LoseFenced.
+// A Harness holds an empty store under test, and functions that only a test may use. The
+// fields Store, Expire, Lose and LoseFenced must be set.
 type Harness struct {
 	Store store.Store
-	// Other is a second handle of the same data, like that of another process; nil = Store.
+	// Other is a second store.Store with the same data, as another process would open it;
+	// nil = the tests use Store instead.
 	Other store.Store
-	// Expire makes a member's lease expire.
+	// Expire makes a member's lease expire at once.
 	Expire func(t *testing.T, id store.EngineID)
-	// Lose cuts the next batch or submission that any writer of Store sends. With landed
-	// true the reply is lost after the commit. With landed false the request is lost before
-	// it.
+	// Lose breaks the connection for the next batch or submission that a writer of Store
+	// sends. If landed is true, the store commits the batch, and the reply is lost. If
+	// landed is false, the request is lost, and the store does not commit it.
 	Lose func(t *testing.T, landed bool)
-	// LoseFenced is like Lose. In addition, the writer's engine is declared dead before the
-	// writer can ask again.
+	// LoseFenced is like Lose. In addition, it declares the engine of the writer dead
+	// before the writer can send the batch again.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
-	// Hold blocks every client that appends row seq of a run, until the function release is
-	// called. The function wait returns when n clients are blocked. Hold is nil if commits
-	// run one at a time in one process: then a test cannot see a commit in flight.
+	// Hold blocks every client that appends row seq of a run, until the test calls release.
+	// The function wait returns when n clients are blocked. Hold is nil if the store makes
+	// one commit at a time in one process, because then a test cannot observe a commit in
+	// flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
-	// Cut breaks the connections of Store's writers now. The server continues with the
+	// Cut breaks the connections of Store's writers now. The server still executes the
 	// requests that it has received. Cut is nil if Hold is nil.
 	Cut func(t *testing.T)
-	// Read opens a reading transaction, and returns a function that ends it. Read is nil if
-	// the store reads without a transaction that stays open.
+	// Read begins a transaction that reads, and returns a function that ends the
+	// transaction. Read is nil if the store never keeps such a transaction open.
 	Read func(t *testing.T) (end func())
 }
 
-// A rule is one case of the suite.
+// A rule is one test case for stores.
 type rule struct {
 	name string
 	why  string
@@ -62,7 +64,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		t.Run(r.name, func(t *testing.T) {
 			h := open(t)
 			if r.need != nil && !r.need(h) {
-				return // the rule needs a property that this kind of store does not have
+				return // the rule is for a property that this store does not have
 			}
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -74,7 +76,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// A world is the argument of a case: a frame, and helpers for the parts of the contract.
+// A world is the argument of each test case. It holds the store under test, and helper
+// methods for the case.
 type world struct {
 	*frame
 	letters
@@ -82,12 +85,13 @@ type world struct {
 	aged
 }
 
-// A frame holds a store with one definition, and the helpers that all cases need.
+// A frame holds the store under test, which has one definition, and the helper methods that
+// all cases need.
 type frame struct {
 	*testing.T
 	Harness
-	Store, Other store.Full      // Store and Other of the Harness, after store.Complete
-	ctx          context.Context // context of the case
+	Store, Other store.Full      // Store and Other of the Harness, with all optional roles (store.Complete)
+	ctx          context.Context // context of the test case
 	flow         store.WorkflowID
 	runs         status.RunID
 }
@@ -127,7 +131,7 @@ type actor struct {
 	writers []store.Writer
 }
 
-// join starts an engine on a store.
+// join registers an engine in a store and opens its writers.
 func (w *frame) join(s store.Store, writers int) actor {
 	w.Helper()
 	id, err := s.Join(w.ctx, "test", time.Hour, writers)
@@ -164,14 +168,16 @@ func next(run status.RunID, seq int32) store.Transition {
 	return store.Transition{Run: run, Seq: seq, At: base.Add(time.Duration(seq) * time.Second), Data: []byte{byte(seq)}}
 }
 
-// end returns a transition that ends a run.
+// end returns a transition that changes a run to the given state and sets NextCheck to
+// Never. Usually the state is final.
 func end(run status.RunID, seq int32, state status.RunState) store.Transition {
 	t := next(run, seq)
 	t.State, t.NextCheck = state, store.Never
 	return t
 }
 
-// commit commits a batch. The test fails if there is an error.
+// commit commits a batch and returns the outcomes. The test fails if Commit returns an
+// error.
 func (w *frame) commit(wr store.Writer, batch ...store.Transition) []store.Outcome {
 	w.Helper()
 	out, err := wr.Commit(w.ctx, batch)
@@ -184,7 +190,7 @@ func (w *frame) commit(wr store.Writer, batch ...store.Transition) []store.Outco
 	return out
 }
 
-// land commits a batch. The test fails unless all of it is committed.
+// land commits a batch. The test fails unless every transition is committed.
 func (w *frame) land(wr store.Writer, batch ...store.Transition) {
 	w.Helper()
 	for i, o := range w.commit(wr, batch...) {
@@ -194,8 +200,8 @@ func (w *frame) land(wr store.Writer, batch ...store.Transition) {
 	}
 }
 
-// landLater commits a batch in the background. The returned function waits for it and
-// checks that all of it is committed.
+// landLater commits a batch in another goroutine. The returned function waits until Commit
+// has returned, and checks that every transition is committed.
 func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed func()) {
 	type answer struct {
 		out []store.Outcome
@@ -220,7 +226,7 @@ func (w *frame) landLater(wr store.Writer, batch ...store.Transition) (landed fu
 	}
 }
 
-// started creates n runs. They belong to the given actor.
+// started creates n runs of the given actor and returns their ids.
 func (w *frame) started(a actor, n int) []status.RunID {
 	w.Helper()
 	var batch []store.Transition
@@ -255,7 +261,7 @@ func (w *frame) wantRows(id status.RunID, n int) {
 	}
 }
 
-// submit submits a run. The test fails if there is an error.
+// submit submits a run and returns the result. The test fails if there is an error.
 func (w *frame) submit(wr store.Writer, t store.Transition, n naming.Names) store.Submitted {
 	w.Helper()
 	s, err := Submit(w.ctx, wr, t, n)
@@ -274,7 +280,7 @@ func (w *frame) tick(a actor) store.Tick {
 	return t
 }
 
-// bury makes a member's lease expire and fences the member.
+// bury makes a member's lease expire and declares the member dead (Fence).
 func (w *frame) bury(a actor) {
 	w.Helper()
 	w.Expire(w.T, a.id)
@@ -285,15 +291,16 @@ func (w *frame) bury(a actor) {
 
 func ptr[T any](v T) *T { return &v }
 
-// named returns the first transition of a new run with names in the workflow flowName.
+// named returns the first transition of a new run of workflow flowName, which is submitted
+// with this name and key.
 func (w *frame) named(a actor, name, key string) store.Transition {
 	t := w.create(a)
 	t.Names = &naming.Names{Name: name, Workflow: flowName, Key: key}
 	return t
 }
 
-// settles sends a batch again after an open outcome, twice. It checks that each row is
-// stored once, as it was sent.
+// settles is called after a Commit whose outcome is open. It sends the same batch twice
+// more, and checks that each row is stored once and unchanged.
 func (w *frame) settles(wr store.Writer, batch []store.Transition) {
 	w.Helper()
 	for range 2 {

@@ -18,14 +18,14 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Stress lets several engines, each with two writers, work on the same runs for a while.
-// Meanwhile engines are declared dead in the middle of their batches, survivors take over
-// their runs, answers are lost, and other goroutines post messages. Then Stress checks the
-// journals: no gap; no record by an engine that is not the owner; no record after the end;
-// every run row agrees with its journal; no row is missing that was reported as committed
-// (I1, I2, I3, I10). It also checks that every message is still waiting or was consumed by
-// exactly one row, that every name belongs to one run, and that every key is held by one
-// run at most (I11).
+// Stress lets several engines, each with two writers, work in one store for the time d.
+// Meanwhile it declares engines dead during their commits, and other engines take over
+// their runs. Answers get lost, and other goroutines post messages. Then Stress checks the
+// journals. A journal must have no gap, no row of an engine that was not the owner, no row
+// after the end of the run, and each row that was reported as committed. The run's head
+// must agree with the journal (I1, I2, I3, I10). Stress also checks that every message is
+// still waiting or was consumed by exactly one row. Every name must belong to one run, and
+// at most one run may hold a key (I11).
 //
 // The data of each row says what the row did, so that the journal is enough for these
 // checks.
@@ -52,8 +52,8 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 	s.judge()
 }
 
-// timekeeper ends the test after the time d. If too little has happened by then, because
-// the machine is slow, it waits longer: at most 60 times d.
+// timekeeper ends the work of the engines after the time d. On a slow machine, not enough
+// may have happened by then. In that case timekeeper waits longer, at most 60 times d.
 func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
 	defer end()
 	look := time.NewTicker(d)
@@ -90,21 +90,23 @@ type stress struct {
 	landed map[status.RunID][]note // rows that were reported as committed
 	known  []status.RunID          // the runs in landed
 	said   map[status.RunID][]store.MessageID
-	named  map[status.RunID]naming.Names // names of the runs that were committed with names
+	named  map[status.RunID]naming.Names // names of each run that was committed with names
 	found  []claim
 	stale  int
 	fenced int
 	ate    int // number of rows that consumed messages
 }
 
-// A claim is the answer to a submission whose name or key belongs to another run.
+// A claim is the answer to a submission that found an earlier run with the same name or
+// key.
 type claim struct {
 	names naming.Names
 	run   status.RunID // the run that has the name or the key, according to the answer
 }
 
-// A note is the data of a row: the engine that wrote it, whether it is a takeover of the
-// run, a unique number, and the consumed message, if any.
+// A note is the data of a row. It holds the engine that wrote the row, whether the row
+// takes over the run, a unique number, and the id of the message that the row consumed (0 =
+// none).
 type note struct {
 	seq  int32
 	by   store.EngineID
@@ -131,7 +133,8 @@ func decodeNote(seq int32, b []byte) (note, bool) {
 	return note{seq, store.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), store.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
 }
 
-// engines runs one engine after another: when one is fenced, the next one joins.
+// engines runs one engine after another. When an engine is declared dead, the next engine
+// joins.
 func (s *stress) engines(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
 	store := []store.Store{s.Store, s.Other}[n%2]
@@ -153,13 +156,13 @@ func (s *stress) engines(ctx context.Context, n int) {
 	}
 }
 
-// An owned is what an engine knows about a run that it owns.
+// An owned is a run that a writer works on, with the number of the run's last row.
 type owned struct {
 	run status.RunID
 	seq int32 // number of the last row
 }
 
-// work commits through one writer until the engine is fenced or the time is over.
+// work commits batches with one writer until the engine is declared dead or ctx ends.
 func (s *stress) work(ctx context.Context, st store.Store, id store.EngineID, n int, rnd *rand.Rand) {
 	wr, err := st.OpenWriter(s.ctx, id, n)
 	if errors.Is(err, store.ErrFenced) {
@@ -206,8 +209,8 @@ func (s *stress) work(ctx context.Context, st store.Store, id store.EngineID, n 
 	}
 }
 
-// moves returns a batch with new runs and with the next rows of the writer's own runs. Some
-// rows consume the first message that waits for their run.
+// moves returns a batch with some new runs, and with the next row for most runs of the
+// writer. Some rows consume the first message that waits for their run.
 func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand, mine []owned) ([]store.Transition, error) {
 	var batch []store.Transition
 	for _, o := range mine {
@@ -231,7 +234,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 		case 0:
 			t.State, t.NextCheck = status.RunSucceeded, store.Never
 			if rnd.IntN(3) > 0 {
-				t.State = status.RunCancelled // this frees a key
+				t.State = status.RunCancelled // a cancelled run does not hold its key
 			}
 		case 1:
 			t.State, t.NextCheck = status.RunCompensating, t.At.Add(time.Minute)
@@ -254,7 +257,7 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 			Run: run, At: base, Workflow: s.flow, State: status.RunRunning, Owner: &id, NextCheck: base.Add(time.Hour),
 			Data: note{by: id, id: rnd.Uint64()}.encode(),
 		}
-		if rnd.IntN(3) > 0 { // there are only few names and keys, so that engines compete for them
+		if rnd.IntN(3) > 0 { // use only few different names and keys, so that engines compete for them
 			t.Names = &naming.Names{Name: "name-" + strconv.Itoa(rnd.IntN(2000)), Workflow: flowName}
 			if rnd.IntN(2) > 0 {
 				t.Names.Key = "key-" + strconv.Itoa(rnd.IntN(40))
@@ -265,8 +268,8 @@ func (s *stress) moves(st store.Store, id store.EngineID, n int, rnd *rand.Rand,
 	return sorted(batch), nil
 }
 
-// people posts messages to runs of all owners and states. Half of them are posted twice,
-// like by a person who got no answer.
+// people posts messages to runs of all owners and states. It posts half of the messages
+// twice, like a person who received no answer the first time.
 func (s *stress) people(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(100+n)))
 	st := []store.Store{s.Store, s.Other}[n%2]
@@ -299,7 +302,7 @@ func (s *stress) people(ctx context.Context, n int) {
 				s.Errorf("post: %v", err)
 				return
 			}
-			ids[id] = true // a second id, if the first message was consumed meanwhile
+			ids[id] = true // there is a second id if a row consumed the first message before the second Post
 		}
 		s.mu.Lock()
 		s.said[run] = slices.AppendSeq(s.said[run], maps.Keys(ids))
@@ -307,8 +310,8 @@ func (s *stress) people(ctx context.Context, n int) {
 	}
 }
 
-// takeovers returns a batch that takes orphans over. Each writer of an engine takes only
-// even or only odd run ids, so that an engine does not compete with itself.
+// takeovers returns a batch that takes over orphans. One writer of an engine takes only
+// runs with even ids, and the other only runs with odd ids, so that the two do not compete.
 func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Transition, error) {
 	ids, err := IDs(st.Runs(s.ctx, Orphans(0, 40)))
 	if err != nil {
@@ -324,7 +327,7 @@ func (s *stress) takeovers(st store.Store, id store.EngineID, n int) ([]store.Tr
 			return nil, err
 		}
 		if h.State.Final() {
-			continue // another survivor took it over and ended it meanwhile
+			continue // another engine has taken the run over and ended it meanwhile
 		}
 		last := rows[len(rows)-1].Seq
 		t := next(run, last+1)
@@ -340,8 +343,9 @@ func sorted(batch []store.Transition) []store.Transition {
 	return batch
 }
 
-// learn records what was committed. It returns the runs that the writer still works on. It
-// leaves out runs that ended, and runs that another engine took over.
+// learn records the outcomes of a batch. It returns the runs on which the writer still
+// works: mine and the new runs, without runs that ended and runs that another engine took
+// over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,7 +397,8 @@ func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outco
 	return kept
 }
 
-// executioner declares working engines dead, and makes requests and answers get lost.
+// executioner declares working engines dead from time to time, and makes requests and
+// answers get lost.
 func (s *stress) executioner(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(s.seed, 99))
 	tick := time.NewTicker(40 * time.Millisecond)
@@ -446,9 +451,9 @@ func (s *stress) judge() {
 		len(s.landed), len(s.named), len(s.found), rows, s.stale, s.fenced, eaten, posted)
 }
 
-// judgeNames checks that every run that was committed with names has them, and that no two
-// runs hold the same key. If a submission was answered with an earlier run, judgeNames
-// checks that this run has the name or the key.
+// judgeNames checks that every run that was committed with names has these names, and that
+// no two runs hold the same key. If the answer to a submission was an earlier run,
+// judgeNames checks that this run has the name or the key of the submission.
 func (s *stress) judgeNames() {
 	held := make(map[string]status.RunID)
 	for run, n := range s.named {
@@ -468,7 +473,7 @@ func (s *stress) judgeNames() {
 		switch has, ok := s.named[c.run]; {
 		case ok && has.Name != c.names.Name && (c.names.Key == "" || has.Key != c.names.Key):
 			s.Errorf("a submission as %+v was told of run %d, which has %+v", c.names, c.run, has)
-		case !ok: // the commit of the names was not reported, because the engine was fenced
+		case !ok: // the engine was declared dead before it could record that it committed this run
 			if r, err := store.Complete(s.Store).Find(s.ctx, strconv.FormatInt(int64(c.run), 10)); err != nil || r.Name != c.names.Name && r.Key != c.names.Key {
 				s.Errorf("a submission as %+v was told of run %d: %+v, err = %v", c.names, c.run, r, err)
 			}
@@ -476,8 +481,8 @@ func (s *stress) judgeNames() {
 	}
 }
 
-// judgeMessages checks that each message of a run is still waiting or was consumed by one
-// row. It returns the number of consumed messages.
+// judgeMessages checks that each message of a run is still waiting or was consumed by
+// exactly one row. It returns the number of rows of the run that consumed a message.
 func (s *stress) judgeMessages(run status.RunID, ids []store.MessageID) (eaten int) {
 	waiting, err := s.Store.Messages(s.ctx, run, 0, 1<<20)
 	if err != nil {

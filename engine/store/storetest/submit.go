@@ -150,7 +150,7 @@ var submitRules = []rule{
 				w.Errorf("round %d: %d submissions landed, want 1", round, landed)
 			}
 			w.wantRows(got[0].Run, 1)
-			// Cancel the run, so that its key becomes free.
+			// Cancel the run, so that the next round can use the key.
 			if names.Key != "" {
 				w.land(actors[0].writers[0], end(got[0].Run, 1, status.RunCancelled))
 			}
@@ -247,8 +247,8 @@ var submitRules = []rule{
 				w.Errorf("err = %v, want context canceled", err)
 			}
 			release()
-			// The server may still complete the interrupted transaction, or not. In both
-			// cases the name and the key must lead to the same run.
+			// The server may complete the interrupted transaction or not. In both cases the
+			// name and the key must belong to the same run.
 			s := w.submit(a.writers[0], w.create(a), n)
 			r, err := w.Other.Find(w.ctx, "half")
 			if err != nil || r.Run != s.Run || r.Key != "half" {
@@ -258,8 +258,8 @@ var submitRules = []rule{
 		}},
 }
 
-// Submit commits one transition with Names. It returns the result of the submission, and
-// the error of Commit or of the outcome.
+// Submit adds names to a transition and commits the transition alone. It returns
+// Outcome.Submitted, and the error of Commit or of the outcome.
 func Submit(ctx context.Context, w store.Writer, t store.Transition, n naming.Names) (store.Submitted, error) {
 	t.Names = &n
 	out, err := w.Commit(ctx, []store.Transition{t})

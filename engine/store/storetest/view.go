@@ -228,7 +228,7 @@ var readRules = []rule{
 		}
 	}},
 	{name: "read/a list without a limit has one", why: "a list must never be a scan of everything (S89)", run: func(w *world) {
-		const limit = 100 // the default of RunFilter.Limit
+		const limit = 100 // the limit that a store uses if RunFilter.Limit is 0
 		a := w.join(w.Store, 1)
 		w.started(a, limit+5)
 		if rs, err := w.Other.Runs(w.ctx, store.RunFilter{}); err != nil || len(rs) != limit {

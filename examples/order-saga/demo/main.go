@@ -1,6 +1,6 @@
-// Command demo shows the order example: an order that is carried out, an order that is
-// undone, and the shop's ledger, which proves both. Build the binaries first. Then run
-// `make demo` in the root of the repository.
+// Command demo shows the order example: an order that succeeds, an order that is undone, and the
+// shop's ledger, which proves both results. Build the binaries first. Then run `make demo` in the
+// root of the repository.
 package main
 
 import (
@@ -36,8 +36,7 @@ func main() {
 	}
 }
 
-// demo runs the commands of the demo. It returns an error if a result differs from the expected
-// one.
+// demo runs the commands of the demo. It returns an error if a result is not the expected result.
 func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if _, err := os.Stat(engineBin); err != nil {
 		return fmt.Errorf("%s is missing: run make build first, and this from the root of the repository", engineBin)
@@ -101,7 +100,8 @@ func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.err
 }
 
-// command prepares a process. When ctx ends, the process gets an interrupt signal.
+// command returns a process that is ready to start. When ctx ends, the process gets an interrupt
+// signal.
 func command(ctx context.Context, stdout, stderr io.Writer, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -110,8 +110,8 @@ func command(ctx context.Context, stdout, stderr io.Writer, args ...string) *exe
 	return cmd
 }
 
-// exitCode runs a command and returns its exit code. It returns an error if the command
-// could not be run.
+// exitCode runs a command and returns its exit code. It returns an error if the command could not
+// run.
 func exitCode(cmd *exec.Cmd) (int, error) {
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -124,10 +124,10 @@ func exitCode(cmd *exec.Cmd) (int, error) {
 	return 0, fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err)
 }
 
-// A shopProcess is the process of the shop.
+// A shopProcess holds the running process of the shop.
 type shopProcess struct {
 	url   string
-	stdin io.Closer // the shop ends when this pipe is closed; the end of this process closes it, too
+	stdin io.Closer // input of the shop, which ends when this pipe is closed; the end of the demo closes the pipe, too
 	exit  <-chan error
 	cmd   *exec.Cmd
 }
@@ -191,8 +191,8 @@ func (s *shopProcess) stop() error {
 	return errors.Join(errors.New("the shop did not stop by itself"), err)
 }
 
-// A printer writes the demo's own lines, not the output of commands. It keeps the first
-// error.
+// A printer writes the demo's own lines, not the output of commands. The field err holds the first
+// error of writing.
 type printer struct {
 	out io.Writer
 	err error

@@ -13,9 +13,8 @@ import (
 	"text/tabwriter"
 )
 
-// printLedger prints every effect. For each order it prints whether the order is wholly
-// done or wholly undone. It is an error if an order is not in the state that --expect
-// names.
+// printLedger prints every effect. For each order it prints whether the order is wholly done or
+// wholly undone. It returns an error if an order is not in the state that --expect names.
 func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	db := fs.String("db", "", "")
@@ -59,8 +58,8 @@ func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 const effectList = `SELECT ` + recordColumns + ` FROM effects WHERE ? IN ('', order_id) ORDER BY order_id, seq`
 
-// readLedger reads the rows of one order, or of all orders. The shop may be running
-// meanwhile.
+// readLedger reads the rows of one order, or of all orders if order is "". The shop may run at the
+// same time.
 func readLedger(ctx context.Context, path, order string) ([]record, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
@@ -130,14 +129,15 @@ const (
 	stateMixed  = "mixed"
 )
 
-// A verdict is the state of an order, computed from its effects alone.
+// A verdict holds the state of an order. The function judge computes it from the effects of the
+// order alone.
 type verdict struct {
 	Order string
 	State string
 	Why   string
 }
 
-// String returns the line that printLedger prints at the end for an order.
+// String returns the line that printLedger prints for an order at the end.
 func (v verdict) String() string {
 	if v.State == stateMixed {
 		return fmt.Sprintf("%s: NEITHER DONE NOR UNDONE: %s", v.Order, v.Why)
@@ -159,17 +159,18 @@ func verdicts(rows []record) []verdict {
 	return out
 }
 
-// judge computes the state of one order. Done means: every article is reserved once, the
-// order is charged once and booked once, and all other effects are undone. Undone means:
-// every effect is undone exactly once. Messages cannot be undone, so they do not matter.
+// judge computes the state of one order. Done means: each article is reserved once, the order is
+// charged once and booked once, and all other effects are undone. Undone means: each effect is
+// undone exactly once. Messages cannot be undone, so judge ignores them. Every other order is
+// mixed.
 func judge(order string, rows []record) verdict {
-	undone := map[string]int{} // number of effects that undid the call of each key
+	undone := map[string]int{} // number of undos that reverted the call, by its key
 	for _, r := range rows {
 		if r.Undoes != "" && r.Applied {
 			undone[r.Undoes]++
 		}
 	}
-	standing := map[string]int{} // number of effects that are not undone, by kind and article
+	standing := map[string]int{} // number of effects that were not undone, by kind and article
 	var applied, reserved int
 	var amount int64
 	for _, r := range rows {

@@ -1,13 +1,13 @@
-// Command shop is the remote side of the order example: inventory, payment,
-// shipping and mail behind one HTTP server, with a SQLite file of its own.
+// Command shop is the remote service of the order example: inventory, payment, shipping and mail
+// behind one HTTP server. It stores its data in a SQLite file of its own.
 //
 //	shop serve  --addr 127.0.0.1:0 --db shop.db --ready-file addr.txt
 //	shop ledger --db shop.db --order o-1001
 //
-// The shop keeps the two promises that an engine needs from a remote service. First, a call
-// that carries an Idempotency-Key has only one effect, however often it arrives. Second, if
-// an undo arrives before its call, the late call is refused. The shop can be asked to fail,
-// so that a reader can watch how the engine reacts.
+// The shop keeps the two promises that an engine needs from a remote service. First, a call that
+// carries an Idempotency-Key has only one effect, however often it arrives. Second, if an undo
+// arrives before its call, the shop refuses the late call. A user can make the shop fail, to watch
+// how the engine reacts.
 package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run does the work of main with the given arguments and streams. Exit codes: 0 = success; 1 =
-// an error, or an expectation was wrong; 2 = wrong usage.
+// run does the work of main with the given arguments and streams, and returns the exit code. 0 =
+// success; 1 = an error, or --expect was wrong; 2 = wrong usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -64,8 +64,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse parses the flags. need names the flags that must not be empty; the flag package
-// itself treats all flags as optional.
+// parse parses the flags. It returns an error if a flag named in need is empty, because the flag
+// package treats all flags as optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {
 	fs.SetOutput(stderr)
 	fs.Usage = func() {}

@@ -15,7 +15,7 @@ import (
 )
 
 // serve answers requests until ctx ends. With --with-stdin it also ends when stdin ends. So the
-// shop does not run longer than the process that started it.
+// shop ends together with the process that started it.
 func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer) error {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	addr := fs.String("addr", "127.0.0.1:8088", "")
@@ -76,14 +76,14 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // cuts off slow calls: their callers must be able to handle that
+		_ = server.Close() // ends slow calls without an answer: the callers must be able to handle that
 	}
 	<-done
 	return nil
 }
 
-// writeReady writes the shop's URL to a file. The file appears with all of its text. So a
-// process that waits for it never reads only a part.
+// writeReady writes the shop's URL to a file. The file appears with its whole text at once. So a
+// process that waits for the file never reads only a part of the URL.
 func writeReady(path, url string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {

@@ -23,14 +23,14 @@ type rules struct {
 	Stock     int64    // number of pieces of each article before the first sale
 }
 
-// An operation is a kind of call.
+// An operation describes one kind of call.
 type operation struct {
 	path   string
 	undoes string // kind of call that this kind undoes; "" = it is not an undo
 	id     string // field of the answer that holds the identifier of the created thing; "" = none
 }
 
-// operations holds all kinds of calls.
+// operations holds all kinds of calls, by their names.
 var operations = map[string]operation{
 	"reserve": {path: "/inventory/reserve", id: "reservation_id"},
 	"release": {path: "/inventory/release", undoes: "reserve"},
@@ -85,8 +85,8 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// call answers one call: it records the arrival, applies the fault of this kind, and does
-// the work.
+// call answers one call. It records the arrival of the call, applies the fault of this kind, and
+// does the work.
 func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
 	rec, req, bad := s.read(w, r, kind, op)
 	if bad != nil {
@@ -119,8 +119,8 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op o
 	out.write(w)
 }
 
-// endure applies a fault. It returns false if the fault has answered the call, or if the
-// caller no longer waits for an answer.
+// endure applies the fault f. It returns true if the call must continue. It returns false if the
+// fault has answered the call, or if the caller no longer waits for an answer.
 func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	if f.Delay > 0 {
 		select {
@@ -139,7 +139,8 @@ func endure(ctx context.Context, w http.ResponseWriter, f fault) bool {
 	return false
 }
 
-// read reads a call and checks its form.
+// read reads a call and checks its fields. If the call is not valid, it returns the answer that
+// refuses the call.
 func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op operation) (record, request, *answer) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" || len(key) > 200 {
@@ -175,7 +176,7 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op o
 	if missing != "" {
 		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", missing+": needed")
 	}
-	// Equal requests give equal text, whatever the order of their fields was.
+	// Equal requests give equal text, even if the order of their fields differs.
 	canonical, err := json.Marshal(req)
 	if err != nil {
 		return record{}, request{}, refuse(http.StatusBadRequest, "invalid", err.Error())
@@ -187,8 +188,8 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, kind string, op o
 	}, req, nil
 }
 
-// act does the work of a call in one transaction. If the work for this key is already done,
-// it returns the recorded answer.
+// act does the work of a call in one transaction, and returns the answer. If the work for this key
+// was done before, it returns the recorded answer.
 func (s *service) act(ctx context.Context, key string, op operation, req request) (out *answer, err error) {
 	err = s.store.tx(ctx, func(tx *sql.Tx) error {
 		rec, ok, err := find(ctx, tx, key)
@@ -216,7 +217,7 @@ func (s *service) act(ctx context.Context, key string, op operation, req request
 	return out, err
 }
 
-// do applies a forward call, or refuses it. A caller may repeat a refused call.
+// do applies a call that is not an undo, or refuses the call. A caller may repeat a refused call.
 func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation, req request) (*answer, error) {
 	switch rec.Kind {
 	case "reserve":
@@ -247,9 +248,9 @@ func (s *service) do(ctx context.Context, tx *sql.Tx, rec *record, op operation,
 	return reply(http.StatusCreated, body), nil
 }
 
-// undo reverts the effect of the call with the key rec.Undoes. If that call has not arrived
-// yet, or had no effect, undo only inserts a tombstone: the shop refuses the call if it
-// arrives later.
+// undo reverts the effect of the call with the key rec.Undoes. If that call has not arrived yet,
+// undo inserts a tombstone; then the shop refuses that call if it arrives later. If that call had
+// no effect, undo only marks its row, so that the shop refuses repetitions of the call.
 func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operation) (*answer, error) {
 	forward, ok, err := find(ctx, tx, rec.Undoes)
 	if err != nil {
@@ -277,13 +278,13 @@ func (s *service) undo(ctx context.Context, tx *sql.Tx, rec *record, op operatio
 	return reply(http.StatusOK, map[string]any{"undone": rec.Applied}), nil
 }
 
-// identifier computes the shop's own identifier of a thing from the key of the call.
+// identifier computes the shop's identifier of a created thing from the key of the call.
 func identifier(kind, key string) string {
 	sum := sha256.Sum256([]byte(kind + "/" + key))
 	return kind + "-" + hex.EncodeToString(sum[:5])
 }
 
-// An answer is the response to a call.
+// An answer is the HTTP response to a call.
 type answer struct {
 	status int
 	body   []byte

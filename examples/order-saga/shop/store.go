@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// schema has two tables. The first holds one row for each idempotency key, which makes
-// repeated calls safe. The second holds the stock.
+// schema creates two tables. The table effects holds one row for each idempotency key, so that
+// repeated calls are safe. The table stock holds the stock of each article.
 const schema = `
 CREATE TABLE IF NOT EXISTS effects (
 	seq         INTEGER PRIMARY KEY,
@@ -36,10 +36,10 @@ CREATE TABLE IF NOT EXISTS stock (
 	on_hand INTEGER NOT NULL CHECK (on_hand >= 0)
 ) WITHOUT ROWID;`
 
-// A store is the file of the shop.
+// A store is the open database file of the shop.
 type store struct{ db *sql.DB }
 
-// openStore opens the file, and creates it if it does not exist.
+// openStore opens the database file, and creates it if it does not exist.
 func openStore(ctx context.Context, path string) (*store, error) {
 	st, err := open(path, url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(wal)", "busy_timeout(5000)"}})
 	if err != nil {
@@ -60,7 +60,7 @@ func open(path string, q url.Values) (*store, error) {
 	return &store{db: db}, nil
 }
 
-// Close closes the file.
+// Close closes the database file.
 func (s *store) Close() error { return s.db.Close() }
 
 // A record is one row of the table effects.
@@ -92,9 +92,9 @@ ON CONFLICT (key) DO UPDATE SET arrivals = arrivals + 1,
 	fingerprint = iif(effects.fingerprint = '', excluded.fingerprint, effects.fingerprint)
 RETURNING ` + recordColumns
 
-// arrive records the arrival of a call, before the call does anything. It returns the row
-// of the call's key. If the row is a tombstone, it does not contain a request yet, so the
-// late call's request is stored in it.
+// arrive records the arrival of a call before the shop does any work for the call. It returns the
+// row of the call's key. If the row is a tombstone without a request, arrive stores the request of
+// the late call in the row.
 func (s *store) arrive(ctx context.Context, r record) (record, error) {
 	var known record
 	row := s.db.QueryRowContext(ctx, effectArrive, r.Key, r.Kind, r.Order, r.Item, r.Qty, r.Amount, r.Undoes, r.Fingerprint, now())
@@ -121,7 +121,7 @@ func (s *store) tx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 const effectByKey = `SELECT ` + recordColumns + ` FROM effects WHERE key = ?`
 
-// find returns the row of a key; ok is false if there is none.
+// find returns the row of a key; ok is false if there is no row.
 func find(ctx context.Context, tx *sql.Tx, key string) (r record, ok bool, err error) {
 	err = r.scan(tx.QueryRowContext(ctx, effectByKey, key))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -144,8 +144,8 @@ func settle(ctx context.Context, tx *sql.Tx, r record) error {
 
 const effectBury = `INSERT INTO effects (key, kind, order_id, undone, at) VALUES (?, ?, ?, 1, ?)`
 
-// bury inserts a tombstone for a call that has not arrived yet: the call must have no
-// effect if it arrives later.
+// bury inserts a tombstone for a call that has not arrived yet. Because of the tombstone, the call
+// has no effect if it arrives later.
 func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 	if _, err := tx.ExecContext(ctx, effectBury, key, kind, order, now()); err != nil {
 		return fmt.Errorf("leave tombstone: %w", err)

@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
-// Decode decodes like p.Decode, with the same results and errors.
+// Decode converts a JSON object to a struct. It returns the same result and the same error
+// as p.Decode.
 func Decode(p *typed.Plan, raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.Go).Elem()
 	if s := (jsonscan.Scanner{Src: raw}); read(p, &s, v) && s.End() {
@@ -20,8 +21,8 @@ func Decode(p *typed.Plan, raw json.RawMessage) (reflect.Value, error) {
 	return p.Decode(raw)
 }
 
-// read fills v, which is zero, from the JSON at the position of s. If ok is false, the
-// document is unusual or wrong, and v must not be used.
+// read reads the JSON value at the position of s and stores it in v. Before the call, v must
+// be the zero value. If ok is false, the JSON is unusual or wrong, and v must not be used.
 func read(p *typed.Plan, s *jsonscan.Scanner, v reflect.Value) (ok bool) {
 	if s.Peek() == 'n' {
 		return s.Word("null") && p.AssignNull(v, "") == nil
@@ -127,7 +128,8 @@ func fieldAt(p *typed.Plan, name []byte) int {
 	return lo
 }
 
-// readField reads one field of the struct v.
+// readField reads the value of one field and stores it in the struct v. It returns false if
+// the value is unusual or wrong.
 func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	s.Peek()
 	from := s.Pos
@@ -140,8 +142,9 @@ func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	return len(f.Schema.Enum) == 0 || slices.ContainsFunc(f.Schema.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.Src[from:s.Pos]) })
 }
 
-// preset stores the default, if there is one, in an optional field of the struct v that is
-// missing or null in the JSON.
+// preset stores the default of an optional field, if there is one, in the struct v. It is
+// called if the field is missing or null in the JSON. It returns false if the default is
+// wrong.
 func preset(f *typed.Field, v reflect.Value) bool {
 	if f.Schema.Default == nil {
 		return true

@@ -17,7 +17,8 @@ import (
 	"github.com/saga-engine/engine/sdk/jsonscan"
 )
 
-// Encode encodes like p.Encode, with the same results and errors.
+// Encode converts a struct to a JSON object. It returns the same result and the same error as
+// p.Encode.
 func Encode(p *typed.Plan, v reflect.Value) (json.RawMessage, error) {
 	if out, ok := write(p, make([]byte, 0, 128), v); ok {
 		return out, nil
@@ -25,8 +26,8 @@ func Encode(p *typed.Plan, v reflect.Value) (json.RawMessage, error) {
 	return p.Encode(v)
 }
 
-// write appends v as JSON. If ok is false, a value is unusual or wrong, and out must not be
-// used.
+// write appends v to out as JSON. If ok is false, a value is unusual or wrong, and the
+// returned bytes must not be used.
 func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	switch p.Form {
 	case typed.Any:
@@ -49,7 +50,7 @@ func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 		return strconv.AppendUint(out, v.Uint(), 10), true
 	case typed.Float:
 		if p.Go.NumMethod() > 0 {
-			return out, false // the value may have its own method for encoding
+			return out, false // the type may have its own method for encoding
 		}
 		return appendFloat(out, v.Float(), p.Go.Bits())
 	case typed.Number:
@@ -119,7 +120,7 @@ func writeMap(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(out, '}'), true
 }
 
-// writeStruct writes every field. Fields are sorted by name.
+// writeStruct appends a struct as a JSON object with all its fields, sorted by name.
 func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 	out = append(out, '{')
 	for i := range p.Fields {
@@ -144,8 +145,8 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 	return append(out, '}'), true
 }
 
-// appendTree writes a value of type any that the author of an action has made. It writes
-// the same as encoding/json, with sorted keys.
+// appendTree appends a value of type any, which an action may have made, as JSON. Object keys
+// are sorted, as in encoding/json. If ok is false, the value is unusual or wrong.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
 		return out, false // the value may contain itself
@@ -211,7 +212,7 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bo
 	return append(out, '}'), true
 }
 
-// appendText writes a string like encoding/json, but without the escapes for HTML.
+// appendText appends a string in the form of encoding/json, but without the escapes for HTML.
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
@@ -225,8 +226,8 @@ func appendText(out []byte, s string) []byte {
 	return append(append(append(out, '"'), s...), '"')
 }
 
-// appendFloat writes a float like encoding/json: very small and very large numbers have an
-// exponent.
+// appendFloat appends a float in the form of encoding/json: very small and very large
+// numbers have an exponent. ok is false if JSON has no such number, such as infinity.
 func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return out, false

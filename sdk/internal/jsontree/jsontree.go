@@ -2,7 +2,7 @@
 // contains nil, bool, string, json.Number, []any and map[string]any.
 //
 // In: a document or a tree. Out: a tree or a document, or an error that says what is wrong.
-// Errors name a place in the tree but never show a value, because it may be sensitive.
+// Errors name a place in the tree but never show a value, because a value may be sensitive.
 package jsontree
 
 import (
@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// Parse reads one JSON document. Numbers keep their exact form.
+// Parse returns the tree of one JSON document. Numbers keep their exact form. It returns an
+// error if raw is not JSON, or contains more than one document.
 func Parse(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -28,7 +29,7 @@ func Parse(raw []byte) (any, error) {
 	return tree, nil
 }
 
-// Marshal writes a tree as JSON with sorted object keys and without a final newline.
+// Marshal returns a tree as JSON, with sorted object keys and without a final newline.
 func Marshal(tree any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -77,7 +78,8 @@ func Join(path, name string) string {
 }
 
 // OneOf returns nil if the tree is null or one of the allowed scalars, or if allowed is
-// empty. raw contains the allowed scalars as JSON, for the error.
+// empty. Otherwise it returns an error that lists the allowed scalars as they are in raw,
+// which contains them as JSON.
 func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
 	if len(allowed) == 0 || tree == nil {
 		return nil

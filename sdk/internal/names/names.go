@@ -6,7 +6,7 @@ package names
 
 import "regexp"
 
-// Codes that only the SDK and the engine use. Package sdk explains each.
+// Error codes that only the SDK and the engine use. Package sdk explains each code.
 const (
 	Timeout   = "timeout"
 	AgentLost = "agent_lost"
@@ -19,8 +19,8 @@ var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 // Valid reports whether name is snake_case and at most 63 bytes long.
 func Valid(name string) bool { return identifier.MatchString(name) }
 
-// Reserved reports whether an author cannot declare the error code, because the SDK and the
-// engine use it.
+// Reserved reports whether only the SDK and the engine may use this error code. The author of
+// an agent cannot declare such a code.
 func Reserved(code string) bool {
 	switch code {
 	case Timeout, AgentLost, Internal, BadReply:

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Decode makes the struct from a JSON object. Errors name the field but never show a value,
-// because it may be sensitive. If there is an error, the result must not be used.
+// Decode converts a JSON object to a struct. Errors name the field but never show a value,
+// because a value may be sensitive. If there is an error, the result must not be used.
 func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.Go).Elem()
 	tree, err := jsontree.Parse(raw)
@@ -25,7 +25,8 @@ func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	return v, p.Assign(tree, v, "")
 }
 
-// Assign stores a JSON tree in v, which is zero. path names v in errors.
+// Assign stores a JSON tree in v. Before the call, v must be the zero value. path is the name
+// of v in errors.
 func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	if tree == nil {
 		return p.AssignNull(v, path)
@@ -67,7 +68,7 @@ func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	return fmt.Errorf("%s: unknown form", path)
 }
 
-// AssignNull stores null in v.
+// AssignNull stores null in v. It returns an error if the type of v does not allow null.
 func (p *Plan) AssignNull(v reflect.Value, path string) error {
 	switch p.Form {
 	case Any, Pointer:
@@ -99,8 +100,8 @@ func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. s is a
-// number as JSON writes it.
+// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. s is the
+// number as JSON. It returns an error if the number does not fit into v.
 func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	outside := func() error { return fmt.Errorf("%s: number does not fit %s", path, p.Go) }
 	switch p.Form {
@@ -136,8 +137,8 @@ func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// wholeFloat reads an integer in a form like 1e3 or 2.0. ok is false if a float64 cannot
-// hold it exactly.
+// wholeFloat returns an integer that is written in a form like 1e3 or 2.0. ok is false if the
+// number is not an integer, or if it is above 2^53, where a float64 is not exact any more.
 func wholeFloat(s string) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
@@ -173,15 +174,16 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 	return nil
 }
 
-// assignStruct fills every field. An optional field that is missing or null gets its
-// default. A name that the struct does not have is an error.
+// assignStruct stores an object in the struct v. If an optional field is missing or null,
+// assignStruct stores the default of the field. It returns an error if the object contains a
+// name that the struct does not have.
 func (p *Plan) assignStruct(tree any, v reflect.Value, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
 		return jsontree.Want(false, path, "an object", tree)
 	}
-	// Unknown names are reported first: otherwise the error for a misspelt name would be
-	// that a field is missing.
+	// Check for unknown names first. Otherwise the error for a misspelt name would say that a
+	// field is missing.
 	if err := p.unknown(object, path); err != nil {
 		return err
 	}

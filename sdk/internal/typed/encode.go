@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Encode writes the struct as a JSON object with every field.
+// Encode returns the struct v as a JSON object with every field.
 func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	tree, err := p.tree(v, "")
 	if err != nil {
@@ -22,8 +22,8 @@ func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	return jsontree.Marshal(tree)
 }
 
-// tree returns the JSON tree of v. A nil slice becomes an empty list, and a nil map
-// becomes an empty map: neither becomes null.
+// tree returns the JSON tree of v. A nil slice becomes an empty list, and a nil map becomes
+// an empty map, not null. path is the name of v in errors.
 func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	switch p.Form {
 	case Any:
@@ -113,7 +113,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 	return object, nil
 }
 
-// anyTree returns the JSON tree of a value of type any. Its numbers stay exact.
+// anyTree returns the JSON tree of a value of type any. Numbers keep their exact form.
 func anyTree(v reflect.Value, path string) (any, error) {
 	if v.IsNil() {
 		return nil, nil

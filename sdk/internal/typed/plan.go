@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Form says how a Go type is read and written.
+// A Form says how values of a Go type are converted from JSON and to JSON.
 type Form uint8
 
 // The forms. The zero Form is invalid.
@@ -24,17 +24,17 @@ const (
 	Text                     // a type with the methods MarshalText and UnmarshalText
 	List                     // a slice
 	Map                      // a map with string keys
-	Struct                   // a struct with agent tags
+	Struct                   // a struct whose fields have agent tags
 	Pointer                  // a pointer; nil is null
 )
 
-// A Plan says how one Go type is read from JSON and written as JSON. New makes it once for
-// each type, so that mistakes in tags are found before an agent is served. A Plan never
-// changes.
+// A Plan says how values of one Go type are converted from JSON and to JSON. New makes the
+// plan when an action is added, so that it finds mistakes in tags before the agent is served.
+// A Plan never changes.
 type Plan struct {
 	Form   Form
-	Type   schema.Type  // the type in the workflow language
-	Go     reflect.Type // the Go type
+	Type   schema.Type  // type in the workflow language
+	Go     reflect.Type // type in Go
 	Elem   *Plan        // plan of the elements of a list, map or pointer; nil for other forms
 	Fields []Field      // fields of a struct, sorted by name
 }
@@ -49,8 +49,8 @@ type Field struct {
 	enum []any // Schema.Enum as JSON trees
 }
 
-// Schemas returns the schemas of a struct's fields; nil if there are none. The caller owns
-// the slice.
+// Schemas returns the schemas of a struct's fields; nil if the struct has no fields. The
+// caller may change the slice.
 func (p *Plan) Schemas() []schema.Field {
 	var fields []schema.Field
 	for _, f := range p.Fields {
@@ -59,6 +59,6 @@ func (p *Plan) Schemas() []schema.Field {
 	return fields
 }
 
-// oneOf returns an error if the field allows only certain scalars and tree is not one of
-// them.
+// oneOf returns an error if the field has an enum and tree is not in the enum. It returns nil
+// if tree is null.
 func (f *Field) oneOf(tree any) error { return jsontree.OneOf(tree, f.enum, f.Schema.Enum) }

@@ -16,15 +16,15 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Usage says what a struct is for.
+// Usage says whether a struct is an input or an output.
 type Usage uint8
 
 // The usages. The zero Usage is invalid.
 const (
-	// Input is an input or a configuration: its fields may have a default, a pattern and the
-	// tag word `codes`.
+	// Input is the usage of an input or a configuration. The fields of such a struct may have
+	// a default, a pattern and the tag word `codes`.
 	Input Usage = iota + 1
-	// Output is an output.
+	// Output is the usage of an output.
 	Output
 )
 
@@ -53,8 +53,8 @@ func New(t reflect.Type, u Usage) (*Plan, error) {
 	return p, nil
 }
 
-// A planner makes plans. The parameter outer of its methods holds the structs that contain
-// the planned type, outermost first.
+// A planner makes plans. In its methods, the parameter outer holds the types of the structs
+// around the type t, outermost first.
 type planner struct{ usage Usage }
 
 func (pl planner) any(t reflect.Type, outer []reflect.Type) (*Plan, error) {
@@ -252,7 +252,9 @@ func (f *Field) setDefault(text string) error {
 	return nil
 }
 
-// literal reads a value from a tag: as text if the field is a string, otherwise as JSON.
+// literal reads a value from a tag: as text if the field is a string, otherwise as JSON. It
+// returns the value as JSON and as a tree. It returns an error if the field cannot hold the
+// value.
 func (f *Field) literal(text string) (json.RawMessage, any, error) {
 	var tree any = text
 	if f.Plan.Type.Kind != schema.KindString {

@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Hook pushes alerts to a program or a webhook: at least once, in order, and without
-// delaying runs. Only one engine of a state pushes at a time: the store permits it for one
-// watch, which is one minute. If this engine dies, another engine gets the next permission.
+// A Hook pushes alerts to a program or a webhook: at least once, in order, and without delaying
+// runs. Only one engine of a state pushes at a time. The store gives this engine permission for
+// one watch, which is one minute. If this engine dies, another engine gets the next permission.
 type Hook struct {
 	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
@@ -24,11 +24,11 @@ type Hook struct {
 	counts hookCounts
 	since  time.Time // alerts raised before this time are not pushed
 
-	watch       time.Duration // how long one permission lasts
+	watch       time.Duration // how long one permission to push lasts
 	patience    time.Duration // how long one push may take
 	poll        time.Duration // longest pause between two reads of the outbox; the shortest pause is a tenth of it
-	backoff     time.Duration // longest pause after a failure
-	backoffFrom time.Duration // first pause after a failure
+	backoff     time.Duration // longest pause after failed pushes
+	backoffFrom time.Duration // pause after the first failed push; each further failure doubles it
 
 	idle     time.Duration // pause before the next read of the outbox; kept from one watch to the next
 	failures int           // pushes that failed in a row
@@ -36,14 +36,14 @@ type Hook struct {
 	next     time.Time     // no push is tried before this time
 }
 
-// hookStore has the methods of a store that a hook uses.
+// hookStore has the methods of a store that a Hook calls.
 type hookStore interface {
 	Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error)
 	Delivered(ctx context.Context, ids []int64) error
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// hookCounts counts pushes, and alerts that were given up.
+// hookCounts counts the pushes, and the alerts that the hook gave up.
 type hookCounts interface {
 	Pushed(ok bool)
 	GivenUp()
@@ -52,21 +52,22 @@ type hookCounts interface {
 // A pusher delivers one alert. push returns nil if the receiver has taken the alert.
 type pusher interface {
 	push(ctx context.Context, a store.AlertRow, body []byte) error
-	String() string // the receiver, without secrets
+	String() string // names the receiver, without secrets
 }
 
 const (
 	hookWatch    = time.Minute
 	hookPatience = 30 * time.Second
-	hookOld      = 24 * time.Hour // alerts older than this when the engine starts are not pushed
-	hookBatch    = 100
+	// The hook does not push an alert that is older than this when the engine starts.
+	hookOld   = 24 * time.Hour
+	hookBatch = 100
 	// hookRefusals is how often the receiver may refuse one alert. So many tries take an hour
 	// or more. After them the hook gives the alert up and pushes the next one.
 	hookRefusals = 20
 )
 
-// NewHook makes a hook that pushes the alerts of a store to a pusher. Nothing runs
-// before Run is called.
+// NewHook makes a hook that pushes the alerts of the store with the given pusher. The hook does
+// nothing before its method Run is called.
 func NewHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *Hook {
 	return &Hook{
 		hint: make(chan struct{}, 1), store: store, to: to, log: log, counts: counts, since: time.Now().Add(-hookOld), watch: hookWatch, patience: hookPatience,
@@ -74,7 +75,7 @@ func NewHook(store hookStore, to pusher, log *slog.Logger, counts hookCounts) *H
 	}
 }
 
-// alertBody returns an alert as the JSON object that is pushed.
+// alertBody returns the JSON object that is pushed for the alert a.
 func alertBody(a store.AlertRow) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"format_version": cli.FormatVersion, "id": a.ID, "kind": a.Kind, "run": a.Name, "workflow": a.Workflow, "key": a.Key, "step": a.Step,
@@ -104,8 +105,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand pushes alerts during one watch, which ends at end. Another engine may push after that,
-// so every push stops at end.
+// stand pushes alerts until the time end, when the watch is over. It stops every push at that
+// time, because another engine may push after it.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -145,7 +146,8 @@ func (h *Hook) doze(ctx context.Context, d time.Duration) {
 	}
 }
 
-// drain pushes the waiting alerts in order, and returns how many it has pushed.
+// drain pushes the waiting alerts in order, and returns how many it has pushed. It returns when no
+// alert waits, the store fails, or ctx ends.
 func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 	sent := 0
 	for ctx.Err() == nil {
@@ -202,8 +204,8 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one pushes an alert, and records in the store that it was pushed. If the engine dies between
-// these two steps, the alert is pushed again.
+// one pushes the alert a, unless the alert is too old. Then it records in the store that the alert
+// was pushed. If the engine dies between these two actions, the alert is pushed again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
@@ -218,7 +220,7 @@ func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 
 func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if least := h.patience / 3; time.Until(end) < least {
-		<-ctx.Done() // too little time may be left: the next watch begins with this alert
+		<-ctx.Done() // too little time is left for a push; the next watch begins with this alert
 		return ctx.Err()
 	}
 	body, err := alertBody(a)
@@ -245,9 +247,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// A refusedError says that the receiver does not want this alert, however often
-// it is sent.
+// A refusedError is the error of a receiver that will never take this alert.
 type refusedError struct{ error }
 
-// Unwrap returns the error that holds the receiver's answer.
+// Unwrap returns the error with the receiver's answer.
 func (e *refusedError) Unwrap() error { return e.error }

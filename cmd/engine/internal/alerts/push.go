@@ -24,20 +24,22 @@ import (
 // webhookPatience is how long a webhook may take to answer.
 const webhookPatience = 10 * time.Second
 
-// To makes the pusher for the program of --on-alert. If onAlert is "", it makes the pusher for
-// the URL of --alert-webhook.
+// To returns the pusher that runs the program of --on-alert. If onAlert is "", To returns the
+// pusher that calls the URL of --alert-webhook. The program gets environ without the engine's
+// credentials.
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}
 	}
 	return webhook{url: url, client: &http.Client{
 		Timeout: webhookPatience,
-		// No redirect is followed: the alert would go to an address that is not in the flags.
+		// The client follows no redirect: otherwise the alert could go to an address that is not
+		// in the flags.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// A webhook POSTs alerts.
+// A webhook is a pusher that sends each alert in an HTTP POST request.
 type webhook struct {
 	url    string
 	client *http.Client
@@ -77,13 +79,13 @@ func (w webhook) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	return nil
 }
 
-// A program is run for every alert.
+// A program is a pusher that runs an executable file for each alert.
 type program struct {
 	path string
 	env  []string
 }
 
-// String names the program.
+// String returns the path of the program.
 func (p program) String() string { return p.path }
 
 // programRefuses is the exit code (EX_DATAERR) with which a program says that it will never
@@ -127,7 +129,8 @@ func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error 
 // plain removes zero bytes from s, because an environment variable cannot hold them.
 func plain(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// withoutSecrets returns an environment without the variables that open the state.
+// withoutSecrets returns a copy of environ without the variables that hold the engine's
+// credentials (secret.ReservedEnv).
 func withoutSecrets(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -135,7 +138,8 @@ func withoutSecrets(environ []string) []string {
 	})
 }
 
-// A tail keeps the last bytes that are written to it.
+// A tail keeps the last bytes that were written to it. The field most is the largest number of
+// bytes that it keeps.
 type tail struct {
 	most int
 	kept []byte
@@ -150,8 +154,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns the kept text as the end of an error message: ": TEXT", or "" if there is
-// none.
+// text returns the kept text as the end of an error message (": TEXT"). It returns "" if there is
+// no text.
 func (t *tail) text() string {
 	s := strings.TrimSpace(string(t.kept))
 	if s == "" {
@@ -160,8 +164,8 @@ func (t *tail) text() string {
 	return ": " + render.Clean(s)
 }
 
-// hostOf returns scheme and host of a URL. Paths and queries hold tokens, so they are never
-// shown.
+// hostOf returns scheme and host of a URL. The path and the query are never shown, because they
+// may hold tokens.
 func hostOf(url string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	host, _, _ := strings.Cut(rest, "/")

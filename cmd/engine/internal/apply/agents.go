@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// checkAgents starts every agent that a run would call. So the user learns about an unusable
-// agent before the run begins. First, checkAgents calls the function say with a text that
-// names the agents.
+// checkAgents starts every agent that a run would call. So the user learns about an unusable agent
+// before the run begins. Before it starts them, checkAgents calls the function say with a text
+// that names the agents.
 func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
 	specs, err := engine.AgentSpecs(wf, vars)
 	if err != nil || len(specs) == 0 {
@@ -28,8 +28,8 @@ func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, var
 	return startAgents(ctx, pool, specs)
 }
 
-// startAgents starts agents at the same time: each is a process, and starting one
-// takes a tenth of a second or more.
+// startAgents starts all agents at the same time, because each start takes a tenth of a second or
+// more. It returns an error that lists the agents that cannot be used; nil = all can be used.
 func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invoke.AgentSpec) error {
 	names := words.Sorted(specs)
 	errs := make([]error, len(names))
@@ -55,7 +55,8 @@ func startAgents(ctx context.Context, pool invoke.Checker, specs map[string]invo
 	return nil
 }
 
-// startingText says which agents are starting.
+// startingText returns the message that the agents with these names are starting. The message
+// names at most eight agents.
 func startingText(names []string) string {
 	const most = 8
 	shown := strings.Join(names[:min(len(names), most)], ", ")

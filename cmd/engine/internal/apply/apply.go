@@ -32,8 +32,9 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 		}
 	}
 	noteUnlocked(a, r)
-	// The run must continue when the program that reads the output has ended. So SIGPIPE is
-	// caught. It is not ignored, because agents and their programs would inherit that.
+	// The run must continue when the program that reads the output has ended, so the command
+	// catches SIGPIPE. It does not ignore SIGPIPE, because agents and their child programs would
+	// inherit that setting.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)

@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// attach checks that an earlier run has the same workflow and the same values as this
-// command. If its definition differs, the view only shows a note.
+// attach checks that an earlier run has the same workflow and the same values as this command.
+// Otherwise it returns an error. A different definition is no error: the view then shows a note.
 func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
@@ -45,8 +45,8 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 	return nil
 }
 
-// differing returns the names of the variables whose given value differs from the recorded
-// one.
+// differing returns the names of the variables to which this command gives other values than those
+// in recorded.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
@@ -61,8 +61,8 @@ func differing(w *work, recorded dsl.Value) []string {
 	return names
 }
 
-// earlierRun returns the run with the --run-id of this command, or else with its unique key;
-// nil = it does not exist.
+// earlierRun returns the run with the --run-id of this command. Without --run-id, it returns the
+// run with the unique key of this command. nil = there is no such run.
 func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow, error) {
 	if w.o.RunID != "" {
 		row, err := s.Store.Find(ctx, w.o.RunID)
@@ -81,7 +81,7 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)
 }
 
-// uniqueKey evaluates the unique key of the run; "" = it has none.
+// uniqueKey evaluates the unique key of the run; "" = the workflow has none.
 func uniqueKey(w *work) (string, error) {
 	if w.r.Workflow.UniqueKey == nil {
 		return "", nil
@@ -93,7 +93,8 @@ func uniqueKey(w *work) (string, error) {
 	return key, nil
 }
 
-// inTime refuses a new run whose deadline has passed already.
+// inTime returns an error if the command would start a new run whose deadline has passed. It
+// returns nil if the run exists already.
 func inTime(ctx context.Context, w *work, s *session.Session) error {
 	if w.r.Workflow.Deadline == nil {
 		return nil

@@ -13,14 +13,16 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/plan"
 )
 
-// noteUnlocked tells the user that there is no lock file, so the installed agents are used.
+// noteUnlocked prints a note if the module uses agents but has no lock file. Then the command uses
+// the installed agents.
 func noteUnlocked(a *cli.App, r *module.Request) {
 	if !r.Locked && len(r.Used) > 0 {
 		a.Note("No lock file: using the agents that are installed. `engine init` locks their versions and checksums.")
 	}
 }
 
-// confirm shows the plan and asks the user whether to apply it.
+// confirm shows the plan and asks the user whether to apply it. It returns an error unless the
+// answer is "yes".
 func confirm(ctx context.Context, a *cli.App, r *module.Request) error {
 	p, err := plan.New(ctx, a, r)
 	if err != nil {

@@ -62,8 +62,8 @@ func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 	return recorded(ctx, w, s, row, sub.Exists)
 }
 
-// openDetached opens the state to record a run in it. It can do this even while another
-// process has locked an embedded state.
+// openDetached opens the state, so that detach can record a run in it. It succeeds even while
+// another process has locked an embedded state.
 func openDetached(ctx context.Context, a *cli.App, m *module.Module) (*session.Session, error) {
 	s, err := session.OpenWriter(ctx, a, m.Dir, m.Shown)
 	var locked *sqlite.LockedError
@@ -81,7 +81,8 @@ func openDetached(ctx context.Context, a *cli.App, m *module.Module) (*session.S
 	return s, err
 }
 
-// recorded prints the run's name, and says whether an engine is alive to work on the run.
+// recorded prints the name of the recorded run. It also warns if no living engine works on the
+// state.
 func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow, exists bool) error {
 	members, err := s.Store.Live(ctx)
 	live := len(members)
@@ -108,7 +109,8 @@ func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow
 	return w.a.Print("%s\n", row.Name)
 }
 
-// serveCommand returns the command line of an engine that would work on the recorded run.
+// serveCommand returns a command line that starts an engine for this state. That engine would work
+// on the recorded run.
 func serveCommand(w *work) string {
 	cmd := "engine" + w.globals() + " serve"
 	if w.a.DSN == "" {

@@ -22,9 +22,9 @@ import (
 // adoptEvery is the pause between two tries to become the owner of a run whose owner is gone.
 const adoptEvery = 2 * time.Second
 
-// run works until the run has ended, needs a human, or the user stops it. If another process
-// has locked the embedded state and works on the run, this process only follows the run. When
-// the other process ends, this one opens the state and works on the run.
+// run works on the run until the run has ended, needs a human, or the user stops the command. If
+// another process has locked the embedded state and works on the run, this process only follows
+// the run. When the other process ends, this one opens the state and works on the run.
 func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	for {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
@@ -48,7 +48,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	}
 }
 
-// with starts an engine on an open store, and lets it work on the run.
+// with starts an engine for the open session s, lets it work on the run, and stops it.
 func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, error) {
 	logs := engine.NewLogKeeper(s.Store, w.a.Logger())
 	pool := engines.NewPool(w.a, w.r.Catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.Ceilings)
@@ -78,7 +78,8 @@ func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, er
 	return w.drive(ctx, s, e)
 }
 
-// drive submits the run and follows it.
+// drive submits the run and follows it until the run has ended or needs a human, or the engine has
+// stopped.
 func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (follow.Outcome, error) {
 	var run store.RunRow
 	err := interruptible(ctx, w, func(ctx context.Context) (err error) {
@@ -143,16 +144,17 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 	}
 }
 
-// follow shows the run's facts until the run has ended or needs a human. If the store does
-// not answer, it asks again.
+// follow shows the run's facts until the run has ended or needs a human. If the store does not
+// answer, follow asks it again.
 func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
 	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)
 	})
 }
 
-// adopt makes the node the owner of a run whose owner is gone. It reads the run's row first,
-// because that costs less than reading the whole run.
+// adopt makes the node the owner of a run whose owner is gone. It does nothing if the run has
+// ended or its owner is alive. It reads the run's row first, because that costs less than reading
+// the whole run.
 func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store.RunRow) error {
 	row, err := s.Store.Find(ctx, run.Name)
 	if err != nil {
@@ -202,8 +204,8 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	return row, nil
 }
 
-// findAgain reads the row of a run that is known to exist. If the store does not answer, it
-// asks again until ctx ends.
+// findAgain reads the row of a run that is known to exist. If the store does not answer, findAgain
+// asks it again until ctx ends.
 func findAgain(ctx context.Context, s *session.Session, name string) (store.RunRow, error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		row, err := s.Store.Find(ctx, name)

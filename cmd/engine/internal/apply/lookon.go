@@ -13,12 +13,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// errFree is the reason why lookOn ends: the other process has ended, so the state is not
-// locked any more.
+// errFree is the reason for which lookOn ends when the state is no longer locked, because the
+// other process has ended.
 var errFree = errors.New("the state is free")
 
-// lookOn follows the run while another process has locked the embedded state and works on the
-// run. done is false if that process has ended before the run. lookOn returns the error
+// lookOn follows the run while another process has locked the embedded state and works on the run.
+// The result done is false if that process has ended before the run. lookOn returns the error
 // locked if it cannot open the state or the run does not exist yet.
 func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
 	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
@@ -76,8 +76,8 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 	}
 }
 
-// awaitFree tries each second to lock the embedded state. After the first success it unlocks
-// the state and calls free.
+// awaitFree tries each second to lock the embedded state. After the first success it unlocks the
+// state and calls the function free.
 func awaitFree(ctx context.Context, w *work, free context.CancelCauseFunc) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -22,7 +22,7 @@ type Options struct {
 	Confirm  bool
 	Only     bool
 	Detach   bool
-	Wait     time.Duration // 0 = until the run has ended
+	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
 }

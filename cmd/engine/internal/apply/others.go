@@ -71,8 +71,8 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 	return runs
 }
 
-// out returns the calls in flight of all runs except own, the command's run. until is the
-// latest complete-by of these calls. The call with the latest complete-by comes first.
+// out returns the calls in flight of all runs except own, which is the command's run. The call
+// with the latest complete-by comes first; until is that complete-by.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,8 +110,8 @@ func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.Run
 	}
 }
 
-// takenText names a run that was taken over. It leaves out facts that it cannot read,
-// because the run continues without them.
+// takenText returns a text about a run that was taken over: its name, its key and its current
+// steps. It leaves out what it cannot read, because the run continues without this text.
 func (w *work) takenText(ctx context.Context, s *session.Session, run status.RunID) string {
 	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(run), 10))
 	if err != nil {
@@ -135,8 +135,8 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// standsAt names the current steps of a run: the steps that have begun and not ended. If there
-// are none, it names the first step that has not begun.
+// standsAt returns the names of a run's current steps: the steps that have begun and not ended. If
+// there are none, it returns the first step that has not begun; "" = there is no such step.
 func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""
@@ -160,8 +160,8 @@ func standsAt(steps []store.StepView) string {
 	return ""
 }
 
-// waitingFor says for which calls of other runs the command still waits, and for how long at
-// most. It returns "" if there are none.
+// waitingFor returns a text that says for which calls of other runs the command still waits, and
+// how long at most. It returns "" if there are no such calls.
 func (w *work) waitingFor(own status.RunID) string {
 	calls, until := w.others.out(own)
 	if len(calls) == 0 {

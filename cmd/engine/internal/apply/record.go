@@ -18,12 +18,12 @@ import (
 // submission.
 const rereadPatience = 5 * time.Second
 
-// recordRun submits the run to the store. A signal ends it, even while the store does not
-// answer. Then it is not known whether the run was accepted, and the error says so.
+// recordRun submits the run to the store. A signal ends the submission, even while the store does
+// not answer. Then the command does not know whether the run was accepted, and the error says so.
 func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // after the first signal, a second one ends the process
+	context.AfterFunc(ctx, stop) // after the first signal, a second signal ends the process
 	all, err := engine.EnqueueAll(ctx, engines.Visitor(w.a, s, w.o.Ceilings.To(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
 	}})
@@ -40,8 +40,8 @@ func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitte
 	return reread(ctx, w, s, sub.Submitted, sub.Err)
 }
 
-// reread looks for a run whose submission was not answered, even after a signal. If it does
-// not find the run, the error says that the run may have been accepted.
+// reread looks for a run after the store did not answer its submission. It does so even after a
+// signal. If it does not find the run, the error says that the run may have been accepted.
 func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitted, why error) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
 	defer cancel()
@@ -52,7 +52,7 @@ func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitte
 	return store.Submitted{}, unsure(w, s, sub.Name, why)
 }
 
-// unsure returns the error for a run that may have been accepted, because the state did not
+// unsure returns the error for a run that may have been accepted, because the store did not
 // answer.
 func unsure(w *work, s *session.Session, run string, why error) error {
 	return &cli.UnsureError{Run: run, Show: w.lookCommand("show", run), Safe: w.o.RunID != "" || w.r.Workflow.UniqueKey != nil, Place: s.Shown, Err: why}

@@ -11,7 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// finish prints the outputs and remarks about the run, and returns its exit code as an error.
+// finish prints the outputs of the run and remarks about it, and returns its exit code as an
+// error; nil = exit code 0.
 func (w *work) finish(end follow.Outcome) error {
 	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
 	if !w.a.JSON {
@@ -32,7 +33,7 @@ func (w *work) finish(end follow.Outcome) error {
 	return exit.Code(code)
 }
 
-// remark writes a line after the view has ended.
+// remark writes one line to the user after the view has ended.
 func (w *work) remark(format string, args ...any) {
 	if j, ok := w.View.(*render.JSON); ok {
 		j.Note(fmt.Sprintf(format, args...))
@@ -50,7 +51,8 @@ func (w *work) again(run string) string {
 	return cmd
 }
 
-// explainCommand returns the command line that says what to do about a run.
+// explainCommand returns the command line `engine explain` for a run. That command says what to do
+// about the run.
 func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
 
 // lookCommand returns the command line of a command that reads a run of this state, such as

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// An engineRun is a running node, and the means to stop it.
+// An engineRun holds a running node, the function that stops the node, and a channel that receives
+// the node's final error. The field stopped is true after the first interrupt.
 type engineRun struct {
 	node    *engine.Node
 	stop    context.CancelFunc
@@ -18,8 +19,9 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and cancels its context on a signal. The command does not follow the
-// run yet, so it need not stop in order.
+// interruptible calls fn. After a signal it cancels the context of fn, waits for fn, and returns
+// an error. At this time the command does not follow the run yet, so the command need not stop in
+// order.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,8 +44,8 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 	}
 }
 
-// leave stops the node and waits for its end. The node gives up its runs, so that other
-// engines can continue them. The node waits for the calls in flight of these runs; a signal
+// leave stops the node and waits for its end. The node gives up its runs, so that other engines
+// can continue them. Before that, the node waits for the calls in flight of these runs; a signal
 // ends this waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
@@ -63,8 +65,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits, and returns this
-// text. told is the text that it returned last time; it does not show the same text twice.
+// tellWaiting shows for which calls of other runs the command still waits, and returns this text.
+// told is the text that the last call returned. tellWaiting does not show the same text twice.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {
@@ -73,7 +75,7 @@ func tellWaiting(w *work, told string) string {
 	return calls
 }
 
-// interrupt stops the node in order. The second time, it stops the node at once.
+// interrupt stops the node in order. When it is called again, it stops the node at once.
 func interrupt(w *work, e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// work is one apply command while it works. Its loop runs in one goroutine, and only that
+// work holds the state of one apply command. Its loop runs in one goroutine, and only that
 // goroutine calls the view. Other goroutines send functions to the loop.
 type work struct {
 	*follow.Feed
@@ -41,8 +41,8 @@ func (w *work) starting(text string) {
 	}
 }
 
-// timeout returns a channel that receives a value when --wait-timeout has passed; nil = the
-// flag is not given. It also returns a function that stops the timer.
+// timeout returns a channel that receives a value when --wait-timeout has passed, and a function
+// that stops the timer. The channel is nil if the flag is not given.
 func (w *work) timeout() (<-chan time.Time, func()) {
 	if w.o.Wait == 0 {
 		return nil, func() {}
@@ -51,7 +51,7 @@ func (w *work) timeout() (<-chan time.Time, func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
-// timedOut says that --wait-timeout is over.
+// timedOut shows a note that the run is still open after --wait-timeout.
 func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }

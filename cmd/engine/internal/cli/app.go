@@ -42,10 +42,9 @@ type App struct {
 
 	slog *slog.Logger // the logger that Logger returns; nil = not made yet
 	Runs *runNames    // public names of runs, for log lines; set by Logger
-	Sink *sink        // where log lines go; set by Logger
+	Sink *sink        // writes the log lines; set by Logger
 
-	// Stream is set by a command whose JSON output is a stream. Failures are written
-	// to it.
+	// Stream writes failures if the command's JSON output is a stream; nil = it is not a stream.
 	Stream interface{ Diagnostics(diag.Diagnostics) }
 }
 
@@ -57,8 +56,8 @@ func UserName() string {
 	return "unknown"
 }
 
-// Finish shows err to the user and returns the exit code. It does not show an exit.Code,
-// because the command has printed its message before.
+// Finish shows err to the user and returns the exit code. If err is an exit.Code, Finish shows
+// nothing, because the command has printed its message before.
 func (a *App) Finish(err error) int {
 	if err == nil {
 		return exit.OK
@@ -112,8 +111,8 @@ func (a *App) Path(p string) string {
 	return filepath.Join(a.Chdir, p)
 }
 
-// Group runs a command that only has subcommands: it shows help, or says that
-// there is no such subcommand.
+// Group runs a command that only has subcommands. Without arguments it shows help. Otherwise it
+// returns an error, because no subcommand has the given name.
 func (a *App) Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// Argument returns the first argument, or otherwise if there is none.
+// Argument returns the first element of args. If args is empty, it returns the parameter
+// otherwise.
 func Argument(args []string, otherwise string) string {
 	if len(args) > 0 {
 		return args[0]
@@ -18,8 +19,8 @@ func Argument(args []string, otherwise string) string {
 	return otherwise
 }
 
-// Wants returns a function that checks the number of arguments. Each of names describes one
-// argument: a name in brackets is optional, and one that ends in "…" may be repeated.
+// Wants returns a function that checks the number of arguments. Each element of names describes
+// one argument. A name in brackets is optional, and a name that contains "…" may be repeated.
 func Wants(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {
@@ -41,7 +42,8 @@ func Wants(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// FlagError turns an error about flags into a diagnostic with a suggestion.
+// FlagError turns an error about flags into a diagnostic. For an unknown flag, the diagnostic
+// suggests a similar flag.
 func FlagError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	name, ok := strings.CutPrefix(text, "unknown flag: --")

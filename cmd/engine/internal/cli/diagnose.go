@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// Diagnose turns any error into diagnostics for people. They say what is wrong, where, and
-// what to do.
+// Diagnose turns any error into diagnostics for people. The diagnostics say what is wrong, where,
+// and what to do.
 func Diagnose(err error) diag.Diagnostics {
 	var p *Problem
 	var list *diag.DiagnosticsError
@@ -30,7 +30,7 @@ func Diagnose(err error) diag.Diagnostics {
 	return diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: detail}}
 }
 
-// WrongKey is the title of the error if a key is given, but the state needs another one.
+// WrongKey is the title of the error for an encryption key that is not the key of the state.
 const WrongKey = "Wrong encryption key"
 
 func explain(err error) (summary, detail string) {

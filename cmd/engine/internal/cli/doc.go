@@ -1,5 +1,5 @@
-// Package cli is one invocation of the command: App has its streams, its global flags, its
-// environment and its logger. In: flags and errors. Out: text or JSON on stdout, findings and
+// Package cli holds what one invocation of the command needs: its streams, global flags,
+// environment and logger (App). In: flags and errors. Out: text or JSON on stdout, findings and
 // notes on stderr, and the exit code. It uses the streams and the signals of the process, and
 // opens neither files nor states.
 //

@@ -13,9 +13,9 @@ import (
 // if the state, an agent or an evaluation hangs.
 const leaveWithin = 3 * time.Second
 
-// EndOnSecondSignal makes a second signal end the process, even if the command hangs and does
-// not read the signal. After the second signal, the command has the time leaveWithin to end in
-// order. A third signal ends the process at once. The returned function switches this off.
+// EndOnSecondSignal makes a second signal end the process, even if the command hangs and does not
+// read the signal. After the second signal, the command has the time leaveWithin to end in order.
+// A third signal ends the process at once. The function stop switches all this off.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -27,7 +27,9 @@ func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	}
 }
 
-// leave ends the process after the second signal, unless over is closed first.
+// leave counts signals and calls the function end to end the process. It calls end after the time
+// leaveWithin when the second signal has come, and at once after the third. It returns without
+// calling end when over is closed.
 func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// logLevel reads --log. Without it only warnings and errors are shown.
+// logLevel converts the value of --log to a log level. For "" the level is warn: the log then
+// shows only warnings and errors.
 func logLevel(name string) (slog.Level, error) {
 	switch strings.ToLower(name) {
 	case "", "warn", "warning":
@@ -43,15 +44,15 @@ func (s *sink) Write(b []byte) (int, error) {
 	return to.Write(b)
 }
 
-// Set changes where later lines go.
+// Set changes the writer to which the sink writes later lines.
 func (s *sink) Set(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = to
 }
 
-// Logger returns the logger of this invocation. It quotes control characters, so that no value
-// in a line can look like another line.
+// Logger returns the logger of this invocation. The logger quotes control characters, so that no
+// value in a line can look like another line.
 func (a *App) Logger() *slog.Logger {
 	if a.slog == nil {
 		a.Sink = &sink{to: a.Stderr}
@@ -62,8 +63,8 @@ func (a *App) Logger() *slog.Logger {
 	return a.slog
 }
 
-// ServeLogger makes the logger of a server. With --json it writes one JSON object a line to
-// stdout. Each object has the fields that all JSON streams have.
+// ServeLogger sets up the logger of a server. With --json the logger writes one JSON object a line
+// to stdout. Each object has the fields that all JSON streams have.
 func (a *App) ServeLogger() {
 	a.Logger()
 	if !a.JSON {
@@ -75,7 +76,8 @@ func (a *App) ServeLogger() {
 	a.slog = slog.New(slog.NewJSONHandler(a.Sink, &slog.HandlerOptions{Level: level, ReplaceAttr: a.envelope})).With("@module", "engine", "type", "log")
 }
 
-// envelope renames the fields of a log line to those of the JSON stream, such as @timestamp.
+// envelope renames the fields of a log line to the names that all JSON streams use, such as
+// @timestamp.
 func (a *App) envelope(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return attr

@@ -22,7 +22,7 @@ type runNames struct {
 	alerts  []func()
 }
 
-// Expect makes alerts wait until Follow or Release is called.
+// Expect makes alerts wait until the method Follow or Release is called.
 func (s *runNames) Expect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *runNames) NameOf(run status.RunID) string {
 	return naming.RunName(run)
 }
 
-// public replaces a run id in a log line by the public name of the run, if this is known.
+// public replaces a run id in a log line by the public name of the run, if that name is known.
 // `engine show` accepts both.
 func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	id, ok := a.Value.Any().(status.RunID)
@@ -115,7 +115,8 @@ type runHandler struct {
 	runs *runNames
 }
 
-// Handle writes the record unless it is an alert that the view shows.
+// Handle writes the record r, except an alert that the view shows. An alert may also wait until
+// flush writes it.
 func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "alert" {
 		var run slog.Value

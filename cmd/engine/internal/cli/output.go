@@ -17,7 +17,8 @@ import (
 // FormatVersion is the version of the JSON that commands print.
 const FormatVersion = "1.0"
 
-// report writes diagnostics: for people to stderr, for programs to stdout.
+// report writes diagnostics: as text to stderr, with --json as JSON to stdout, or to a.Stream if
+// the command has set it.
 func (a *App) report(diags diag.Diagnostics) {
 	switch {
 	case a.Stream != nil:
@@ -29,7 +30,7 @@ func (a *App) report(diags diag.Diagnostics) {
 	}
 }
 
-// Show writes diagnostics for people.
+// Show writes diagnostics as text to stderr.
 func (a *App) Show(diags diag.Diagnostics) {
 	if len(diags) == 0 {
 		return
@@ -41,7 +42,7 @@ func (a *App) Show(diags diag.Diagnostics) {
 	_ = diag.Render(a.Stderr, diags, o) // fails only if stderr is closed
 }
 
-// PrintJSON writes an object with format_version to stdout.
+// PrintJSON adds format_version to fields and writes them to stdout as a JSON object.
 func (a *App) PrintJSON(fields map[string]any) error {
 	fields["format_version"] = FormatVersion
 	var text strings.Builder
@@ -66,13 +67,13 @@ func (a *App) Print(format string, args ...any) error {
 	return nil
 }
 
-// Note writes one line to stderr, about what the command does or has found.
+// Note writes one line to stderr about what the command does or has found.
 func (a *App) Note(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // fails only if stderr is closed
 }
 
-// Live reports whether w is a screen that may be redrawn. It does not depend on
-// --no-color: progress is useful without colours too.
+// Live reports whether w is a terminal on which the command may overwrite lines. It ignores
+// --no-color, because progress is useful without colours too.
 func (a *App) Live(w io.Writer) bool {
 	if a.Env("TERM") == "dumb" {
 		return false
@@ -92,8 +93,8 @@ func (a *App) Color(w io.Writer) bool {
 	return a.Live(w)
 }
 
-// Size returns the size of w if it is a screen. A screen that does not report its size
-// counts as 80 columns by 24 lines.
+// Size returns the size of the terminal w. ok is false if w is not a terminal. If a terminal does
+// not report its size, the result is 80 columns and 24 lines.
 func Size(w io.Writer) (columns, lines int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// A Problem is an error that holds diagnostics. Unlike *diag.DiagnosticsError it may hold
+// A Problem is an error that holds diagnostics. In contrast to *diag.DiagnosticsError, it may hold
 // warnings, too.
 type Problem struct{ Diags diag.Diagnostics }
 
@@ -29,14 +29,14 @@ func Failed(summary, format string, args ...any) error {
 	return &Problem{diag.Diagnostics{{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...)}}}
 }
 
-// A StoreError is an error of the store. Doing names the operation that failed.
+// A StoreError is an error of the store. The field Doing names the operation that failed.
 type StoreError struct {
 	Doing string
 	Shown string // name of the store in messages
 	Err   error
 }
 
-// Error names the store.
+// Error returns the failed operation, the name of the store and the cause.
 func (e *StoreError) Error() string {
 	return fmt.Sprintf("%s (%s): %v", e.Doing, e.Shown, e.Err)
 }
@@ -50,7 +50,7 @@ type UnsureError struct {
 	Run   string
 	Show  string // the command that shows whether the run was accepted
 	Safe  bool   // applying again cannot make a second run
-	Place string // where the state is
+	Place string // name of the state in messages
 	Err   error
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// A checkup collects the findings.
+// A checkup holds the data and the findings of one `engine doctor`.
 type checkup struct {
 	a     *cli.App
 	s     *session.Session
@@ -21,7 +21,8 @@ type checkup struct {
 	flow map[store.WorkflowID]*flowUse
 }
 
-// A flowUse is a workflow with open runs.
+// A flowUse holds a workflow and the number of open runs that use it. The workflow is nil if it
+// cannot be read.
 type flowUse struct {
 	flow *dsl.Workflow
 	runs int

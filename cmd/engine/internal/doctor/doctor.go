@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// Run makes a checkup of the state, its engines and its open runs, and prints the findings.
-// If one of them is an error, the exit code is 1.
+// Run checks the state, its engines and its open runs, and prints the findings. If a finding is an
+// error, Run returns exit code 1 as an error.
 func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	c := &checkup{a: a, flow: map[store.WorkflowID]*flowUse{}}
 	s, err := session.OpenReader(ctx, a, ".", ".")
@@ -41,7 +41,8 @@ func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	return c.report()
 }
 
-// settings adds what the store reports about its own settings.
+// settings adds the store's findings about its own settings. Some kinds of store have no such
+// findings.
 func (c *checkup) settings(ctx context.Context) error {
 	e, ok := c.s.Store.Store.(health.Examiner)
 	if !ok {
@@ -55,7 +56,7 @@ func (c *checkup) settings(ctx context.Context) error {
 	return nil
 }
 
-// key checks that this machine can decrypt the state.
+// key checks that the given encryption key is the key of the state.
 func (c *checkup) key(ctx context.Context) error {
 	err := c.s.RightKey(ctx)
 	var p *cli.Problem

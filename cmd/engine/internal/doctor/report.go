@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// report prints the findings. If one of them is an error, it returns exit code 1.
+// report prints the findings. If a finding is an error, it returns exit code 1 as an error.
 func (c *checkup) report() error {
 	errs, warnings := 0, 0
 	var diags diag.Diagnostics

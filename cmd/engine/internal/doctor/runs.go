@@ -22,12 +22,12 @@ import (
 const (
 	// maxOpenLooked is the highest number of open runs that the doctor reads.
 	maxOpenLooked = 10000
-	// maxVerified is the highest number of open runs whose history is checked, the newest
+	// maxVerified is the highest number of open runs whose history the doctor checks, the newest
 	// first. It is low because the check reads all rows of these runs.
 	maxVerified = 320
 	// leaseAlarm is the remaining time below which the doctor reads a lease a second time.
 	leaseAlarm = 3 * time.Second
-	// leaseLook is the pause before that second read.
+	// leaseLook is the pause before the doctor reads a lease for the second time.
 	leaseLook = time.Second
 	// staleAlert is how long an alert may wait to be pushed before the doctor warns.
 	staleAlert = 10 * time.Minute
@@ -107,8 +107,7 @@ func (c *checkup) leases(ctx context.Context) error {
 	return nil
 }
 
-// runs looks for runs that need attention: those that `list --status attention`
-// lists.
+// runs reports how many runs need attention. `engine list --status attention` lists the same runs.
 func (c *checkup) runs(ctx context.Context) error {
 	filter := store.RunFilter{States: history.AttentionStates(), Limit: maxOpenLooked}
 	found, err := c.s.Store.Runs(ctx, filter)
@@ -134,7 +133,8 @@ func (c *checkup) runs(ctx context.Context) error {
 	return nil
 }
 
-// histories checks the history of open runs.
+// histories checks the history of the newest open runs, and reports each history that does not
+// verify.
 func (c *checkup) histories(ctx context.Context) error {
 	if err := c.s.RightKey(ctx); err != nil {
 		return nil // the method key has reported this: without the key no history can be checked
@@ -179,8 +179,8 @@ func (c *checkup) definitions(ctx context.Context) error {
 	return nil
 }
 
-// redundancy looks for agents that have only one agent process on all engines together. If
-// this process dies, it takes a while to start a new one (S84).
+// redundancy warns about agents that have only one agent process on all engines together. If this
+// process dies, it takes a while to start a new one (S84).
 func (c *checkup) redundancy(context.Context) error {
 	single := map[string][]string{} // names of the workflows that use an agent, by agent
 	for _, use := range c.flow {
@@ -211,8 +211,8 @@ func workflows(names []string) string {
 	return "workflows " + strings.Join(names, ", ")
 }
 
-// plugins looks for the agent binaries that open runs need, with their versions and
-// checksums.
+// plugins checks that this machine has the agent binaries that open runs need, with their versions
+// and checksums.
 func (c *checkup) plugins(ctx context.Context, f module.AgentFlags) error {
 	catalog, err := module.Catalog(c.a, c.a.Path("."), nil, f)
 	if err != nil {
@@ -271,7 +271,8 @@ func orAny(version string) string {
 	return version
 }
 
-// alerts looks for alerts that were not yet pushed to a program or a webhook.
+// alerts reports alerts that were not yet pushed to a program or a webhook. Before that, it calls
+// the method decisions, which reports slow decisions.
 func (c *checkup) alerts(ctx context.Context) error {
 	const many = 1000
 	if err := c.decisions(ctx, many); err != nil {
@@ -299,7 +300,7 @@ func (c *checkup) alerts(ctx context.Context) error {
 	return nil
 }
 
-// decisions looks in the newest alerts for runs whose decisions took long.
+// decisions warns if the newest alerts say that the decisions of a run took long.
 func (c *checkup) decisions(ctx context.Context, many int) error {
 	alerts, err := c.s.Store.Alerts(ctx, 0, many)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type Ceilings struct {
 	run       machine.Ceilings
 	memory    int64 // engine.Options.MaxHeld, in bytes; 0 = the default
-	processes int   // agent processes at most; 0 = the default
+	processes int   // largest number of agent processes; 0 = the default
 	agent     agentLimits
 	given     []string
 }
@@ -36,7 +36,7 @@ func (c *Ceilings) Add(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "limit", "another ceiling, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
-// named returns a function for each name of a ceiling. The function sets that ceiling.
+// named returns, for each name of a ceiling, a function that sets that ceiling.
 func (c *Ceilings) named() map[string]func(int64) {
 	return map[string]func(int64){
 		"instances":   func(n int64) { c.run.Instances = int(n) },
@@ -53,7 +53,7 @@ func (c *Ceilings) named() map[string]func(int64) {
 	}
 }
 
-// Set parses NAME=VALUE and sets that ceiling. See pflag.Value.
+// Set parses text as NAME=VALUE and sets the ceiling with that name. See pflag.Value.
 func (c *Ceilings) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	set := c.named()[name]
@@ -81,7 +81,7 @@ func (c *Ceilings) Set(text string) error {
 // String returns the flag's text, as the user wrote it. See pflag.Value.
 func (c *Ceilings) String() string { return strings.Join(c.given, ",") }
 
-// Type names the value in help. See pflag.Value.
+// Type returns the name that help texts show for the flag's value. See pflag.Value.
 func (c *Ceilings) Type() string { return "NAME=VALUE" }
 
 // units are the units of bytes that may follow a number.
@@ -108,7 +108,7 @@ func parseAmount(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// To returns the given options with these ceilings.
+// To returns o with the ceilings for runs and for memory. NewPool uses the other ceilings.
 func (c *Ceilings) To(o engine.Options) engine.Options {
 	o.Ceilings, o.MaxHeld = c.run, c.memory
 	return o

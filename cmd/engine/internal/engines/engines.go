@@ -22,7 +22,7 @@ type Parts struct {
 	Options engine.Options
 }
 
-// NewNode makes an engine over an open store.
+// NewNode makes an engine that works on the open state s and calls the agents of pool.
 func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engine.Node, error) {
 	if p.Options.Address == "" {
 		p.Options.Address = ProcessName()
@@ -52,8 +52,8 @@ func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(s
 	})
 }
 
-// KeepLogs stores, in a goroutine, the log lines that keeper receives. stop ends the
-// goroutine and waits until the last line is stored.
+// KeepLogs starts a goroutine that stores the log lines that keeper receives. The function stop
+// ends the goroutine and waits until the last line is stored.
 func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

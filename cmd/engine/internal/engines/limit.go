@@ -11,17 +11,17 @@ import (
 // A callLimit limits the calls in flight of all agents together (--concurrency).
 type callLimit struct {
 	inner invoke.Capacity
-	most  int // calls in flight at most; 0 = no limit
+	most  int // largest number of calls in flight; 0 = no limit
 
 	mu      sync.Mutex // protects following fields
 	used    int
-	refused map[string]bool // keys of agents that were refused a slot
+	refused map[string]bool // keys of agents for which Slot or Reserve found no free slot
 	onFree  []func(key string)
 }
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls adds to inner a limit for all agents together. most is the highest number of
+// LimitCalls returns inner with a limit for all agents together. most is the largest number of
 // calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
@@ -43,7 +43,7 @@ func (l *callLimit) Slot(spec invoke.AgentSpec) machine.Slot {
 	return s
 }
 
-// Reserve takes n slots, all or none.
+// Reserve takes n slots of the agent. It takes none and returns false if fewer than n are free.
 func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 	l.mu.Lock()
 	if l.most > 0 && l.used+n > l.most {
@@ -60,7 +60,7 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 	return false
 }
 
-// Release gives n slots back.
+// Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	l.used -= n // before inner.Release, because a listener that inner notifies must find the slot free
@@ -69,7 +69,7 @@ func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.back(0)
 }
 
-// back gives n slots back to the limit. It notifies the listeners about the agents that were
+// back frees n calls of the limit. Then it notifies the listeners about the agents that were
 // refused a slot before.
 func (l *callLimit) back(n int) {
 	l.mu.Lock()

@@ -58,9 +58,9 @@ func secretFile(a *cli.App, name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// mayRead refuses files with which a workflow could read the state: the embedded state, its
-// key file, and all of /proc, which shows the environment of processes. It refuses links to
-// these files, too.
+// mayRead returns an error if f is a file with which a workflow could read the state. Such files
+// are the embedded state, its key file, and all of /proc, which shows the environment of
+// processes. Links to these files are refused, too.
 func mayRead(a *cli.App, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -72,8 +72,8 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 	return x.print(a)
 }
 
-// An explained holds what is known of a run: the explanation of its state, and facts that
-// only the store has.
+// An explained holds what is known about a run: the explanation of its state, and facts that only
+// the store has.
 type explained struct {
 	story.Explanation
 	row    store.RunRow
@@ -87,7 +87,7 @@ func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
 }
 
-// quarantined explains a run that cannot be read here.
+// quarantined adds sentences about a run whose journal this command cannot read.
 func (x *explained) quarantined(err *journal.RunError) {
 	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
 	if journal.Newer(err) {
@@ -99,7 +99,8 @@ func (x *explained) quarantined(err *journal.RunError) {
 	x.NeedsHuman = x.row.State.NeedsHuman()
 }
 
-// engines says which engine works on the run, and which messages wait for that engine.
+// engines adds sentences about the engine that works on the run, and about messages that wait for
+// that engine.
 func (x *explained) engines() {
 	if x.row.State.Final() {
 		return
@@ -139,7 +140,7 @@ func (x *explained) lacks() bool {
 	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()
 }
 
-// unable adds what a person can do about a run if no engine has its agents.
+// unable adds what a person can do if no living engine has the agents of the run.
 func (x *explained) unable(ctx context.Context, s *session.Session) {
 	x.say("Start an engine where its agents are installed, or cancel the run.")
 	x.Remedies = append(x.Remedies, "engine serve")
@@ -149,7 +150,7 @@ func (x *explained) unable(ctx context.Context, s *session.Session) {
 	}
 }
 
-// next says which engine will become the owner of the run.
+// next returns a text that says which engine will become the owner of the run.
 func (x *explained) next() string {
 	if x.lacks() {
 		return "no engine that is alive could take it when it was last tried"
@@ -169,7 +170,7 @@ func (x *explained) next() string {
 	return fmt.Sprintf("one of the %d engines alive (%s) takes it at its next pass if it has the agents", len(x.live), strings.Join(seen, ", "))
 }
 
-// agents says which agents of the run cannot be used on this machine.
+// agents adds a sentence for each agent of the run that cannot be used on this machine.
 func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) error {
 	if r.Row.OwnerAlive {
 		return nil // the owner is alive, so it has the agents
@@ -214,7 +215,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Sess
 			continue // this reply cannot settle the step; `engine show` lists it
 		}
 		if op.Try(ctx, r.Row.Run, machine.SettleRequested{Step: step, As: found.As, Output: found.Output, Reason: "?"}) != nil {
-			continue // the run would refuse it, because the step's outcome is known
+			continue // the run would refuse the settlement, because the step's outcome is known
 		}
 		x.say("A late answer about %s is known: %s.", step, l.OutcomeText())
 		x.Remedies = append([]string{fmt.Sprintf("engine settle %s --step %s --from-late-reply --reason TEXT", words.Quote(r.Row.Name), words.Quote(step))}, x.Remedies...)

@@ -22,8 +22,8 @@ type Feed struct {
 	Seen    int // number of the last fact shown
 }
 
-// NewFeed makes a feed for a view. seen is the number of the last fact that the view need not
-// show.
+// NewFeed makes a feed for a view. seen is the number of the last fact that the view must not show
+// again.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
@@ -44,8 +44,8 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 	return Followed{state, err}
 }
 
-// A followFunc calls fn for the facts of a run, beginning with fact number from. When the run
-// has ended or needs a human, it returns the run's state.
+// A followFunc calls fn with the facts of a run, beginning with fact number from. When the run has
+// ended or needs a human, it returns the run's state.
 type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
 
 // Followed is the result of a followFunc.

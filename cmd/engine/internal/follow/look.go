@@ -29,9 +29,9 @@ type Outcome struct {
 	State *machine.State
 }
 
-// Look shows a run until it has ended or needs a human, beginning with event number from. It
-// returns the run's exit code as an error. If first is not nil, Look calls it before it
-// follows the run.
+// Look shows a run until the run has ended or needs a human, beginning with event number from. It
+// returns the run's exit code as an error. If first is not nil, Look calls first before it follows
+// the run.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.Defs.Workflow(ctx, row.Workflow)
 	if err != nil {
@@ -87,7 +87,8 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	return s
 }
 
-// Follow follows a run until it has ended, needs a human, or a signal comes.
+// Follow shows a run on the view until the run has ended, needs a human, or a signal comes. If
+// first is not nil, Follow calls first before that. from is the number of the first fact to show.
 func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // a closed pipe must not end the process
@@ -160,7 +161,8 @@ func AsExit(state *machine.State) error {
 	return nil
 }
 
-// HumanNote says why a run's exit code is exit.Human.
+// HumanNote returns a note that says why a run's exit code is exit.Human. explain is the command
+// line that tells the user more.
 func HumanNote(name string, state *machine.State, explain string) string {
 	if state.Status().Final() {
 		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// NewView makes the view that fits the flags and the screen, and sends log lines through it.
+// NewView makes the view that fits the flags and the terminal. From then on, log lines go through
+// the view.
 func NewView(a *cli.App) render.View {
 	a.Logger()
 	a.Runs.Expect()
@@ -37,7 +38,7 @@ func NewView(a *cli.App) render.View {
 	return t
 }
 
-// RestoreLog sends log lines to stderr again.
+// RestoreLog sends log lines to stderr again, after a view has ended.
 func RestoreLog(a *cli.App) {
 	if a.Sink != nil {
 		a.Sink.Set(a.Stderr)
@@ -45,7 +46,7 @@ func RestoreLog(a *cli.App) {
 	}
 }
 
-// unicode reports whether the locale can show more than ASCII.
+// unicode reports whether the locale of the environment uses UTF-8.
 func unicode(a *cli.App) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := a.Env(name); v != "" {

@@ -31,7 +31,7 @@ type Edge struct {
 	To   string `json:"to"`
 }
 
-// New makes the drawing of a workflow. With undo, it draws the order of the undos.
+// New makes the drawing of a workflow. If undo is true, it draws the order of the undos.
 func New(wf *dsl.Workflow, undo bool) Graph {
 	g := Graph{Workflow: wf.Name, Nodes: []Node{}, Edges: []Edge{}}
 	shown := func(s *dsl.Step) bool { return !undo || UndoneBy(wf, s) }
@@ -64,7 +64,7 @@ func UndoneBy(wf *dsl.Workflow, s *dsl.Step) bool {
 	return s.Undo != nil && !AfterPivot(wf, s)
 }
 
-// AfterPivot reports whether the step is the pivot or starts after it.
+// AfterPivot reports whether the step is the pivot or starts after the pivot.
 func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	if wf.Pivot < 0 {
 		return false
@@ -89,8 +89,8 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the steps that s waits for. If such a step is not shown, nearest replaces
-// it by the steps that it waits for.
+// nearest returns the indexes of the shown steps for which s waits. In place of a hidden step, it
+// takes the steps for which the hidden step waits.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	var out []int
 	seen := map[int]bool{}

@@ -58,8 +58,8 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	return rows[0], nil
 }
 
-// unknownRun returns the error that there is no such run. If one of the newest runs has a
-// similar name, the error suggests it.
+// unknownRun returns the error that there is no run with this name or key. If one of the newest
+// runs has a similar name or key, the error suggests it.
 func unknownRun(ctx context.Context, s *session.Session, name string) error {
 	const among = 1000
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Limit: among})
@@ -77,8 +77,8 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that has a unique key now: an open run, or a run that has succeeded.
-// It returns nil if the key is free.
+// Holder returns the run that holds a unique key now: an open run, or a run that has succeeded. It
+// returns nil if no such run has the key.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
 	holds := append(OpenStates(), status.RunSucceeded)
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
@@ -94,7 +94,7 @@ func Holder(ctx context.Context, s *session.Session, workflow, key string) (*sto
 // Arg returns a run's name, quoted as an argument of a command line.
 func Arg(row store.RunRow) string { return words.Quote(render.Clean(row.Name)) }
 
-// EndedText says how a run ended.
+// EndedText returns a sentence that says how and when a run has ended.
 func EndedText(row store.RunRow) string {
 	s := fmt.Sprintf("Run %s has ended: %s", render.Clean(row.Name), row.State)
 	if !row.FinishedAt.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Late is a late reply of a run, decoded.
+// A Late is a late reply of a run, with its decoded content.
 type Late struct {
 	store.LateReply
 	Event   machine.Event // the decoded reply; nil = it cannot be read
@@ -55,7 +55,7 @@ func (l Late) Text() string {
 	return s
 }
 
-// OutcomeText says what the late reply reports, without time and step.
+// OutcomeText returns what the late reply reports, without time and step.
 func (l Late) OutcomeText() string {
 	message := ""
 	switch e := l.Event.(type) {

@@ -29,23 +29,23 @@ func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.
 	return &m, nil
 }
 
-// MemberText names an engine: its id and its address.
+// MemberText returns the id and the address of an engine as one text.
 func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
 
-// GoneText says since when an engine is gone. m is nil if the store does not know the engine
-// any more.
+// GoneText returns a text that says since when an engine is gone. m is nil if the store does not
+// know the engine any more.
 func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	case m.Left > 0: // its lease has not ended, but its process has: see Vanished
+	case m.Left > 0: // the lease has not ended, but the process has: see Vanished
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
 }
 
-// Missing returns the newest alert which says that no engine has the agents of an
-// open run. It reports false if there is none, or if a living engine owns the run.
+// Missing returns the newest alert that no engine has the agents of an open run. It returns false
+// if there is no such alert, or if a living engine owns the run.
 func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
 		return store.AlertRow{}, false

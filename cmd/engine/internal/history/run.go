@@ -74,7 +74,7 @@ func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 // MaxInboxShown is the highest number of waiting messages that a command reads.
 const MaxInboxShown = 1000
 
-// Knows returns an error if the run has no step of that name.
+// Knows returns an error if the run has no step with that name. It returns nil if step is "".
 func (r *Run) Knows(step string) error {
 	if step == "" {
 		return nil

@@ -7,13 +7,13 @@ import (
 // Attention is the value of --status that selects runs which need a person.
 const Attention = "attention"
 
-// AttentionStates returns each status with which a run needs a person. WithOverdue finds the
+// AttentionStates returns each status that means that a run needs a person. WithOverdue finds the
 // runs that need a person for other reasons.
 func AttentionStates() []status.RunState {
 	return []status.RunState{status.RunParked, status.RunCompensationFailed}
 }
 
-// states lists every state of a run in order.
+// states returns every status that a run can have.
 func states() []status.RunState {
 	var out []status.RunState
 	for i := status.RunQueued; i <= status.RunCancelled; i++ {
@@ -24,7 +24,7 @@ func states() []status.RunState {
 	return out
 }
 
-// StateNames lists the names of all states of a run.
+// StateNames returns the names of every status that a run can have.
 func StateNames() []string {
 	var out []string
 	for _, s := range states() {
@@ -33,7 +33,7 @@ func StateNames() []string {
 	return out
 }
 
-// OpenStates lists the states of runs that have not ended.
+// OpenStates returns every status of a run that has not ended.
 func OpenStates() []status.RunState {
 	var out []status.RunState
 	for _, s := range states() {

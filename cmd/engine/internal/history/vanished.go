@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Vanished reports whether the process of an engine on this machine has ended before its
-// lease. A second Ctrl-C can cause this. It reports false for engines of other machines and
-// for engines whose address was set with --address.
+// Vanished reports whether the address of an engine names a process of this machine that has
+// ended. The lease of such an engine may still last, for example after a second Ctrl-C. Vanished
+// returns false for engines of other machines and for engines whose address was set with
+// --address.
 func Vanished(address string) bool {
 	at := strings.LastIndex(address, ":")
 	if at < 0 {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// running reports whether a process with this id exists, of any user.
+// running reports whether a process with this id exists. The process may belong to any user.
 func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -13,16 +13,19 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// VerifyPage is how many runs are verified at once. All rows of these runs are in memory.
+// VerifyPage is the largest number of runs that Verify gets in one call. All rows of these runs
+// are in memory at the same time.
 const VerifyPage = 32
 
-// A Verification adds up the results of all runs whose history was checked.
+// A Verification adds up the results of all runs whose history was checked. Rows counts rows of
+// their journals, Tagged rows with a tag, and Summed rows with a checksum. Bad holds the runs that
+// do not verify.
 type Verification struct {
 	Runs, Rows, Tagged, Summed int
 	Bad                        []journal.Verified
 }
 
-// add adds the results of some runs.
+// add adds the results of the given runs to v.
 func (v *Verification) add(runs []journal.Verified) {
 	for _, r := range runs {
 		v.Runs, v.Rows, v.Tagged, v.Summed = v.Runs+1, v.Rows+r.Rows, v.Tagged+r.Tagged, v.Summed+r.Summed
@@ -47,7 +50,8 @@ func Verify(ctx context.Context, s *session.Session, v *Verification, page []sto
 	return nil
 }
 
-// ProblemOf says which row of a run is wrong and why; row < 0 if it is not known.
+// ProblemOf returns the number of the row that is wrong, and a sentence that says why. The number
+// is -1 if the row is not known.
 func ProblemOf(r journal.Verified) (row int, what string) {
 	var history *journal.HistoryError
 	if errors.As(r.Err, &history) {
@@ -60,5 +64,5 @@ func ProblemOf(r journal.Verified) (row int, what string) {
 	return -1, words.UpperFirst(r.Err.Error()) + "."
 }
 
-// VerifyNext tells the user what to do about a run whose history does not verify.
+// VerifyNext says what to do about a run whose history does not verify.
 const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."

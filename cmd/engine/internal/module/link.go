@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// A Linked module was checked against the schemas of its agents.
+// A Linked is a module that was checked against the schemas of its agents.
 type Linked struct {
 	*Module
 	Def     *dsl.Definition
@@ -21,7 +21,8 @@ type Linked struct {
 	All     diag.Diagnostics
 }
 
-// A UsedAgent is an agent of the module and the binary chosen for it.
+// A UsedAgent is an agent of the module and the binary chosen for it. If Err is not nil, it says
+// why no binary can be used.
 type UsedAgent struct {
 	dsl.AgentUse
 	Binary agents.Binary
@@ -46,8 +47,8 @@ func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked,
 	return l, nil
 }
 
-// Check parses and links the module at PATH. The field All of the result holds everything that
-// is wrong with the module.
+// Check parses and links the module at PATH. The field All of the result holds all errors and
+// warnings about the module.
 func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	m, err := Parse(a, given)
 	if err != nil {
@@ -80,9 +81,9 @@ func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked
 	return l, ctx.Err()
 }
 
-// origins warns about agents that came with the module's files. It warns if such an agent is
-// used in place of an installed one. It warns, too, if such an agent is not used because no
-// lock file names it.
+// origins returns warnings about agents that came with the module's files. It warns if such an
+// agent is used in place of an installed one. It warns, too, if such an agent is not used because
+// no lock file names the agent.
 func (l *Linked) origins() diag.Diagnostics {
 	var out diag.Diagnostics
 	warn := func(u UsedAgent, summary, format string, args ...any) {
@@ -103,8 +104,8 @@ func (l *Linked) origins() diag.Diagnostics {
 	return out
 }
 
-// explain returns diags. For each agent that cannot be used, the result has an error that says
-// why.
+// explain returns a copy of diags. For each agent that cannot be used, the copy has an error that
+// says why.
 func (l *Linked) explain(diags diag.Diagnostics) diag.Diagnostics {
 	out := slices.Clone(diags)
 	for _, u := range l.Used {

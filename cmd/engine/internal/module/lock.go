@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Lock chooses a binary for every agent that the module uses, and returns the new lock file.
-// It reports each agent that has no usable binary.
+// Lock chooses a binary for every agent that the module uses, and returns the new content of the
+// lock file. It returns an error that lists each agent without a usable binary.
 func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var now lock.Lock
 	var found diag.Diagnostics
@@ -47,7 +47,8 @@ func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lo
 	return now, ctx.Err()
 }
 
-// WriteLock writes the lock file if it changes. With readonly, it returns an error instead.
+// WriteLock writes the lock file if its content changes. If readonly is true, WriteLock returns an
+// error instead.
 func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 	before, after := lock.Format(old), lock.Format(now)
 	if bytes.Equal(before, after) && (len(now.Agents) > 0 || len(old.Agents) == 0) {

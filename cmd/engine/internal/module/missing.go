@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// ExplainAgent says why there is no usable binary for an agent, and what to do.
+// ExplainAgent returns the title and the text of the error for an agent that cannot be used. The
+// text says why, and what to do.
 func ExplainAgent(u UsedAgent) (summary, detail string) {
 	var missing *agents.NotFoundError
 	var version *agents.VersionError

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// A Module is a parsed directory or file.
+// A Module is a directory of workflow files, or a single file, with its parsed content.
 type Module struct {
 	Dir    string // directory of its files, resolved against --chdir
 	Shown  string // Dir as the user wrote it, for messages; "." = messages leave it out
@@ -22,7 +22,7 @@ type Module struct {
 	Diags  diag.Diagnostics // findings of Parse, with file names that the user can open
 }
 
-// Locate finds the directory, and perhaps the file, that PATH names.
+// Locate finds the directory, or the file, that PATH names. It does not parse the module.
 func Locate(a *cli.App, given string) (*Module, error) {
 	full := a.Path(given)
 	info, err := os.Stat(full)
@@ -47,7 +47,7 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(m.Dir) // links in a root cannot lead out of it
+	root, err := os.OpenRoot(m.Dir) // links in root cannot lead out of the directory
 	if err != nil {
 		return nil, fmt.Errorf("open module: %w", err)
 	}
@@ -82,7 +82,8 @@ func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
 	return out
 }
 
-// Label returns the name of the module in messages: its file, or its directory.
+// Label returns the name of the module in messages. This is the name of its file if there is only
+// one, and otherwise the name of its directory.
 func (m *Module) Label() string {
 	if m.file != "" {
 		return path.Join(m.Shown, m.file)
@@ -99,7 +100,8 @@ func (m *Module) Label() string {
 	return m.Shown
 }
 
-// Choose picks the workflow of a definition: the named one, or the only one.
+// Choose returns the workflow with the given name. If name is "", it returns the only workflow, or
+// an error if there is not exactly one.
 func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	names := def.Names()
 	switch {

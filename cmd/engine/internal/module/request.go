@@ -15,7 +15,8 @@ type Request struct {
 	Given    map[string]bool // names of the variables that were set
 }
 
-// NewRequest links the module at PATH and binds values to its variables.
+// NewRequest links the module at PATH, chooses the workflow, and binds the values to its
+// variables.
 func NewRequest(ctx context.Context, a *cli.App, path, workflow string, values []Value, f AgentFlags) (*Request, error) {
 	l, err := Link(ctx, a, path, f)
 	if err != nil {

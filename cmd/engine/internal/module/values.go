@@ -23,8 +23,8 @@ type Value struct {
 	file bool
 }
 
-// A valueFlag collects --var and --var-file in the order of the command line. If two of them
-// set one variable, the later one counts.
+// A valueFlag collects --var and --var-file in the order of the command line. If two flags set one
+// variable, the later flag counts.
 type valueFlag struct {
 	to   *[]Value
 	file bool
@@ -41,7 +41,7 @@ func (f valueFlag) Type() string {
 	return "NAME=VALUE"
 }
 
-// Set appends one value.
+// Set appends the flag's value to the collected values.
 func (f valueFlag) Set(s string) error {
 	if !f.file && !strings.Contains(s, "=") {
 		return fmt.Errorf("%q is not NAME=VALUE", s)

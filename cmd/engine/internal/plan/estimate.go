@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// times says how long a run may take.
+// times holds how long a run may take.
 type times struct {
 	typical   time.Duration
 	known     bool // at least one action has an estimate
@@ -18,11 +18,12 @@ type times struct {
 	passed    bool // the deadline is a point in time that has passed already
 	runtime   bool // some limits are known only in a run
 	deadline  dsl.Limit
-	// compensation is the deadline of all undo work; zero = known only in a run.
+	// compensation is the deadline of all undo work; zero = it is known only in a run.
 	compensation dsl.Limit
 }
 
-// estimate computes how long the slowest path through the graph takes.
+// estimate computes how long the slowest path through the steps takes, and the deadlines of the
+// run.
 func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	var t times
 	typical, worst := make([]time.Duration, len(wf.Steps)), make([]time.Duration, len(wf.Steps))
@@ -48,7 +49,7 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	}
 	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
 	if wf.CompensationDeadline != nil {
-		t.compensation, _ = wf.CompensationDeadline(scope) // zero if it depends on values that only a run has
+		t.compensation, _ = wf.CompensationDeadline(scope) // zero if the deadline depends on values that only a run has
 	}
 	return t
 }
@@ -66,7 +67,7 @@ func (p *step) rounds() int {
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // estimate sets runtime: the time is known only in a run
+		return 0, true // estimate sets the field runtime: the time is known only in a run
 	}
 	limit := s.Deadline.After
 	switch {

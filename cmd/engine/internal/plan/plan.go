@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Plan is what apply would do with a workflow.
+// A Plan says what apply would do with a workflow.
 type Plan struct {
 	label    string
 	flow     *dsl.Workflow
@@ -25,7 +25,7 @@ type Plan struct {
 	key      string
 	earlier  *store.RunRow  // the run that has the unique key now; nil = none
 	others   map[string]int // number of open runs of other definitions, by digest
-	sameOpen int            // open runs of this definition
+	sameOpen int            // number of open runs of this definition
 }
 
 // New makes the plan of a request. It looks up the runs that exist, and changes nothing.
@@ -77,5 +77,5 @@ func addRuns(ctx context.Context, a *cli.App, r *module.Request, p *Plan) error 
 	return err
 }
 
-// HasWork reports whether apply would have something to do.
+// HasWork reports whether apply would start or continue a run.
 func (p *Plan) HasWork() bool { return p.earlier == nil || p.earlier.State != status.RunSucceeded }

@@ -16,14 +16,14 @@ type step struct {
 	step     *dsl.Step
 	wave     int
 	first    bool // this is the first step of its wave
-	each     int  // number of instances, 1 without for_each; -1 = known only in a run
+	each     int  // number of instances, which is 1 without for_each; -1 = known only in a run
 	forEach  bool
 	action   string
 	undo     string
 	notes    []string
 	settings *dsl.Settings // nil = known only in a run
-	// undoSettings are the settings of the undo; nil = there is no undo, or they are known
-	// only in a run.
+	// undoSettings are the settings of the undo; nil = the step has no undo, or its settings are
+	// known only in a run.
 	undoSettings *dsl.Settings
 }
 
@@ -176,8 +176,8 @@ func boundText(n int) string {
 	return fmt.Sprintf("≤%d tries", n)
 }
 
-// exhaustedText says what happens when all attempts of the step have failed. It returns "" if
-// the step does not set that.
+// exhaustedText returns a text about what follows when all attempts of the step have failed. It
+// returns "" if the step does not set that.
 func exhaustedText(r dsl.Retry) string {
 	switch r.OnExhausted {
 	case dsl.ExhaustedCompensate:
@@ -190,8 +190,8 @@ func exhaustedText(r dsl.Retry) string {
 	return ""
 }
 
-// onExhausted returns, for --json, what happens when all attempts of the step have failed. If
-// the step does not set that, mode decides.
+// onExhausted returns, for --json, what follows when all attempts of the step have failed. If the
+// step does not set that, it follows from mode, the compensation mode of the workflow.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:

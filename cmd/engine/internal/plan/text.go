@@ -37,8 +37,8 @@ func (p *Plan) Write(w io.Writer) error {
 	return err
 }
 
-// undosText returns one line about the undos of all steps. If the undo of a step differs from
-// it, this step has a note.
+// undosText returns one line about the undos of all steps. If the undo of a step differs from this
+// line, the step has a note.
 func (p *Plan) undosText() string {
 	n, unbounded := 0, 0
 	for _, s := range p.steps {

@@ -54,7 +54,7 @@ func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
 	return out
 }
 
-// PrintUnknown prints, for each step, what follows an unknown outcome.
+// PrintUnknown prints, for each step, the reactions to an unknown outcome.
 func PrintUnknown(a *cli.App, def *dsl.Definition) error {
 	outcomes := UnknownOutcomes(def)
 	told := false

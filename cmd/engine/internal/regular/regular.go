@@ -15,11 +15,11 @@ const MaxSource = 1 << 20
 // errIrregular is the error for a pipe, a device or a directory.
 var errIrregular = errors.New("not a regular file")
 
-// Open opens a regular file to read it. Another user, or the author of the
-// checkout, may have put a pipe or a device there. Opening a pipe would wait for
-// ever, and opening a device may change something. So the type is checked before.
-// The file may be replaced between the check and the open. So the open does not
-// wait, and the type of the open file is checked too.
+// Open opens a regular file to read it. Another user, or the author of the checkout, may have put
+// a pipe or a device there. Opening a pipe would wait for ever, and opening a device may change
+// something. So Open checks the type of the file first. The file may be replaced between this
+// check and the opening. So the opening does not wait, and Open checks the type of the opened
+// file, too.
 func Open(name string) (*os.File, error) {
 	return openChecked(name, func() (fs.FileInfo, error) { return os.Stat(name) },
 		func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|dontWait, 0) })
@@ -53,7 +53,7 @@ func regular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: errIrregular}
 }
 
-// Read reads a regular file. It refuses a file that has more bytes than most.
+// Read reads a regular file. It returns an error if the file has more bytes than most.
 func Read(name string, most int64) (data []byte, err error) {
 	f, err := Open(name)
 	if err != nil {
@@ -75,8 +75,8 @@ func IsDir(p string) bool {
 	return err == nil && info.IsDir()
 }
 
-// A checkedFS is the directory of a module. Its links cannot leave the directory,
-// and it opens only regular files and directories.
+// A checkedFS is the file system of a module's directory. It opens only regular files and
+// directories, and its links cannot lead out of the directory.
 type checkedFS struct {
 	rootFS
 	root *os.Root
@@ -99,7 +99,7 @@ func NewFS(root *os.Root) (fs.FS, error) {
 	return checkedFS{inner, root}, nil
 }
 
-// Open opens a regular file. ReadDir lists directories.
+// Open opens a regular file. For a directory it returns an error; ReadDir lists directories.
 func (m checkedFS) Open(name string) (fs.File, error) {
 	f, err := openChecked(name, func() (fs.FileInfo, error) { return m.Stat(name) },
 		func() (*os.File, error) { return m.root.OpenFile(name, os.O_RDONLY|dontWait, 0) })

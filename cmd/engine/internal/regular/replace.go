@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a new file and renames it to name. A crash leaves the old file or the
-// new one, never a part.
+// Replace replaces the content of the file name. It writes a new file and renames it. After a
+// crash, the file has its old content or its new content, never a part.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)
@@ -18,7 +18,7 @@ func Replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // removes the file after an error; after the rename it is not there any more
+	defer os.Remove(tmp.Name()) // after an error it removes the new file; after the rename that file has another name
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Chmod(mode)
 	}

@@ -6,5 +6,6 @@ import (
 	"syscall"
 )
 
-// dontWait is the flag with which an open does not wait for the other end of a pipe.
+// dontWait is a flag for opening a file: if the file is a pipe, the call does not wait for the
+// other end.
 const dontWait = syscall.O_NONBLOCK

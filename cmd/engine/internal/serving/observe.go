@@ -19,7 +19,7 @@ type observers []engine.Observer
 
 var _ engine.Observer = observers{}
 
-// FactKinds lists the kinds that at least one observer needs.
+// FactKinds returns the kinds of facts that at least one observer needs.
 func (all observers) FactKinds() story.FactKinds {
 	var kinds story.FactKinds
 	for _, o := range all {
@@ -32,28 +32,28 @@ func (all observers) FactKinds() story.FactKinds {
 	return kinds
 }
 
-// Facts passes a run's new facts on.
+// Facts passes a run's new facts to all observers.
 func (all observers) Facts(run status.RunID, first int, facts []story.Fact) {
 	for _, o := range all {
 		o.Facts(run, first, facts)
 	}
 }
 
-// LateReply passes a late answer on.
+// LateReply passes a late reply to all observers.
 func (all observers) LateReply(run status.RunID, attempt machine.AttemptID) {
 	for _, o := range all {
 		o.LateReply(run, attempt)
 	}
 }
 
-// Pass passes on the results of one scan of the Supervisor.
+// Pass passes the results of one scan of the Supervisor to all observers.
 func (all observers) Pass(p engine.PassStats) {
 	for _, o := range all {
 		o.Pass(p)
 	}
 }
 
-// Retained passes on what retention removed.
+// Retained notifies the observers about the rows that retention removed.
 func (all observers) Retained(s store.RetainStats) {
 	for _, o := range all {
 		if r, ok := o.(engine.RetentionObserver); ok {
@@ -69,17 +69,17 @@ func (all observers) Fenced() {
 	}
 }
 
-// An alertWatch wakes a hook when this engine has raised an alert. The hook finds the alerts
-// of other engines when it next reads the outbox.
+// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. The hook
+// finds the alerts of other engines when it next reads the outbox.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed
 }
 
-// FactKinds lists the kinds of facts that raise alerts.
+// FactKinds returns the kinds of facts that raise alerts.
 func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
-// Facts wakes the hook on a fact that raises an alert.
+// Facts wakes the hook if one of the facts raises an alert.
 func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if facts[i].Kind == story.FactRunParked {
@@ -89,18 +89,19 @@ func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply wakes the hook: a late reply raises an alert.
+// LateReply wakes the hook, because a late reply raises an alert.
 func (w alertWatch) LateReply(status.RunID, machine.AttemptID) { w.hook.Wake() }
 
-// agentEvents logs what happens to agents.
+// agentEvents is an Observer that logs changes of circuits, and starts and ends of agent
+// processes.
 type agentEvents struct {
 	log      *slog.Logger
-	stopping *atomic.Bool // the engine is stopping, so agents end without a warning
+	stopping *atomic.Bool // true = the engine is stopping, so the end of an agent process is no warning
 }
 
 var _ agents.Observer = agentEvents{}
 
-// CircuitChanged logs that the circuit of an agent has opened or closed.
+// CircuitChanged logs the new state of an agent's circuit.
 func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	if c.To == agents.CircuitOpen {
 		e.log.Warn("circuit open: calls of this agent wait", "agent", c.Agent, "failures", c.Failures, "until", words.Stamp(c.Until))
@@ -109,12 +110,12 @@ func (e agentEvents) CircuitChanged(c agents.CircuitChange) {
 	e.log.Info("circuit "+string(c.To), "agent", c.Agent)
 }
 
-// ProcessStarted logs a process that is ready.
+// ProcessStarted logs that an agent process is ready.
 func (e agentEvents) ProcessStarted(p agents.ProcessInfo) {
 	e.log.Info("agent started", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid)
 }
 
-// ProcessEnded logs a process that has ended.
+// ProcessEnded logs that an agent process has ended.
 func (e agentEvents) ProcessEnded(p agents.ProcessInfo, err error) {
 	if err != nil && !e.stopping.Load() {
 		e.log.Warn("agent ended", "agent", p.Agent, "instance", p.Instance, "pid", p.Pid, "error", err)

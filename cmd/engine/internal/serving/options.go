@@ -31,16 +31,16 @@ type Options struct {
 	Ceilings      engines.Ceilings
 }
 
-// leastLease is the shortest lease that --lease accepts. With a shorter one, an ordinary
-// pause of a machine would look like the death of its engine.
+// leastLease is the shortest lease that --lease accepts. With a shorter lease, an ordinary pause
+// of a machine would look like the death of its engine.
 const leastLease = time.Second
 
-// leastRetention is the shortest --retention: a client that waits for a run's end must
-// have time to read it.
+// leastRetention is the shortest time that --retention accepts. A client that waits for the end of
+// a run must have time to read the run.
 const leastRetention = time.Minute
 
-// check refuses flags with impossible values. It replaces --on-alert by the absolute path of
-// the program.
+// check returns an error for flags with impossible values. It replaces --on-alert by the absolute
+// path of the program.
 func (o *Options) check(a *cli.App) error {
 	switch {
 	case o.Concurrency < 0:
@@ -94,7 +94,7 @@ func (o *Options) checkAlerts(a *cli.App) error {
 	return nil
 }
 
-// node returns the settings of the engine.
+// node returns the options of the engine, made from the flags.
 func (o *Options) node() engine.Options {
 	n := engine.Options{
 		Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan,
@@ -106,10 +106,10 @@ func (o *Options) node() engine.Options {
 	return o.Ceilings.To(n)
 }
 
-// pushes reports whether a flag says where to push alerts.
+// pushes reports whether a flag says where the engine pushes alerts.
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
-// checkListen refuses an address that other machines can reach, unless remote allows it.
+// checkListen returns an error if other machines can reach address, unless remote is true.
 func checkListen(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -34,10 +34,10 @@ type runLine struct {
 }
 
 const (
-	runLogLines  = 4096            // most lines that may wait to be written
-	runLogNames  = 10000           // most names that are remembered
-	runLogRush   = 100             // if more lines wait, no names are looked up
-	findPatience = 2 * time.Second // how long looking up a name may take
+	runLogLines  = 4096            // largest number of lines that wait to be written
+	runLogNames  = 10000           // largest number of run names in memory
+	runLogRush   = 100             // if more lines wait than this, the log does not look up names
+	findPatience = 2 * time.Second // longest time to look up one name
 )
 
 var _ engine.Observer = (*runLog)(nil)
@@ -46,15 +46,16 @@ func newRunLog(store store.Full, log *slog.Logger) *runLog {
 	return &runLog{store: store, log: log, lines: make(chan runLine, runLogLines), names: map[status.RunID]string{}}
 }
 
-// runLogFacts are the kinds of facts that get a line.
+// runLogFacts are the kinds of facts for which runLog writes a line.
 var runLogFacts = []story.FactKind{
 	story.FactRunCreated, story.FactRunTakenOver, story.FactRunTurned, story.FactRunParked, story.FactRunFinished, story.FactVerb,
 }
 
-// FactKinds lists the kinds of facts that get a line.
+// FactKinds returns the kinds of facts for which runLog writes a line.
 func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
-// Facts queues the facts that get a line.
+// Facts puts the facts for which runLog writes a line into its queue. If the queue is full, Facts
+// only counts them.
 func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {
@@ -68,12 +69,12 @@ func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// LateReply logs an answer that came too late to count.
+// LateReply logs an answer that came after complete-by.
 func (l *runLog) LateReply(run status.RunID, attempt machine.AttemptID) {
 	l.log.Warn("late answer: it is kept and changes nothing", "run", naming.RunName(run), "call", attempt.Call)
 }
 
-// Pass logs how many runs a scan has taken over or claimed.
+// Pass logs how many runs a scan has taken over or claimed. It logs nothing if there are none.
 func (l *runLog) Pass(p engine.PassStats) {
 	if p.Taken > 0 {
 		l.log.Info("took over runs that no engine owned", "runs", p.Taken)

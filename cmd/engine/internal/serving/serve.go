@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Serve works on the runs of a state until a signal. paths are the directories of
-// modules whose own agents are searched; the first one says where the embedded state is.
+// Serve works on the runs of a state until a signal comes. paths are directories of modules: Serve
+// searches them for agents. The first path says where the embedded state is.
 func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if a.LogLevel == "" {
 		a.LogLevel = "info" // the log is all that a server shows
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	return serveOn(ctx, a, s, catalog, o)
 }
 
-// serveOn works on an open state until a signal.
+// serveOn works on the runs of an open state until a signal comes.
 func serveOn(ctx context.Context, a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) error {
 	stops := make(chan os.Signal, 2)
 	stopOnSignals(stops)

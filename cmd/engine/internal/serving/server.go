@@ -20,7 +20,7 @@ import (
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
-// A server is the state of one `engine serve` command.
+// A server holds the parts of one `engine serve` command.
 type server struct {
 	o    Options
 	s    *session.Session
@@ -39,8 +39,8 @@ type server struct {
 // do not stop a server.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
-	// These signals are caught and not ignored, because agents would inherit an ignored
-	// signal.
+	// The command catches these signals. It does not ignore them, because agents would inherit an
+	// ignored signal.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGPIPE)
 }
@@ -83,8 +83,8 @@ func (v *server) close() {
 	}
 }
 
-// run works on runs until a signal comes, or the state refuses this engine for good. After
-// the first signal it stops in order, after the second one at once.
+// run works on runs until a signal comes, or the state refuses this engine for good. After the
+// first signal the engine stops in order, after the second signal at once.
 func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	var beside sync.WaitGroup
 	besideCtx, cancel := context.WithCancel(ctx)
@@ -135,8 +135,8 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	}
 }
 
-// ended returns the error of the command. err is the error of the node, and signals is how
-// many signals came.
+// ended returns the error of the command. err is the error of the node, and signals is the number
+// of signals that came.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:
@@ -148,7 +148,7 @@ func (v *server) ended(err error, signals int) error {
 	return nil
 }
 
-// ready returns why the engine is not ready for work; nil = it is ready.
+// ready returns an error that says why the engine is not ready for work; nil = it is ready.
 func (v *server) ready() error {
 	switch now := v.node.Status(); {
 	case v.stopping.Load():
@@ -185,7 +185,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	return s
 }
 
-// circuitNumber returns the number that the metrics show for a breaker's state.
+// circuitNumber returns the number that the metrics show for the state of a circuit.
 func circuitNumber(c agents.Circuit) int {
 	switch c {
 	case agents.CircuitHalfOpen:

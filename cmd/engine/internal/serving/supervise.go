@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	onceLease  = 30 * time.Second // the lease; also how overdue a run must be before it is taken from a living engine
-	oncePeriod = time.Second      // pause between the scans of one pass; also the shortest --every
+	// onceLease is the lease of the engine of one pass. A pass takes over a run of a living engine
+	// only if the run is overdue for longer than this time.
+	onceLease  = 30 * time.Second
+	oncePeriod = time.Second // MaxScan of the engine of one pass; also the shortest --every
 )
 
 // SuperviseOptions are the flags of supervise.
@@ -29,7 +31,7 @@ type SuperviseOptions struct {
 	Every time.Duration
 }
 
-// Supervise makes one pass of the Supervisor, or one after another until a signal.
+// Supervise makes one pass of the Supervisor, or repeats the pass until a signal comes.
 func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions) error {
 	switch {
 	case o.Once && o.Every != 0:
@@ -70,13 +72,13 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes passes until a signal comes. With it, the Supervisor can run in a
-// separate process (S68). If a pass fails, superviseEvery logs the error and makes the next
+// superviseEvery makes passes of the Supervisor until a signal comes. So the Supervisor can run in
+// a separate process (S68). If a pass fails, superviseEvery logs the error and makes the next
 // pass. It ends if the state has lost committed work.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // after the first signal, a second one ends the process
+	context.AfterFunc(ctx, stop) // after the first signal, a second signal ends the process
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -102,7 +104,7 @@ func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every t
 	}
 }
 
-// supervised prints the results of a pass.
+// supervised prints the results of one pass of the Supervisor.
 func supervised(a *cli.App, p engine.PassStats) error {
 	switch {
 	case a.JSON:

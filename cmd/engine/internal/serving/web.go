@@ -12,15 +12,15 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// A webServer answers requests of monitoring about this engine. It shows no runs and
+// A webServer answers HTTP requests of a monitoring system about this engine. It shows no runs and
 // changes nothing.
 type webServer struct {
 	listener net.Listener
 	server   *http.Server
 }
 
-// listenWeb opens the port. The method run then answers requests. The function ready returns
-// why the engine is not ready for work; nil = it is ready.
+// listenWeb opens the port of --http. Later, the method run answers requests on it. The function
+// ready returns why the engine is not ready for work; nil = it is ready.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -68,5 +68,5 @@ func (s *webServer) close(ctx context.Context) {
 	if s.server.Shutdown(ctx) != nil {
 		_ = s.server.Close() // ends the requests that are still in flight
 	}
-	_ = s.listener.Close() // if run was called, the server has closed it already
+	_ = s.listener.Close() // if the method run was called, the server has closed the listener already
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// An access says what a state is opened for.
+// An access says for what a command opens the state.
 type access int
 
 const (
-	toRead  access = iota // read, while engines work on it
-	ToSpeak               // read, send verbs to its runs, and record new runs
-	toWork                // work on runs; one process alone can open an embedded state for this
+	toRead  access = iota // read the state, while engines work on it
+	ToSpeak               // read the state, send verbs to its runs, and record new runs
+	toWork                // work on runs; only one process at a time can open an embedded state for this
 )
 
 // OpenReader opens the state to read it, while engines work on it. dir is the directory
@@ -74,7 +74,8 @@ func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, false)
 }
 
-// Open opens the state at t: to read it if readOnly, else to work on its runs.
+// Open opens the state at t. If readOnly is true, the Session can only read; otherwise it can work
+// on runs.
 func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, error) {
 	if readOnly {
 		return OpenTo(ctx, a, t, toRead)
@@ -111,10 +112,10 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer collects the encryption keys: the key in the environment, and for an embedded state
-// the key in the file next to it. If a new embedded state has neither, sealer makes that file
-// with a new key. The first key encrypts new values. Before the engine writes, it checks that
-// the first key is the state's key.
+// sealer returns a Sealer with all known keys: the key in the environment, and for an embedded
+// state the key in the file next to it. nil = no key is known. If a new embedded state has
+// neither, sealer makes that file with a new key. The first key encrypts new values. Before the
+// engine writes, it checks that the first key is the state's key.
 func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
@@ -146,8 +147,8 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 	return crypt.NewSealer(keys...)
 }
 
-// unkeyed returns an error if the state was written with a key, because a new key file would
-// hold another key.
+// unkeyed returns an error if the state was written with a key. Then a new key file would be
+// wrong, because it would hold another key.
 func (s *Session) unkeyed(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	if err != nil {

@@ -38,9 +38,9 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey checks that the command has the key of the state. With another key, engines could
-// not read what the command seals. If the state has no key, RightKey sets Sealer to nil, so
-// that nothing is sealed.
+// RightKey returns an error if the command does not have the key of the state. With another key,
+// engines could not read the values that the command seals. If the state has no key, RightKey sets
+// the field Sealer to nil, so that the command seals nothing.
 func (s *Session) RightKey(ctx context.Context) error {
 	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
 	switch {
@@ -56,7 +56,7 @@ func (s *Session) RightKey(ctx context.Context) error {
 	return nil
 }
 
-// NotePlace says where the state is kept if neither --dsn nor ENGINE_DSN says so.
+// NotePlace prints where the state is, if neither --dsn nor ENGINE_DSN says so.
 func NotePlace(a *cli.App, s *Session) {
 	if s.implied {
 		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)

@@ -13,14 +13,15 @@ const File = ".engine/state.db"
 
 // A Target says where the state is.
 type Target struct {
-	Postgres string // DSN; "" = embedded
-	Path     string // path of the embedded file
+	Postgres string // DSN of the PostgreSQL database; "" = the state is embedded
+	Path     string // path of the embedded file; "" = the state is in PostgreSQL
 	Shown    string // name of the state in messages; never holds a password
-	implied  bool   // neither --dsn nor ENGINE_DSN is given
+	implied  bool   // true = neither --dsn nor ENGINE_DSN is given
 }
 
-// Resolve returns the Target that --dsn names, or else the embedded file of the module. dir is
-// the path of the module's directory, and shown is that path as the user wrote it.
+// Resolve returns the Target that --dsn names. Without --dsn, the Target is the embedded file of
+// the module. dir is the path of the module's directory, and shown is that path as the user wrote
+// it.
 func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	scheme, rest, _ := strings.Cut(a.DSN, ":")
 	switch {
@@ -42,7 +43,8 @@ func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	return Target{}, cli.Failed("Invalid DSN", "--dsn (or ENGINE_DSN) must be postgres://… or sqlite:PATH.")
 }
 
-// withoutPassword returns a DSN without its passwords, so that messages can show it.
+// withoutPassword returns a DSN with "xxxxx" in place of its passwords, so that messages can show
+// it.
 func withoutPassword(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {

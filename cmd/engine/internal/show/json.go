@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// JSON returns a run for --json. It replaces the values of sensitive inputs and outputs.
+// JSON returns the JSON object of a run. It hides the sensitive values of inputs and outputs. If
+// events is true, the object has the events, too.
 func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
@@ -66,7 +67,7 @@ func Events(r *history.Run, now func() time.Time) []json.RawMessage {
 	var b bytes.Buffer
 	view := render.NewJSON(&b, cli.Version, exit.OfFact, now)
 	view.Begin(render.Story{Run: r.Row.Name, Workflow: r.Row.WorkflowName})
-	b.Reset() // drop the first line, which has the stream's version
+	b.Reset() // remove the first line, which has the version of the stream
 	view.Facts(1, r.Facts)
 	out := []json.RawMessage{}
 	for line := range bytes.Lines(b.Bytes()) {

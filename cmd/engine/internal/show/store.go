@@ -10,7 +10,7 @@ import (
 // alive reports whether the run's owner is alive.
 func (r runTables) alive() bool { return r.Owner != nil && r.Owner.Left > 0 }
 
-// ownerText says which engine works on a run that has not ended.
+// ownerText returns a text about the engine that owns a run that has not ended.
 func (r runTables) ownerText() string {
 	switch {
 	case r.alive():
@@ -37,8 +37,8 @@ func (r runTables) inboxLines() []string {
 	return out
 }
 
-// addStore adds what only the store knows: the run's owner, its waiting messages and its late
-// replies.
+// addStore adds to m what only the store knows: the run's owner, the messages in its inbox and its
+// late replies.
 func (r runTables) addStore(m map[string]any) {
 	if !r.Row.State.Final() {
 		owner := map[string]any{"engine": int32(r.Row.Owner), "alive": r.alive()}

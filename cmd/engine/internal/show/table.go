@@ -21,8 +21,8 @@ type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
 
-// nodes lists the rows of the tables: every step, and below a for_each step the instances
-// that are known.
+// nodes returns the rows of the tables. Each step has a row; below a for_each step are rows for
+// its known instances.
 func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}
@@ -104,8 +104,8 @@ func nodeDetail(n story.NodeView) string {
 	return words.Join("; ", parts...)
 }
 
-// forwardOver reports whether the step's work is over, so that its deadline does not count
-// any more.
+// forwardOver reports whether the forward attempts of the step are over. Then the deadline of the
+// step does not count any more.
 func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }
@@ -142,7 +142,7 @@ func heldText(h machine.HeldAgent) string {
 	return s
 }
 
-// variableLines lists the run's variables. It hides sensitive values.
+// variableLines returns one line for each variable of the run. It hides sensitive values.
 func variableLines(v dsl.Value) []string {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(render.Redact(v), &doc) != nil {

@@ -14,8 +14,8 @@ import (
 // maxJSONFlag is the largest size, in bytes, of the JSON value of a flag.
 const maxJSONFlag = 1 << 20
 
-// jsonFlag reads a flag's value: JSON, or @FILE. It reads "" as an empty object, because that
-// is the result of an action without outputs.
+// jsonFlag parses the value of a flag as JSON; @FILE means the content of a file. It parses "" as
+// an empty object, because that is the result of an action without outputs.
 func jsonFlag(a *cli.App, flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {

@@ -15,14 +15,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Settlement is the outcome of a step that its late replies show.
+// A Settlement is the outcome of a step, found in the late replies of the step.
 type Settlement struct {
 	As     machine.Settlement
 	Output dsl.Value
 }
 
-// LateSettlement makes a settlement of a step from its late replies. It returns an error if
-// the replies say *unknown*, or contradict each other: then a person has to decide.
+// LateSettlement makes a settlement of a step from its late replies. If the replies do not show
+// the outcome, or contradict each other, it returns an error: then a person has to decide.
 func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {
 	all, err := history.LateReplies(ctx, s, r)
 	if err != nil {
@@ -56,8 +56,8 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement makes a settlement of a failed undo from its late replies. It returns false
-// if they do not show what happened.
+// undoSettlement makes a settlement of a failed undo from the late replies in of. It returns false
+// if the undo has not failed, or if the replies do not show what happened.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -80,7 +80,8 @@ func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	return Settlement{}, false
 }
 
-// workSettlement makes a settlement of a step's work from its late replies.
+// workSettlement makes a settlement of a step's forward work from the late replies in of. It
+// returns an error if the replies do not show what happened.
 func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {
@@ -110,14 +111,14 @@ func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	return Settlement{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 }
 
-// A doubt says for how many attempts with an unknown outcome a late reply reports a definite
-// failure.
+// A doubt says for how many attempts a late reply reports a definite failure. It counts only
+// attempts with an unknown outcome.
 type doubt int
 
 const (
 	none    doubt = iota // late replies report a failure for no attempt
-	some                 // for some attempts; the outcome of others is still unknown
-	settled              // for every attempt
+	some                 // late replies report a failure for some attempts, but not for all
+	settled              // late replies report a failure for every attempt
 )
 
 func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool) doubt {
@@ -150,7 +151,7 @@ func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool
 	switch {
 	case !found:
 		return none
-	case open, counted < total: // n.Calls has only the latest attempts, so the outcome of others is not known
+	case open, counted < total: // n.Calls has only the latest calls, so the outcome of earlier attempts is not known
 		return some
 	}
 	return settled

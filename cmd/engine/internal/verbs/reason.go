@@ -12,13 +12,14 @@ import (
 // stores it.
 const maxReason = 1000
 
-// ReasonFlag adds --reason.
+// ReasonFlag adds the flag --reason to a command.
 func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
 
-// CheckReason refuses a reason that is too long. neededBy names a command that needs a
-// reason: then an empty one is refused, too. "" = the reason is optional.
+// CheckReason returns an error if the reason is too long. neededBy names a command that needs a
+// reason; for such a command, an empty reason is an error, too. If neededBy is "", the reason is
+// optional.
 func CheckReason(reason, neededBy string) error {
 	switch {
 	case len(reason) > maxReason:

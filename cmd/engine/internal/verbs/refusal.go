@@ -52,8 +52,8 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	return cli.Failed(fmt.Sprintf("Cannot %s run %s", v.Name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
 }
 
-// remedy says which flag the refused command needs, as a sentence with a space in front; "" =
-// none is known.
+// remedy returns a sentence about the flag that the refused command needs, with a space in front;
+// "" = no such flag is known.
 func (v Verb) remedy(reason string) string {
 	switch {
 	case strings.Contains(reason, "extend"):
@@ -67,7 +67,7 @@ func (v Verb) remedy(reason string) string {
 // mostNext is the highest number of commands that a refusal offers.
 const mostNext = 6
 
-// nextCommands says which commands would be accepted now.
+// nextCommands returns a sentence with the commands that the run would accept now.
 func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store.RunRow) (string, error) {
 	name := history.Arg(row)
 	if row.State.Final() {
@@ -97,7 +97,8 @@ func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store
 	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
 }
 
-// accepted lists the verbs that a run would accept now. It is for runs that need no person.
+// accepted returns the command lines of the verbs that a run would accept now. nextCommands uses
+// it for runs that need no person.
 func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
 	var commands []string
@@ -124,8 +125,8 @@ func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]stri
 	return commands, nil
 }
 
-// outputWanted says which --output a step needs, as a sentence with a space in front; "" = the
-// step, or the schema of its action, is not known.
+// outputWanted returns a sentence about the --output that a step needs, with a space in front. It
+// returns "" if it does not know the step or the schema of its action.
 func outputWanted(r *history.Run, step string) string {
 	for n := range story.Nodes(r.State, r.Flow) {
 		if n.Step >= len(r.Flow.Steps) {

@@ -19,8 +19,8 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying is a verb that is recorded in the inbox of a run, and what is known about the
-// answer to it.
+// A saying holds a verb that is recorded in the inbox of a run, and what is known about the
+// owner's answer to it.
 type saying struct {
 	Verb
 	row     store.RunRow
@@ -32,14 +32,14 @@ type saying struct {
 	// now is the status of the run after the owner has accepted the verb. Until then it is the
 	// status before the verb.
 	now status.RunState
-	// unasked is the error if the answer, or the run after the answer, could not be read; nil
-	// = no error.
+	// unasked is the error of reading the answer, or of reading the run after the answer; nil = no
+	// error.
 	unasked error
 }
 
-// answered waits for the answer of the run's owner if an engine is alive, for
-// answerPatience at most. Only a refusal is an error: in all other cases the verb is
-// recorded, and an engine acts on it later.
+// answered waits for the answer of the run's owner, but at most for answerPatience. If no engine
+// is alive, it does not wait. Only a refusal is an error: in all other cases the verb is recorded,
+// and an engine acts on it later.
 func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
 	y.now = y.row.State
 	live, err := s.Store.Live(ctx)
@@ -73,7 +73,7 @@ func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.
 	return nil
 }
 
-// print prints the answer, or that there is none yet.
+// print prints whether the owner has accepted the verb, or has not answered yet.
 func (y *saying) print(a *cli.App) error {
 	if a.JSON {
 		m := map[string]any{
@@ -103,8 +103,8 @@ func (y *saying) text() string {
 		words.UpperFirst(y.Name), name, render.Span(answerPatience), words.Quote(name))
 }
 
-// untilEnded waits for the answer to a verb, and then shows what happens until the run has
-// ended. With --json it prints one object, in the end.
+// untilEnded waits for the answer to a verb, and then shows the run until the run has ended or
+// needs a human. With --json it prints only one object, at the end.
 func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operator.Operator, y saying) error {
 	answered := func(ctx context.Context) error {
 		if y.answer {

@@ -16,7 +16,8 @@ type SettleOptions struct {
 	Succeeded, NotDone, Undone, FromLate bool
 }
 
-// Check refuses flags that cannot be combined. output reports whether --output is given.
+// Check returns an error if flags cannot be combined or are missing. output says whether --output
+// is given.
 func (o SettleOptions) Check(output bool) error {
 	said := 0
 	for _, b := range []bool{o.Succeeded, o.NotDone, o.Undone, o.FromLate} {
@@ -35,7 +36,8 @@ func (o SettleOptions) Check(output bool) error {
 	return CheckReason(o.Reason, "settle")
 }
 
-// SettleEvent makes the event that the flags of settle ask for.
+// SettleEvent makes the event that the flags of `engine settle` describe. by is the person who
+// settles the step.
 func SettleEvent(ctx context.Context, a *cli.App, s *session.Session, r *history.Run, o SettleOptions, by string) (machine.Event, error) {
 	e := machine.SettleRequested{Step: o.Step, By: by, Reason: o.Reason}
 	switch {

@@ -15,7 +15,7 @@ type Span time.Duration
 
 var _ pflag.Value = (*Span)(nil)
 
-// String formats the duration; "" if it is not set.
+// String returns the duration as text; "" = it is not set.
 func (s *Span) String() string {
 	if *s == 0 {
 		return ""
@@ -23,7 +23,7 @@ func (s *Span) String() string {
 	return time.Duration(*s).String()
 }
 
-// Set reads the duration.
+// Set parses text as a duration. The number of days may stand before other units, such as 1d12h.
 func (s *Span) Set(text string) error {
 	days, rest, inDays := strings.Cut(text, "d")
 	n, err := 0, error(nil)
@@ -43,16 +43,16 @@ func (s *Span) Set(text string) error {
 	return nil
 }
 
-// maxSpanDays is the highest number of days. It keeps the sum below the largest
+// maxSpanDays is the highest number of days in a Span. With this limit, a Span cannot overflow
 // time.Duration.
 const maxSpanDays = 36500
 
 var errSpan = errors.New("must be a duration above zero, such as 90s, 2h or 1d")
 
-// Type names the kind of value in help texts.
+// Type returns the name that help texts show for the flag's value.
 func (s *Span) Type() string { return "duration" }
 
-// ExtendFlag adds --extend.
+// ExtendFlag adds the flag --extend to a command.
 func ExtendFlag(cmd *cobra.Command, to *Span) {
 	cmd.Flags().Var(to, "extend", "new deadline of the run, this long from now, such as 90s, 2h, 1d")
 }

@@ -15,14 +15,14 @@ import (
 type Verb struct {
 	Name string // name of the command: cancel, pause, …
 	Run  string // the argument RUN, as the user wrote it
-	Step string // value of --step, as the user wrote it; "" = none
-	// Event makes the event, once the run is known. It returns an error if the verb
-	// has no meaning for this run.
+	Step string // value of --step, as the user wrote it; "" = the flag is not given
+	// Event makes the event for the run r. It returns an error if the verb has no meaning for this
+	// run. by is the person who sends the verb.
 	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)
-	Wait  bool // stay until the run has ended
+	Wait  bool // the command waits until the run has ended
 }
 
-// Say puts a verb into the run's inbox and waits for its owner's answer.
+// Say puts a verb into the inbox of a run and waits for the answer of the run's owner.
 func Say(ctx context.Context, a *cli.App, v Verb) error {
 	s, err := session.OpenSpeaker(ctx, a)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Sorted returns the keys of a map in order.
+// Sorted returns the sorted keys of a map.
 func Sorted[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
@@ -19,10 +19,11 @@ func Sorted[V any](m map[string]V) []string {
 	return out
 }
 
-// Stamp writes a time as commands show it: UTC, to the second.
+// Stamp returns a time as commands show it: in UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Short returns the first four characters of a digest, for messages.
+// Short returns the first four characters of a digest and an ellipsis, for messages. It returns a
+// shorter digest unchanged.
 func Short(digest string) string {
 	if len(digest) <= 4 {
 		return digest
@@ -30,13 +31,13 @@ func Short(digest string) string {
 	return digest[:4] + "…"
 }
 
-// UpperFirst makes the first letter a capital one.
+// UpperFirst returns s with its first letter as a capital letter.
 func UpperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// Quote puts an argument for a shell into quotes if it needs them.
+// Quote returns s as an argument for a shell. It adds quotes if s needs them.
 func Quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\$&|;<>()*?[]{}#~!`") {
 		return s
@@ -44,7 +45,7 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Join joins the parts that are not empty.
+// Join joins the parts that are not empty, with sep between them.
 func Join(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }

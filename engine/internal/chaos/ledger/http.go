@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// Handler serves a ledger over HTTP.
+// Handler returns an HTTP handler through which clients call the ledger.
 func Handler(l *Ledger) http.Handler {
 	mux := http.NewServeMux()
 	handle(mux, "/arrive", func(c Call) (int, error) { return l.Arrive(c) })
@@ -39,44 +39,45 @@ func handle[In, Out any](mux *http.ServeMux, path string, fn func(In) (Out, erro
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) // a client that does not receive the answer asks again
+		_ = json.NewEncoder(w).Encode(out) // an error does not matter: the client gets an error, too
 	})
 }
 
-// A Client calls a ledger over HTTP.
+// A Client calls a ledger over HTTP. URL is the address of the ledger, such as
+// http://127.0.0.1:4711.
 type Client struct{ URL string }
 
-// Arrive calls Ledger.Arrive.
+// Arrive calls Ledger.Arrive of the remote ledger.
 func (c Client) Arrive(ctx context.Context, call Call) (n int, err error) {
 	err = c.post(ctx, "/arrive", call, &n)
 	return n, err
 }
 
-// Apply calls Ledger.Apply.
+// Apply calls Ledger.Apply of the remote ledger.
 func (c Client) Apply(ctx context.Context, key, run, step string, honours bool) (ok bool, err error) {
 	err = c.post(ctx, "/apply", applyRequest{key, run, step, honours}, &ok)
 	return ok, err
 }
 
-// Reverse calls Ledger.Reverse.
+// Reverse calls Ledger.Reverse of the remote ledger.
 func (c Client) Reverse(ctx context.Context, key, run, step string) error {
 	var ok bool
 	return c.post(ctx, "/reverse", applyRequest{Key: key, Run: run, Step: step}, &ok)
 }
 
-// Standing calls Ledger.Standing.
+// Standing calls Ledger.Standing of the remote ledger.
 func (c Client) Standing(ctx context.Context, key string) (ok bool, err error) {
 	err = c.post(ctx, "/standing", applyRequest{Key: key}, &ok)
 	return ok, err
 }
 
-// Count calls Ledger.Count.
+// Count calls Ledger.Count of the remote ledger.
 func (c Client) Count(ctx context.Context) (n int, err error) {
 	err = c.post(ctx, "/count", struct{}{}, &n)
 	return n, err
 }
 
-// Snapshot calls Ledger.Snapshot.
+// Snapshot calls Ledger.Snapshot of the remote ledger.
 func (c Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
 	err = c.post(ctx, "/snapshot", struct{}{}, &s)
 	return s, err

@@ -1,6 +1,6 @@
-// Package ledger is the remote service of fault tests: a separate service that records
-// every call and every effect. Only the ledger decides which effects happened: the judge
-// compares the journals of engines with it.
+// Package ledger is the remote service of fault tests. It records every call and every effect.
+// Only the ledger decides which effects happened: the tests compare the journals of the
+// engines with the ledger.
 package ledger
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Kind says what a call is for: an effect, its undo, or a lookup.
+// A Kind is the purpose of a call: an effect, an undo, or a lookup.
 type Kind string
 
 // The kinds of calls.
@@ -24,48 +24,49 @@ const (
 
 // A Call is one call as the ledger received it.
 type Call struct {
-	Number  int // number of the call among all calls, from 1
-	At      time.Time
+	Number  int       // number of the call among all calls, from 1
+	At      time.Time // time of arrival
 	Kind    Kind
 	Key     string // idempotency key
-	Forward string // only for an undo: the key that is undone
-	Run     string
-	Step    string
-	Attempt int
-	Fence   int64
+	Forward string // key of the effect that an undo reverts; "" = the call is no undo
+	Run     string // public id of the run
+	Step    string // name of the step as agents see it
+	Attempt int    // number of the attempt
+	Fence   int64  // sdk.Request.Fence
 }
 
-// An Entry is the ledger's record of one forward key.
+// An Entry holds what the ledger knows about one key: its effects and their undos.
 type Entry struct {
 	Key       string
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // number of these effects that were undone
-	Tombstone bool // an undo has come: a later effect is refused if the service deduplicates by key
-	AppliedAt int  // position of the last effect in the order of all changes
-	UndoneAt  int  // position of the last undo in that order
-	Refused   int  // number of effects that were refused because they came after their undo
+	Undone    int  // how many of these effects were undone
+	Tombstone bool // an undo was called: Apply with honours refuses later effects
+	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
+	UndoneAt  int  // position of the last undo in the same order; 0 = none
+	Refused   int  // number of effects that were refused because their undo was called before
 }
 
-// A change is one line of the ledger's file.
+// A change is one line of the ledger's file: a call or the new state of an entry. The other field
+// is nil.
 type change struct {
 	Call  *Call  `json:",omitempty"`
 	Entry *Entry `json:",omitempty"`
 }
 
-// A Ledger is the state of the remote service. It is kept in a file, so that it survives a
+// A Ledger is the state of the remote service. A file keeps the state, so that it survives a
 // restart.
 type Ledger struct {
 	mu      sync.Mutex // protects following fields
 	file    *os.File
 	calls   []Call
-	counts  map[string]int // number of calls, by kind and key
-	entries map[string]*Entry
-	order   int
+	counts  map[string]int    // number of calls, by kind and key
+	entries map[string]*Entry // entries, by key
+	order   int               // number of effects and undos
 }
 
-// Open reads the ledger's file. It creates the file if it does not exist.
+// Open reads the ledger's file and returns the Ledger. It creates a file that does not exist.
 func Open(path string) (*Ledger, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
@@ -92,7 +93,7 @@ func Open(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Close closes the file.
+// Close closes the ledger's file.
 func (l *Ledger) Close() error { return l.file.Close() }
 
 // Arrive records a call. It returns the number of the call among the calls of the same kind
@@ -109,8 +110,8 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply records the effect of a forward key. If honours is true, the effect happens at most
-// once, and never after its undo. Apply returns false if it refuses the effect.
+// Apply records an effect of a key. If honours is true, the effect happens at most once, and
+// never after its undo. Apply returns false if it refuses the effect because of the undo.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +134,8 @@ func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	return e.Refused == 0, nil
 }
 
-// Reverse undoes the effect of a forward key. If there is no effect yet, it records that
-// the effect must not happen later.
+// Reverse undoes the effect of a key. It also records that the undo was called, so that Apply
+// refuses a later effect.
 func (l *Ledger) Reverse(key, run, step string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +153,7 @@ func (l *Ledger) Reverse(key, run, step string) error {
 	return nil
 }
 
-// Standing reports whether the effect of a key happened and was not undone.
+// Standing reports whether an effect of the key happened and was not undone.
 func (l *Ledger) Standing(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,20 +161,20 @@ func (l *Ledger) Standing(key string) bool {
 	return e != nil && e.Applied > e.Undone
 }
 
-// Count returns how many calls have arrived.
+// Count returns the number of calls that have arrived.
 func (l *Ledger) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.calls)
 }
 
-// A Snapshot is a copy of all records of a ledger.
+// A Snapshot is a copy of all calls and entries of a ledger.
 type Snapshot struct {
 	Calls   []Call
 	Entries []Entry
 }
 
-// Snapshot returns a copy of all records.
+// Snapshot returns a copy of all calls and entries.
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,6 +185,7 @@ func (l *Ledger) Snapshot() Snapshot {
 	return s
 }
 
+// entry returns a copy of the entry for a key, or a new entry if there is none.
 func (l *Ledger) entry(key string) *Entry {
 	if e := l.entries[key]; e != nil {
 		c := *e
@@ -192,6 +194,7 @@ func (l *Ledger) entry(key string) *Entry {
 	return &Entry{Key: key}
 }
 
+// write appends one line to the ledger's file.
 func (l *Ledger) write(c change) error {
 	line, err := json.Marshal(c)
 	if err != nil {

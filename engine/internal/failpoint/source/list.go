@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// List returns the sorted names of all places in the module's source. root is the module's
-// directory.
+// List returns the names of all places that the module's source code contains, sorted. root is
+// the module's directory.
 func List(root string) ([]string, error) {
 	events, err := eventTypes(filepath.Join(root, "engine", "machine", "event.go"))
 	if err != nil {
@@ -59,8 +59,8 @@ func List(root string) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// DurableMethods returns the methods of the store's roles that change the store, as
-// engine/store/store.go and roles.go declare them.
+// DurableMethods returns the names of the methods that change a store. It reads them from the
+// interfaces in engine/store/store.go and roles.go. root is the module's directory.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
@@ -96,7 +96,7 @@ func DurableMethods(root string) ([]string, error) {
 	return slices.Compact(methods), nil
 }
 
-// eventTypes returns the types that have the method event().
+// eventTypes returns the names of the types in a source file that have the method event.
 func eventTypes(path string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
@@ -115,7 +115,8 @@ func eventTypes(path string) ([]string, error) {
 	return types, nil
 }
 
-// eachFile calls fn for every Go file below dir that is not a test.
+// eachFile parses every Go file in dir and its subdirectories, and calls fn for each. It leaves
+// out tests and directories named testdata.
 func eachFile(dir string, fn func(*ast.File)) error {
 	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		switch {

@@ -21,7 +21,8 @@ import (
 	"strings"
 )
 
-// An edit replaces a piece of a source file. The piece must occur exactly once.
+// An edit replaces the text old in a source file of the Go runtime by the text new. old must
+// occur there exactly once.
 type edit struct{ file, old, new string }
 
 var edits = []edit{
@@ -34,7 +35,7 @@ var edits = []edit{
 	{"rand.go", "\tmp := getg().m\n\tc := &mp.chacha8\n", "\tif true {\n\t\treturn steadyRand()\n\t}\n\tmp := getg().m\n\tc := &mp.chacha8\n"},
 }
 
-// generator is added to the runtime. A test reaches it by
+// generator is added to the runtime. A test sets its seed with
 //
 //	//go:linkname reseed runtime.steadyReseed
 //	func reseed(seed uint64)
@@ -60,13 +61,13 @@ func steadyReseed(seed uint64) {
 }
 `
 
-// Tag is the build tag of the files that call the generator.
+// Tag is the build tag of the Go files that use the generator.
 const Tag = "steady"
 
-// Overlay writes the changed sources into dir, and returns the path of the file for go
-// build -overlay. more holds further replacements, as a map from the original path to the
-// path of the replacement; nil = none. Overlay returns an error if the source of the Go
-// runtime does not contain the pieces to replace.
+// Overlay writes the changed source files into dir. It returns the path of the file to pass to
+// go build -overlay. more holds further replacements of source files, as a map from the
+// original path to the path of the replacement; nil = none. Overlay returns an error if the
+// source of the Go runtime does not contain the pieces to replace.
 func Overlay(dir string, more map[string]string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

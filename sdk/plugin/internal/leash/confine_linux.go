@@ -9,15 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree of processes must not keep all CPUs busy. If it uses more than busyShare of the
-// time of half of the CPUs during busyTime, it is confined to that half. Once it uses less
-// than calmShare of that time, it may use all CPUs again.
+// A tree of processes (an agent and its descendants) must not keep all CPUs busy. The keeper
+// measures the CPU time of the tree once in each busyTime. If the tree used more than
+// busyShare of the time of half of the CPUs, the keeper confines the tree to half of the
+// CPUs. Once the tree uses less than calmShare of that time, it may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
-// several milliseconds before another one runs, even if that one has a higher priority.
+// several milliseconds before another thread runs, even if the other has a higher priority.
 // Each step of a run wakes several threads: of the engine, its agent and its database. With
 // four processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3
-// ms, whatever their priority was. It took 3.3 ms while they were confined to one CPU.
+// ms. A lower priority of the four processes did not change that. The run took 3.3 ms while
+// the four processes were confined to one CPU.
 const (
 	busyTime  = time.Second
 	busyShare = 0.75
@@ -26,13 +28,14 @@ const (
 
 // A confinement limits a tree of processes to half of the CPUs while the tree is busy.
 type confinement struct {
-	since    time.Time // time of the last measurement of cpu; zero = not measured yet
-	cpu      time.Duration
-	confined bool
+	since    time.Time     // time of the last measurement of cpu; zero = not measured yet
+	cpu      time.Duration // CPU time of the tree at the last measurement
+	confined bool          // the tree may use only half of the CPUs
 }
 
-// weigh compares the CPU time of the tree with that of the last measurement, and confines or
-// frees the tree.
+// weigh computes how much CPU time the tree has used since the last measurement. Depending on
+// that, it confines the tree to half of the CPUs or lets the tree use all CPUs again. cpu is
+// the CPU time of the tree until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -55,7 +58,7 @@ func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) 
 	}
 }
 
-// upperHalf returns the second half of the CPUs.
+// upperHalf returns the half of the CPUs with the higher numbers.
 func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	skip := (all.Count() + 1) / 2
 	for cpu := range len(all) * 64 {
@@ -69,9 +72,9 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	return half
 }
 
-// move lets the threads of the tree run on the given new CPUs instead of the given old
-// ones. It leaves out threads that have chosen other CPUs themselves. Errors are ignored:
-// a thread may have ended or may belong to another user.
+// move lets the threads of the tree run on the CPUs in to instead of the CPUs in from. It
+// does not change a thread that has chosen other CPUs itself. It ignores errors, because a
+// thread may have ended or may belong to another user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))

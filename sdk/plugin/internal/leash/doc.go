@@ -1,9 +1,9 @@
-// Package leash starts a process so that it ends with all its descendants: when the process
-// itself ends, when Kill is called, and when the host dies.
+// Package leash starts a process and makes sure that all its descendants end, too. This
+// happens when the process itself ends, when Kill is called, and when the host dies.
 //
-// A process group is not enough for that. A descendant can leave its group with setsid, a
-// process can ignore a signal, and a host that is killed with SIGKILL cannot do anything any
-// more. So on Linux there is a keeper between the host and the process:
+// A process group is not enough for that. A descendant can leave its group with setsid, and a
+// process can ignore a signal. A host that is killed with SIGKILL cannot do anything any more.
+// So on Linux there is a keeper between the host and the process:
 //
 //	host ── keeper ── process ── descendants
 //
@@ -12,27 +12,28 @@
 // subreaper: the kernel makes it the parent of every descendant whose parent has ended,
 // even after setsid. The keeper kills all of them.
 //
-// The host holds one end of a pipe to the keeper. The kernel closes it when the host dies in
-// any way. Then the keeper sends SIGTERM to the process, and after Grace SIGKILL to all
-// processes. If the keeper itself is killed, the kernel kills the process (but not its
-// descendants), because SIGKILL is its parent-death signal.
+// The host holds one end of a pipe to the keeper. When the host dies in any way, the kernel
+// closes that end. Then the keeper sends SIGTERM to the process, and after Grace SIGKILL to
+// all processes. If the keeper itself is killed, the kernel kills the process (but not its
+// descendants), because SIGKILL is the parent-death signal of the process.
 //
 // The keeper also enforces the Limits of the process. A process that exceeds a limit is killed
 // with all its descendants, and its error names the limit.
 //
-// On other systems there is no keeper. There the process leads a group, and its end or Kill
-// ends that group.
+// On other systems there is no keeper. There the process leads a process group. This package
+// kills the group when the process has ended or Kill is called.
 package leash
 
 import "os"
 
-// A Command says which process to start. Path is used unchanged; PATH is not searched.
+// A Command says which process to start. Start uses Path unchanged and does not search in the
+// directories of the variable PATH.
 type Command struct {
 	Path    string
 	File    *os.File // open file to run instead of Path; nil = run Path; allowed only if CanRunFile
 	Args    []string // arguments; the first is the name of the program
 	Env     []string // environment, as KEY=value; no other variables are passed on
-	Dir     string   // working directory; "" = the host's
+	Dir     string   // working directory; "" = that of the host
 	Stdout  *os.File
 	Stderr  *os.File
 	Private string // directory that the keeper removes if the host dies; "" = none
@@ -40,12 +41,12 @@ type Command struct {
 }
 
 // Limits are the limits for a process, including the processes that it starts. A zero field
-// means no limit. They work on Linux only.
+// means no limit. The limits work on Linux only.
 //
-// They need no privilege and no cgroup, so they also work in a container. The keeper checks
-// once a second. It checks sooner if the machine has many more threads or much less free
-// memory. A process can exceed a limit between two checks. So a limit protects the machine,
-// but it is not exact.
+// The limits need no privilege and no cgroup, so they also work in a container. The keeper
+// checks them once a second. It checks sooner if the machine has many more threads or much
+// less free memory than at the last check. A process can exceed a limit between two checks.
+// So a limit protects the machine, but it is not exact.
 type Limits struct {
 	// Memory is the largest memory of all processes together, in bytes. It includes swapped
 	// memory, but not the pages of files.

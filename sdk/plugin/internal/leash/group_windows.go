@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// groupAttr puts the process into a new group, so that it does not get the interrupts of a
-// console.
+// groupAttr puts a process into a new group, so that the process does not get the interrupts
+// of a console.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

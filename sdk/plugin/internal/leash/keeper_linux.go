@@ -18,10 +18,10 @@ import (
 	"github.com/saga-engine/engine/sdk/private"
 )
 
-// How the host and the keeper communicate.
+// Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment; never passed on
+	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment, but not in that of the process
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
@@ -29,14 +29,15 @@ const (
 
 	// Words that the keeper writes to the host, each with a number.
 	wordPid   = "pid"   // the process was started; the number is its process id
-	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is what it used
+	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is the measured value
 	wordErrno = "errno" // the process could not be started; the number is the system's error number
 	wordExit  = "exit"  // the process has ended; the number is its wait status
 	wordGone  = "gone"  // no descendant is left; the number has no meaning
 )
 
-// Grace is how long a process may take to end after its host has died. First it gets
-// SIGTERM. After Grace it is killed with all its descendants.
+// Grace is how long a process may take to end after its host has died. When the host dies,
+// the keeper sends SIGTERM to the process. After Grace it kills the process and all its
+// descendants.
 const Grace = 1500 * time.Millisecond
 
 // This variable calls becomeKeeper before main begins, and before most other packages are
@@ -44,14 +45,15 @@ const Grace = 1500 * time.Millisecond
 // keeper.
 var _ = becomeKeeper()
 
-// becomeKeeper does the work of a keeper and never returns, if Start has started this
-// process as a keeper. Otherwise it returns false.
+// becomeKeeper returns false, unless Start has started this process as a keeper. In a keeper
+// it does the work of the keeper and then ends the process.
 func becomeKeeper() bool {
 	if len(os.Args) < 5 || os.Args[0] != keeperName || os.Getenv(keeperMark) == "" {
 		return false
 	}
-	// This is the main thread, which exists as long as the process. The kernel sends the
-	// parent-death signal to a child when the thread that started it ends.
+	// This code runs on the main thread, which exists as long as the process. This matters
+	// because the kernel sends the parent-death signal to a child when the thread that started
+	// the child ends.
 	k := &keeper{says: os.NewFile(saysFile, "says"), private: os.Args[1], host: os.Getppid()}
 	k.limits = parseLimits(os.Args[2])
 	k.run(os.Args[3], os.Args[4:])
@@ -62,27 +64,27 @@ func becomeKeeper() bool {
 // A keeper is the parent of one process. When the process has ended, the keeper becomes
 // the parent of the process's children.
 type keeper struct {
-	says    *os.File
-	private string
+	says    *os.File // pipe to the host
+	private string   // directory to remove if the host dies; "" = none
 	limits  Limits
-	host    int // process id of the host
-	pid     int
-	ended   bool // the keeper has waited for the process; now another process may have its id
+	host    int  // process id of the host
+	pid     int  // process id of the process; 0 before the start
+	ended   bool // the keeper has waited for the process, so another process may have the same id
 }
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
 	goFirst() // must come before private.Keep, which gives the files in /proc to root
-	// The keeper has the agent's environment, too, and hides it from other processes of this
-	// user. The error is ignored: the agent also calls Keep, and logs a failure.
+	// The keeper has the agent's environment, too. Keep hides it from other processes of this
+	// user. The keeper ignores the error, because the agent also calls Keep and logs its error.
 	_ = private.Keep()
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// If a service manager signals all processes of a service, only the agents should
-	// react. The keeper uses Notify and not Ignore, because the process would inherit
-	// ignored signals.
+	// If a service manager sends a signal to all processes of a service, only the agents
+	// should react. The keeper calls Notify and not Ignore, because the process would inherit
+	// that a signal is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail(err)
@@ -107,8 +109,8 @@ func (k *keeper) run(path string, args []string) {
 	}
 	k.pid = pid
 	k.say(wordPid, pid)
-	// The reader of the process's output must see the end of the process, not of the
-	// keeper.
+	// Close the keeper's copies of the output pipes. Otherwise the host would see the end of
+	// the output only when the keeper ends.
 	_, _ = syscall.Close(1), syscall.Close(2)
 	k.keep(children, listen())
 	k.clear()
@@ -118,9 +120,9 @@ func (k *keeper) run(path string, args []string) {
 	}
 }
 
-// getThreads creates the threads that a keeper needs. Later it may be impossible, if the
-// process has started so many threads that the machine refuses more. Go's runtime ends a
-// program that cannot create a thread.
+// getThreads creates the threads that a keeper needs. Later this may be impossible, because
+// the process may have started so many threads that the machine allows no more. Go's runtime
+// ends a program that cannot create a thread.
 func getThreads() {
 	runtime.GOMAXPROCS(1)
 	var ready, done sync.WaitGroup
@@ -131,21 +133,21 @@ func getThreads() {
 			runtime.LockOSThread()
 			ready.Done()
 			done.Wait()
-			runtime.UnlockOSThread() // the thread is not released
+			runtime.UnlockOSThread() // Go keeps the thread for other goroutines
 		}()
 	}
 	ready.Wait()
 	done.Done()
 }
 
-// memoryHandicap is how much higher an agent's oom_score_adj is than its engine's. When
-// memory runs out, the kernel ends the process with the highest score. The largest score
-// is 1000.
+// memoryHandicap is the difference between the oom_score_adj of an agent and the lower one of
+// its engine. When memory runs out, the kernel ends the process with the highest score. The
+// largest oom_score_adj is 1000.
 const memoryHandicap = 300
 
-// goFirst makes the kernel end the agent and its children before the engine when memory
-// runs out. An agent that takes all memory then costs only its own calls, not those of all
-// agents. If the score cannot be set, nothing changes.
+// goFirst raises the oom_score_adj of this process; its children inherit the value. So when
+// memory runs out, the kernel ends the agent and its children before the engine. Then only
+// the calls of this agent fail, and not those of all agents. goFirst ignores errors.
 func goFirst() {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
@@ -157,7 +159,7 @@ func goFirst() {
 	}
 }
 
-// environment returns the keeper's environment without the mark.
+// environment returns the keeper's environment without the variable keeperMark.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -168,8 +170,8 @@ func environment() []string {
 	return env
 }
 
-// listen returns a channel with the bytes that the host sends. It is closed when the host
-// is gone.
+// listen returns a channel with the bytes that the host sends. The channel is closed when the
+// host is gone.
 func listen() <-chan byte {
 	words := make(chan byte)
 	held := os.NewFile(heldFile, "held")
@@ -217,8 +219,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap waits for every child that has ended. If the process itself has ended, reap
-// notifies the host. left is true if there are more children.
+// reap removes every child that has ended from the process table (wait4). If the process
+// itself has ended, reap notifies the host. left is true if there are children that run.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -240,21 +242,21 @@ func (k *keeper) reap() (left bool) {
 	}
 }
 
-// hasEnded reports whether a child has ended. It does not wait for the child: that must
-// still be done.
+// hasEnded reports whether a child has ended. It leaves the child in the process table, so the
+// caller must still call wait4.
 func hasEnded(pid int) bool {
 	var info unix.Siginfo // Signo stays 0 while the child runs
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind limits how often the method clear searches /proc without finding any process,
-// although the kernel reports that children exist. A process that is getting a new parent is
-// briefly missing there. If /proc is hidden, no process is ever found.
+// maxBlind limits how often the method clear searches /proc without finding a process,
+// although the kernel reports that children exist. While a process gets a new parent, it is
+// missing in /proc for a moment. If /proc is hidden, the search never finds a process.
 const maxBlind = 20
 
-// clear kills all descendants. A process that may not be killed, because it has changed its
-// user, is ignored.
+// clear kills all descendants of the keeper and waits for their end. It ignores a process
+// that has changed its user, because the keeper has no permission to kill it.
 func (k *keeper) clear() {
 	if !k.ended {
 		k.killGroup()
@@ -271,14 +273,15 @@ func (k *keeper) clear() {
 	}
 }
 
-// killGroup kills the group of the process at once. The kernel does this in one step, so no
-// member can start another process meanwhile. It must be called before the process is
-// waited for, because afterwards another group may have its id.
+// killGroup kills the process group of the process. The kernel does this in one step, so no
+// member can start another process meanwhile. killGroup must be called before wait4 for the
+// process, because afterwards another group may have the same id.
 func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
 // killBelow kills the descendants of a process. It stops each process before it lists the
-// children of that process, and kills none before all are stopped. Otherwise a program that
-// starts endless copies of itself would be faster than the killing.
+// children of that process. It kills them only after all are stopped. Otherwise a program
+// that starts endless copies of itself could be faster. seen is the number of processes
+// found, and killed is the number of processes killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {
@@ -308,10 +311,11 @@ func killBelow(root int) (seen, killed int) {
 
 // fail reports to the host that the process could not be started.
 func (k *keeper) fail(err error) {
-	errno := syscall.EINVAL // if err has no number, for example because of a zero byte in a text
+	errno := syscall.EINVAL // used if err has no error number, for example for a zero byte in a text
 	errors.As(err, &errno)
 	k.say(wordErrno, int(errno))
 }
 
-// say writes a line to the host. It fails only if the host is gone.
+// say writes a line with a word and a number to the host. It ignores the error, because
+// writing fails only if the host is gone.
 func (k *keeper) say(word string, number int) { _, _ = fmt.Fprintln(k.says, word, number) }

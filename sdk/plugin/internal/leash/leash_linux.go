@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// CanRunFile reports whether an open file can be run.
+// CanRunFile reports whether Command.File can be used on this system.
 const CanRunFile = true
 
-// runPath is the path under which a process finds its own descriptor runFile.
+// runPath is the path with which a process can open the file of its own descriptor runFile.
 const runPath = "/proc/self/fd/5"
 
 // A Process is a started process with its descendants. The caller must call Wait.
@@ -25,13 +25,13 @@ type Process struct {
 	words  *bufio.Reader // reads the lines that the keeper writes
 	said   *os.File      // end of the pipe that the field words reads
 
-	mu   sync.Mutex // protects following fields
+	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none
 	hold *os.File   // end of the pipe that the keeper watches; nil once Wait has returned
 }
 
-// Start starts the process. It returns an error if the system refuses to run it, or if no
-// keeper could be started.
+// Start starts a keeper, which starts the process. It returns an error if the system refuses
+// to run the process, or if the keeper could not be started.
 func Start(c Command) (*Process, error) {
 	said, says, err := os.Pipe()
 	if err != nil {
@@ -46,7 +46,7 @@ func Start(c Command) (*Process, error) {
 		path, files = runPath, append(files, c.File) // in the keeper this is runFile
 	}
 	keeper := &exec.Cmd{
-		// The program that runs now, even if its file was replaced or removed.
+		// This path means the program that runs now, even if its file was replaced or removed.
 		Path: "/proc/self/exe",
 		Args: append([]string{keeperName, c.Private, c.Limits.text(), path}, c.Args...),
 		Env:  append(append([]string{}, c.Env...), keeperMark+"=1"),
@@ -63,14 +63,15 @@ func Start(c Command) (*Process, error) {
 	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
-		_ = keeper.Wait() // the error that counts is known already
+		_ = keeper.Wait() // the method started has returned the important error
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// started reads whether the keeper could start the process.
+// started waits until the keeper has started the process, and sets p.pid. It returns an error
+// if the keeper could not start the process.
 func (p *Process) started() error {
 	word, number := p.word()
 	switch word {
@@ -83,8 +84,8 @@ func (p *Process) started() error {
 	return errors.New("the keeper of the process ended before it had started it")
 }
 
-// word reads a line from the keeper: a word and a number. The word is "" if there are no
-// more lines.
+// word reads a line from the keeper: a word and a number. word is "" if there are no more
+// lines, or if the line has another form.
 func (p *Process) word() (word string, number int) {
 	line, err := p.words.ReadString('\n')
 	if err != nil {
@@ -100,7 +101,7 @@ func (p *Process) word() (word string, number int) {
 func (p *Process) Pid() int { return p.pid }
 
 // Wait waits until the process and all its descendants have ended. It returns nil for exit
-// status 0, and an *ExitError otherwise. It must be called only once.
+// status 0, and an *ExitError otherwise. Wait must be called only once.
 func (p *Process) Wait() error {
 	word, number := p.word()
 	over := p.limits.passed(word, number)
@@ -128,8 +129,9 @@ func (p *Process) Wait() error {
 	return nil
 }
 
-// Killed returns an error that names the limit which the process has exceeded; nil if none.
-// The keeper is killing such a process or has killed it. Wait must be running.
+// Killed returns an error that names the limit which the process has exceeded; nil if it has
+// exceeded none. After an error, the keeper has killed the process or is killing it. Another
+// goroutine must have called Wait, because Wait reads the report of the keeper.
 func (p *Process) Killed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// CanRunFile reports whether an open file can be run.
+// CanRunFile reports whether Command.File can be used on this system.
 const CanRunFile = false
 
-// A Process is a started process with its group. The caller must call Wait.
+// A Process is a started process with its process group. The caller must call Wait.
 type Process struct {
 	cmd *exec.Cmd
 
-	mu     sync.Mutex // protects following field
-	reaped bool       // the process has ended, and another process may have its id
+	mu     sync.Mutex // protects the field below
+	reaped bool       // the process has ended, and another process may have the same id
 }
 
-// Start starts the process. It returns an error if the system refuses to run it.
+// Start starts a process. It returns an error if the system refuses to run the process.
 func Start(c Command) (*Process, error) {
 	p := &Process{cmd: &exec.Cmd{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: groupAttr(),
@@ -33,8 +33,8 @@ func Start(c Command) (*Process, error) {
 // Pid returns the process id. Once Wait has returned, another process may have the same id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Wait waits until the process has ended, and then ends its group. It returns nil for exit
-// status 0, and an *ExitError otherwise. It must be called only once.
+// Wait waits until the process has ended, and then kills its process group. It returns nil
+// for exit status 0, and an *ExitError otherwise. Wait must be called only once.
 func (p *Process) Wait() error {
 	err := p.cmd.Wait()
 	p.mu.Lock()
@@ -48,7 +48,7 @@ func (p *Process) Wait() error {
 	return err
 }
 
-// Killed returns nil: on this system there are no limits.
+// Killed returns nil, because on this system there are no limits.
 func (p *Process) Killed() error { return nil }
 
 // Kill kills the process and its group at once. It does not wait for their end. It does

@@ -5,18 +5,18 @@ import "fmt"
 // An excess says which limit a process has exceeded.
 type excess struct {
 	name  string // name of the limit in docs/limits.md
-	taken int64
-	limit int64
+	taken int64  // measured value, in the unit of the limit
+	limit int64  // the limit: bytes or threads
 }
 
-// Names of the limits, as users write them.
+// Names of the limits, as users write them in the option --limit.
 const (
 	nameMemory  = "agent_memory"
 	nameThreads = "agent_threads"
 )
 
-// passed returns the excess that a keeper has reported with this word; nil if the word means
-// something else.
+// passed returns the excess that the keeper has reported with this word and number; nil if
+// the word does not report an excess.
 func (l Limits) passed(word string, number int) *excess {
 	switch word {
 	case wordOver + nameMemory:
@@ -35,7 +35,7 @@ func (e *excess) end() error {
 	return &ExitError{text: fmt.Sprintf("killed: it and what it started had %d threads; its limit %s is %d, and --limit %[2]s=%[4]d doubles it", e.taken, e.name, e.limit, 2*e.limit)}
 }
 
-// text returns the limits in the form in which the host passes them to the keeper.
+// text returns the limits as the text that the host passes to the keeper.
 func (l Limits) text() string { return fmt.Sprint(l.Memory, l.Threads, l.Files) }
 
 // parseLimits reads limits from the text that Limits.text returns.

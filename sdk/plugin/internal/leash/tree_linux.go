@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A member is one process of a keeper's tree.
+// A member is one descendant of a keeper: its process id, and the number of its threads.
 type member struct{ pid, threads int }
 
-// tree returns the descendants of a process, and the number of their threads. It stops once
-// that number is above most.
+// tree returns the descendants of a process, and the total number of their threads. It stops
+// searching once the number of threads is greater than most.
 func tree(root, most int) (members []member, threads int) {
 	next, _ := childrenOf(root)
 	for len(next) > 0 && threads <= most {
@@ -38,7 +38,7 @@ func (m member) memory() (sum int64) {
 	return sum
 }
 
-// cpu returns the CPU time of a process and of its children that have ended.
+// cpu returns the CPU time of a process and of its ended children; 0 if the process has ended.
 func (m member) cpu() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.pid))
 	if err != nil {
@@ -47,8 +47,8 @@ func (m member) cpu() time.Duration {
 	return cpuOf(stat)
 }
 
-// line returns the number in a line of /proc/PID/status; 0 if there is no such line. The
-// file of an ended process has no lines about memory.
+// line returns the number in the line with the given name of /proc/PID/status. It returns 0 if
+// there is no such line: the file of an ended process has no lines about memory.
 func line(status []byte, name string) int64 {
 	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	if !found {
@@ -69,7 +69,7 @@ func line(status []byte, name string) int64 {
 // that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// cpuOf returns the sum of utime, stime, cutime and cstime in /proc/PID/stat.
+// cpuOf returns the sum of the fields utime, stime, cutime and cstime of /proc/PID/stat.
 func cpuOf(stat []byte) (sum time.Duration) {
 	fields := afterName(stat)
 	if len(fields) < 15 {
@@ -84,13 +84,13 @@ func cpuOf(stat []byte) (sum time.Duration) {
 }
 
 // afterName returns the fields of /proc/PID/stat from the third on. The file begins with
-// "PID (NAME) STATE PPID …", and the name may contain any character.
+// "PID (NAME) STATE PPID …", and NAME may contain any character.
 func afterName(stat []byte) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }
 
-// childrenOf returns the children of a process, including those that have ended, and the
-// number of its threads.
+// childrenOf returns the process ids of the children of a process, and the number of threads
+// of that process. The children include ended processes that still are in the process table.
 func childrenOf(parent int) (pids []int, threads int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
 	if err != nil {
@@ -119,9 +119,10 @@ var listsChildren = func() bool {
 	return err == nil
 }()
 
-// searchChildren finds the children by reading every process of the machine.
+// searchChildren returns the process ids of the children of a process. It reads the parent of
+// every process of the machine, so it is slow.
 func searchChildren(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // an error is only possible for a wrong pattern
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // Glob fails only for a wrong pattern
 	for _, name := range stats {
 		data, err := os.ReadFile(name)
 		if err != nil {

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often a watch measures. A measurement of the tree (look) reads about twenty files. A
-// measurement of the machine (glance) reads none.
+// How often a watch measures. A measurement of the tree (method look) reads approximately
+// twenty files. A measurement of the machine (method glance) reads no file.
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
-	crowd     = 100                   // more threads of the machine than at the last measurement: measure the tree at once
+	crowd     = 100                   // number of new threads after which glance measures the tree at once
 )
 
 // A watch measures the memory, threads and CPU time of a tree of processes, and checks the
 // limits.
 type watch struct {
 	limits  Limits
-	keeper  int       // process id of the keeper; the tree is its descendants
+	keeper  int       // process id of the keeper; the tree consists of the keeper's descendants
 	due     time.Time // time of the next measurement of the tree
 	last    machine   // values of the machine at the last measurement of the tree
 	suspect bool      // the tree used too much memory at the last measurement
@@ -41,9 +41,9 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance measures the machine. It also measures the tree after lookPause, or at once if the
-// machine has many more threads or much less free memory than at the last measurement. It
-// returns the limit that the tree has exceeded; nil if none.
+// glance measures the machine. It also measures the tree if lookPause has passed, if the machine
+// has many new threads, or if the machine has much less free memory than before. It returns the
+// excess if the tree has exceeded a limit; otherwise nil.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)
@@ -62,9 +62,10 @@ func (w *watch) glance() *excess {
 	return e
 }
 
-// look measures the tree: it adds up the values of all its processes. It returns an excess of
-// memory only if two measurements in a row find it. The reason: a process that was just
-// forked shares its memory with its parent for a moment.
+// look measures the tree: it adds up the values of all processes of the tree. It returns the
+// excess if the tree has exceeded a limit; otherwise nil. It returns an excess of memory only
+// if two measurements in a row find it. The reason: for a moment, a forked process shares
+// its memory with its parent, and look counts this memory twice.
 func (w *watch) look(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {

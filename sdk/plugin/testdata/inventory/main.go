@@ -28,7 +28,7 @@ func main() {
 	a := sdk.New("inventory", "0.1.0")
 	sdk.Action(a, "reserve", func(ctx context.Context, c *sdk.Call, in ReserveIn) (Reservation, error) {
 		id, err := stock.Reserve(ctx, c.IdempotencyKey, in.SKU, in.Qty)
-		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock") // a declared code; the call is not repeated
+		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock") // declared below: the engine does not repeat the call
 	}, sdk.Idempotent(), sdk.CompensatedBy("release"), sdk.Errors("out_of_stock"))
 	sdk.Action(a, "release", func(ctx context.Context, c *sdk.Call, _ ReleaseIn) (sdk.None, error) {
 		return sdk.None{}, stock.ReleaseByKey(ctx, c.ForwardKey) // nil if nothing was reserved
@@ -41,7 +41,7 @@ var (
 	stock    = &warehouse{reserved: map[string]bool{}, released: map[string]bool{}}
 )
 
-// warehouse is the remote service.
+// warehouse is the remote service of the agent, in memory.
 type warehouse struct {
 	mu                 sync.Mutex
 	reserved, released map[string]bool

@@ -49,8 +49,8 @@ would find it.`,
 	return cmd
 }
 
-// lockedCatalog returns the catalogue of agents that a module may use, limited by its lock
-// file.
+// lockedCatalog returns the catalogue of the agents that the module in dir may use. If the module
+// has a lock file, only the locked agents may be used.
 func lockedCatalog(a *cli.App, dir string, f module.AgentFlags) (*agents.Catalog, error) {
 	lock, err := module.ReadLock(a.Path(dir), dir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// exampleNames lists the examples.
+// exampleNames returns the names of the examples.
 func exampleNames() []string {
 	entries, err := fs.ReadDir(example.Files, ".")
 	if err != nil {
@@ -27,8 +27,8 @@ func exampleNames() []string {
 	return out
 }
 
-// writeExample writes the files of an example into dir and returns their
-// names. It overwrites nothing.
+// writeExample writes the files of an example into dir and returns their names. It does not
+// overwrite existing files.
 func writeExample(a *cli.App, name, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(example.Files, name)
 	if err != nil || strings.ContainsAny(name, `/\.`) {

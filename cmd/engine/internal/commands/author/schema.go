@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// printSchema prints an agent's schema as tables. If action is not "", it prints only that
+// printSchema prints the schema of an agent as tables. If action is not "", it prints only that
 // action.
 func printSchema(a *cli.App, b agents.Binary, action string) error {
 	if action == "" {
@@ -59,7 +59,7 @@ func printAction(a *cli.App, agent, name string, s schema.Action) error {
 	return a.Print("  errors: %s\n", render.Clean(strings.Join(codes, ", ")))
 }
 
-// capabilities lists the properties that an action declares, such as "read only".
+// capabilities returns a text with the properties that an action declares, such as "read only".
 func capabilities(s schema.Action) string {
 	var parts []string
 	for _, c := range []struct {

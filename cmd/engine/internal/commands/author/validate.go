@@ -87,7 +87,7 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 	return nil
 }
 
-// mergedOutcomes joins the results of plan.UnknownOutcomes for all modules.
+// mergedOutcomes merges the results of plan.UnknownOutcomes for all definitions.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {

@@ -1,4 +1,4 @@
-// Package operate has the commands that work on runs, and those for the state itself: apply,
-// serve, supervise, doctor, db and version. Each command is one file: it reads flags, calls a
+// Package operate has the commands that work on runs (apply, serve, supervise), and the commands
+// for the state itself (doctor, db, version). Each command is in one file: it reads flags, calls a
 // shared package and prints the result.
 package operate

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 )
 
-// Doctor returns the command `engine doctor`, which says what is wrong or would not survive a
-// failure.
+// Doctor returns the command `engine doctor`, which lists errors, and weaknesses that would not
+// survive the next failure.
 func Doctor(a *cli.App) *cobra.Command {
 	var f module.AgentFlags
 	cmd := &cobra.Command{

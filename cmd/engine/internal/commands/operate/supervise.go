@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/serving"
 )
 
-// Supervise returns the command `engine supervise`, which makes scans of the Supervisor.
+// Supervise returns the command `engine supervise`, which runs scans of the Supervisor.
 func Supervise(a *cli.App) *cobra.Command {
 	var o serving.SuperviseOptions
 	cmd := &cobra.Command{

@@ -36,8 +36,8 @@ func Version(a *cli.App) *cobra.Command {
 	}
 }
 
-// build returns the source revision that the go tool has stored in the binary, and whether
-// the source was modified.
+// build returns the source revision that the go tool has stored in the binary, and whether the
+// source was modified. The revision is "" if the binary has none.
 func build() (revision string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Cancel returns the command `engine cancel`, which undoes a run, or stops it where it is.
+// Cancel returns the command `engine cancel`, which undoes a run. With --no-compensate it ends the
+// run without undo.
 func Cancel(a *cli.App) *cobra.Command {
 	var noCompensate, wait bool
 	var reason string

@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Compensate returns the command `engine compensate`, which makes a run undo its steps.
+// Compensate returns the command `engine compensate`, which makes a run undo its steps, or retries
+// or skips undos that failed.
 func Compensate(a *cli.App) *cobra.Command {
 	var step, reason string
 	var retry, skip bool

@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// completePatience is how long a shell waits for the names of runs. Without
-	// them it completes nothing.
+	// completePatience is how long completeRuns waits for the state. After that it offers no runs.
 	completePatience = 2 * time.Second
-	// maxCompleted is the highest number of runs that a shell offers, the newest first.
+	// maxCompleted is the number of runs, the newest first, whose names completeRuns reads.
 	maxCompleted = 200
 )
 
-// completeRuns offers the names of runs to a command whose first argument is RUN. If the
-// state does not exist or does not answer, it offers none. It prints no message, because a
+// completeRuns returns the names of runs that begin with typed, for the completion in a shell. If
+// the state does not exist or does not answer, it returns none. It prints no message, because a
 // message would appear in the middle of what the user types.
 func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.Prepare(cmd, nil) != nil {
@@ -51,7 +50,7 @@ func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// takesRun lets a shell complete the argument RUN of a command.
+// takesRun makes shells complete the argument RUN of cmd with the names of runs. It returns cmd.
 func takesRun(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeRuns(a, cmd, args, typed)

@@ -51,8 +51,8 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag says when --follow ends: after the end of the run, so many reads in a row must find
-// no new line. It is above one, because lines are stored about a second after agents log them.
+// logLag says when --follow ends: when so many reads in a row, after the end of the run, find no new line.
+// It is above one, because lines are stored about a second after agents log them.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
@@ -100,8 +100,9 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return err
 }
 
-// logs reads the log lines of a run whose numbers are above after, and calls fn for those of
-// the step. It returns the number of the last line.
+// logs reads the log lines of a run whose numbers are above after, and calls fn for each line of
+// the step. step "" means all steps. logs returns the number of the last line that it read, or
+// after if there is none.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)
@@ -123,8 +124,8 @@ func logs(ctx context.Context, s *session.Session, row store.RunRow, step string
 	}
 }
 
-// followLogs prints new log lines until the run has ended or needs a human, and no more lines
-// come.
+// followLogs prints new log lines. It returns when the run has ended or needs a human, and no more
+// lines come.
 func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, step string) error {
 	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -138,10 +139,14 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 		if err != nil {
 			return err
 		}
-		if over > 0 && last == after {
-			if over++; over > logLag {
-				return nil
-			}
+		switch {
+		case over == 0:
+		case last != after:
+			over = 1
+		case over == logLag:
+			return nil
+		default:
+			over++
 		}
 		after = last
 		if row, err = s.Store.Find(ctx, row.Name); err != nil {

@@ -1,5 +1,5 @@
-// Command engine-agent-ledger is the agent of fault tests. It calls a ledger, and causes
-// the faults that its input names.
+// Command engine-agent-ledger is the agent of fault tests. It calls a ledger, and causes the
+// faults that are named in the input of a call.
 package main
 
 import (
@@ -22,9 +22,9 @@ type config struct {
 	URL string `agent:"url" doc:"Where the ledger is."`
 }
 
-// workIn is the input of the forward actions. Faults names a fault for each call with the
-// same key, in order, separated by commas. Calls after the end of the list succeed.
-// Example: "vanish,sleep".
+// workIn is the input of the forward actions. Faults is a list of faults, separated by commas,
+// such as "vanish,sleep". The first call with an idempotency key has the first fault, and so
+// on. Calls after the end of the list have no fault. UndoFaults is the same for undos.
 type workIn struct {
 	Faults     string `agent:"faults,optional"`
 	UndoFaults string `agent:"undo_faults,optional"`
@@ -40,12 +40,13 @@ type undoIn struct {
 	UndoFaults string `agent:"undo_faults,optional"`
 }
 
-// undoIDIn is the input of the undo that needs the output of its step.
+// undoIDIn is the input of the action undo_id, which needs the output of the step that it undoes.
 type undoIDIn struct {
 	ID         string `agent:"id"`
 	UndoFaults string `agent:"undo_faults,optional"`
 }
 
+// far implements the actions with a ledger, the remote service.
 type far struct{ ledger ledger.Client }
 
 func newAgent() *sdk.Agent {
@@ -65,12 +66,16 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
+// arrive records a call in the ledger. It returns the number of the call among the calls of the
+// same kind and key, from 1.
 func (f *far) arrive(ctx context.Context, c *sdk.Call, kind ledger.Kind) (int, error) {
 	return f.ledger.Arrive(ctx, ledger.Call{
 		Kind: kind, Key: c.IdempotencyKey, Forward: c.ForwardKey, Run: c.Run, Step: c.Step, Attempt: c.Attempt, Fence: c.Fence,
 	})
 }
 
+// work returns the function of an action with one effect. If honours is true, the ledger applies
+// the effect at most once for each key.
 func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workOut, error) {
 	return func(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 		n, err := f.arrive(ctx, c, ledger.Do)
@@ -89,8 +94,8 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 	}
 }
 
-// many has its effect in parts, each under its own key. It records the finished parts in
-// checkpoints.
+// many is the action of the same name. Its effect has several parts, each with its own key. After
+// each part, it sends a checkpoint.
 func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 	n, err := f.arrive(ctx, c, ledger.Do)
 	if err != nil {
@@ -115,6 +120,7 @@ func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error)
 	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, err
 }
 
+// find is the lookup: it reports whether the effect of the call's key is in the ledger.
 func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, error) {
 	if _, err := f.arrive(ctx, c, ledger.Lookup); err != nil {
 		return workOut{}, false, err
@@ -123,6 +129,7 @@ func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, 
 	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, done, err
 }
 
+// undoID is the action undo_id. It undoes the effect whose key is the output id of the step.
 func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, error) {
 	n, err := f.arrive(ctx, c, ledger.Undo)
 	if err != nil {
@@ -133,6 +140,7 @@ func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, e
 	})
 }
 
+// undo is the action of the same name. It undoes the effect of the call's forward key.
 func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error) {
 	n, err := f.arrive(ctx, c, ledger.Undo)
 	if err != nil {
@@ -143,7 +151,8 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play causes the n-th fault of the list, before or after the effect.
+// play calls the function effect, and causes the n-th fault of the list before or after it. If
+// the list is shorter, there is no fault.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
 	word := "ok"
 	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
@@ -176,7 +185,7 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 		return err
 	}
 	switch word {
-	case "twice": // the request was sent twice
+	case "twice": // the effect is requested twice
 		return effect(ctx)
 	case "lose": // an effect; the outcome is unknown
 		return sdk.Unknown(errors.New("the reply was lost"), sdk.CodeUnavailable)
@@ -197,7 +206,7 @@ func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(co
 	return nil
 }
 
-// kill ends this process like kill -9.
+// kill ends this process with SIGKILL.
 func kill() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = p.Signal(syscall.SIGKILL)

@@ -1,5 +1,5 @@
-// Command ledger runs the remote service of fault tests. It prints its address, and ends
-// when its standard input ends.
+// Command ledger runs the remote service of fault tests. It prints the URL of the service, and
+// ends at the end of its standard input.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Command pgtest runs a command with a private, temporary PostgreSQL server. The
+// Command pgtest runs another command with a private, temporary PostgreSQL server. The other
 // command finds the server's DSN in ENGINE_TEST_DSN:
 //
 //	pgtest run -- go test ./...
 //	pgtest check
 //
-// check exits with 0 if it finds server binaries. Otherwise it says what to install and
-// exits with 1.
+// `pgtest check` exits with 0 if there are server binaries. Otherwise it prints what to install
+// and exits with 1.
 package main
 
 import (
