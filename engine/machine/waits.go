@@ -1,15 +1,17 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/sdk"
 )
 
-// begin starts a step that calls no agent.
+// begin starts node i, whose step calls no agent. A value step also ends at once.
 func (d waits) begin(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -33,8 +35,8 @@ func (d waits) begin(i int) {
 	}
 }
 
-// setTimer starts a timer. Its time counts from when the step became ready. A time that
-// has passed ends the step at once.
+// setTimer starts the timer of node i. A duration counts from the time at which the step was
+// ready. If the end of the timer has passed already, the step ends at once.
 func (d waits) setTimer(i int) {
 	n := d.edit(i)
 	limit, err := d.step(n).Until(d.scope(n))
@@ -50,10 +52,11 @@ func (d waits) setTimer(i int) {
 	d.done(i, dsl.Value{})
 }
 
-// rang ends a timer whose time has come.
+// rang ends node i, whose timer has ended.
 func (d waits) rang(i int) { d.done(i, dsl.Value{}) }
 
-// listen starts a wait. The oldest early signal that it takes ends it at once.
+// listen makes node i wait for its signals. If there are early signals that the node can take,
+// the oldest of them ends the node at once.
 func (d waits) listen(i int) {
 	n := d.edit(i)
 	names, err := d.step(n).Wait.Signals(d.scope(n))
@@ -70,7 +73,8 @@ func (d waits) listen(i int) {
 	}
 }
 
-// early returns the signals that no wait has taken, the oldest first.
+// early returns the signals that no wait step has taken, the oldest first. The signal that the
+// event of this decision brings is the last one.
 func (d waits) early() []signal {
 	list := d.s.signals.list
 	if d.arrived.Number != 0 {
@@ -82,8 +86,9 @@ func (d waits) early() []signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return slices.Contains(d.taken, s.Number) })
 }
 
-// takes ends a wait with a signal, if the wait listens for its name and its payload has
-// the type that the wait declares.
+// takes ends node i with the signal s and returns true, if the node waits for the name of s and
+// the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
+// an error code needs no payload; it makes the node fail.
 func (d waits) takes(i int, s signal) bool {
 	n := d.get(i)
 	if !n.Waits() || !slices.Contains(strings.Split(n.Signal.Awaits, "\n"), s.Name) {
@@ -108,7 +113,8 @@ func (d waits) takes(i int, s signal) bool {
 	return true
 }
 
-// done ends a step that calls no agent with its output, if its postconditions hold.
+// done ends node i, whose step calls no agent, as succeeded with the output out. If a
+// postcondition does not hold, or the output is too large, the node fails.
 func (d waits) done(i int, out dsl.Value) {
 	n := d.edit(i)
 	n.Fwd.Act = model.Idle
@@ -125,8 +131,9 @@ func (d waits) done(i int, out dsl.Value) {
 	d.forward().endForward(i, status.StepSucceeded)
 }
 
-// timedOut handles the passed deadline of a step that waits for a signal. It reports
-// whether on_timeout = "continue" has ended the step; else the step fails as any other.
+// timedOut handles the passed deadline of node i, if the node waits for a signal or a timer. If a
+// wait step has on_timeout = "continue", timedOut ends the node and returns true. Otherwise it
+// returns false, and the caller lets the node fail.
 func (d waits) timedOut(i int) bool {
 	n := d.get(i)
 	if !n.Waits() {
@@ -146,11 +153,12 @@ func (d waits) timedOut(i int) bool {
 	return true
 }
 
-// signalReceived gives a signal to the first wait that takes it, or keeps it for a later
-// one.
+// signalReceived gives a signal to the first node that takes it. If no node takes the signal now,
+// the run keeps it. If no step can ever take it, or the run keeps too many signals, signalReceived
+// refuses the signal.
 func (d waits) signalReceived(ev SignalReceived) {
 	if d.s.signals.knows(ev.ID) {
-		return // the same signal again: it is accepted and changes nothing
+		return // the run has accepted this signal before, so it changes nothing
 	}
 	if why := d.unwanted(ev); why != "" {
 		d.verbs().refuse("signal", ev.By, "%s", why)
@@ -168,10 +176,14 @@ func (d waits) signalReceived(ev SignalReceived) {
 	}
 }
 
-// unwanted says why no step of the run can take a signal, now or later; "" = one can.
+// unwanted returns the reason why no step of the run can take a signal, now or later. It returns
+// "" if a step can take the signal.
 func (d waits) unwanted(ev SignalReceived) string {
 	if d.run.Phase == model.PhaseUndo || d.run.Turning {
 		return "the run is being undone: no step waits for a signal any more"
+	}
+	if ev.Fail != "" && !sdk.ValidCode(ev.Fail) {
+		return fmt.Sprintf("%.60q is no error code: lower case letters, digits and _, such as plan_refused", ev.Fail)
 	}
 	var listened []string
 	bad, ended := "", false
@@ -208,7 +220,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 	return "no step waits for signal " + ev.Name + "; the workflow waits for " + strings.Join(slices.Compact(listened), ", ")
 }
 
-// count counts the nodes that wait for a signal or a timer.
+// count returns how many nodes wait for a signal, or for the end of a timer.
 func (d waits) count() int32 {
 	waits := d.s.run.Waits
 	for k := range d.draft.list {

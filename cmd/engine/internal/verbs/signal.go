@@ -4,31 +4,30 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/sdk"
 )
 
-// SignalOptions are the arguments and flags of signal.
+// SignalOptions holds the arguments and the flags of `engine signal`, without the name of the run.
 type SignalOptions struct {
 	Name, Data, ID, Fail, Reason string
 }
 
-// maxSignalID is how many bytes the id of a signal may have.
+// maxSignalID is the largest length of a signal's id, in bytes.
 const maxSignalID = 200
 
-// Check refuses flags that cannot be combined. data reports whether --data is given.
+// Check returns an error if the value of a flag is invalid, or if two flags exclude each other.
+// data is true if the command line has --data.
 func (o SignalOptions) Check(data bool) error {
 	switch {
 	case data && o.Fail != "":
 		return cli.Failed("Invalid flag", "A signal with --fail carries no --data.")
-	case o.Fail != "" && !sdk.ValidCode(o.Fail):
-		return cli.Failed("Invalid flag", "--fail takes an error code: lower case letters, digits and _, such as plan_refused.")
 	case len(o.ID) > maxSignalID:
 		return cli.Failed("Invalid flag", "--id must have at most %d bytes.", maxSignalID)
 	}
 	return CheckReason(o.Reason, "")
 }
 
-// SignalEvent makes the event that signal asks for.
+// SignalEvent makes the event that the arguments and flags of `engine signal` describe. by is the
+// person who sends the signal.
 func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) {
 	e := machine.SignalReceived{Name: o.Name, ID: o.ID, Fail: o.Fail, By: by, Reason: o.Reason}
 	if o.Data == "" {
