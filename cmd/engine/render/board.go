@@ -15,7 +15,7 @@ type phase uint8
 const (
 	phasePending phase = iota
 	phaseHeld
-	phaseWaiting // for a signal or a timer
+	phaseWaiting // the step waits for a signal, or for the end of a timer
 	phaseRunning
 	phaseBackoff
 	phaseEnded
@@ -33,9 +33,9 @@ type row struct {
 	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
-	begun   time.Time // first attempt
-	until   time.Time // next try, probe, or end of a timer
-	awaits  []string  // signals
+	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal
+	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end
+	awaits  []string  // names of the signals for which the step waits; nil = it waits for none
 	by      time.Time // complete-by of the attempt
 	limit   time.Time // deadline of the step or undo
 	code    string

@@ -81,7 +81,7 @@ type line struct {
 	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances whose effects stay
 	By         string            `json:"by,omitempty"`
 	Signal     string            `json:"signal,omitempty"`
-	Awaits     []string          `json:"awaits,omitempty"` // signals
+	Awaits     []string          `json:"awaits,omitempty"` // signals for which the step waits
 	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
 
 	StepDeadline         *time.Time `json:"step_deadline,omitempty"`

@@ -84,7 +84,8 @@ func sentence(f story.Fact) string {
 	return runSentence(f, why)
 }
 
-// awaitText says what a step waits for: signals, or a time if there are none.
+// awaitText returns the words for a step that waits. It names the signals for which the step
+// waits. If there are no signals, the step is a timer, and awaitText returns only "waits".
 func awaitText(signals []string) string {
 	if len(signals) == 0 {
 		return "waits"

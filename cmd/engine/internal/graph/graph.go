@@ -115,7 +115,8 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 // ActionName returns the name of an action in messages: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
-// Does says what a step does: the action that it calls, or what it does without a call.
+// Does returns what a step does, for people. For a call it is AGENT.ACTION. For other steps it is
+// `value`, `timer`, or a text with the signals for which the step waits.
 func Does(s *dsl.Step) string {
 	switch {
 	case s.Calls():
@@ -128,7 +129,7 @@ func Does(s *dsl.Step) string {
 	return "wait for " + strings.Join(s.Wait.Names, " or ")
 }
 
-// caption is a node's second line.
+// caption returns the second line of a node in the drawing.
 func (n Node) caption() string {
 	s := n.Action
 	if n.ForEach {

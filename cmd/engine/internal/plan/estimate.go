@@ -63,7 +63,8 @@ func (p *step) rounds() int {
 	return (p.each + p.settings.MaxParallel - 1) / p.settings.MaxParallel
 }
 
-// worst is the longest a step can take; false = without bound.
+// worst returns the longest time that a step can take. It returns false if there is no limit. The
+// time is 0 if the settings, or the end of a timer, are known only in a run.
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
@@ -96,7 +97,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// timerLength is how long a timer takes; 0 where that is known at run time only.
+// timerLength returns how long a timer takes. It returns 0 if that is known only in a run, or if
+// the time has passed already.
 func timerLength(s *dsl.Step, scope *dsl.Scope) time.Duration {
 	l, err := s.Until(scope)
 	switch {
@@ -108,7 +110,7 @@ func timerLength(s *dsl.Step, scope *dsl.Scope) time.Duration {
 	return l.After
 }
 
-// pause is the longest pause after the n-th attempt.
+// pause returns the longest pause after the n-th attempt.
 func pause(r dsl.Retry, n int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {

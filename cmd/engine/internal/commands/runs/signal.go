@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// Signal is `engine signal`: gives a run what one of its steps waits for.
+// Signal returns the command `engine signal`, which sends a signal to a run.
 func Signal(a *cli.App) *cobra.Command {
 	var o verbs.SignalOptions
 	cmd := &cobra.Command{
