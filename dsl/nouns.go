@@ -20,19 +20,20 @@ type (
 	Breaker = noun.Breaker
 	// An Output is one output of a workflow.
 	Output = noun.Output
-	// A Step is one step of a workflow. It calls one action of one agent.
+	// A Step is one step of a workflow. It calls an action, computes a value, or waits.
 	Step = noun.Step
 	// An Action is an action of an agent, with the arguments that a step gives it.
 	Action = noun.Action
 	// An Undo says how the effect of a step is undone.
 	Undo = noun.Undo
-	// A Condition is a precondition or postcondition.
+	// A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 	Condition = noun.Condition
-	// A Wait says which signals a step waits for.
+	// A Wait holds the wait block of a step: for which signals the step waits.
 	Wait = noun.Wait
-	// A Refusal is a fail_when: a result for which it holds is a definite failure.
+	// A Refusal is a fail_when block. A result for which its condition is true is a definite
+	// failure.
 	Refusal = noun.Refusal
-	// A Catch swallows failures.
+	// A Catch says which failures of a step do not stop the run.
 	Catch = noun.Catch
 	// Settings are the limits of one step, with all defaults filled in.
 	Settings = noun.Settings
@@ -50,10 +51,11 @@ type (
 	AgentBinary = noun.AgentBinary
 )
 
-// NoCall is the action of steps that call no agent.
+// NoCall is the value of Step.Do in steps that call no agent.
 var NoCall = noun.NoCall
 
-// A Mode says what a failure turns into: undo at once, or wait for a person.
+// A Mode says what happens after a failure: the engine undoes the run at once, or the run
+// waits for a person.
 type Mode = noun.Mode
 
 // The modes. The zero Mode is invalid in a linked workflow.
@@ -62,8 +64,9 @@ const (
 	ModeManual    = noun.ModeManual
 )
 
-// What another attempt of a step does with what earlier ones left behind (S81, S83). In a linked workflow RerunDefault means that attempts repeat the call under
-// the same key.
+// The values of Step.OnRerun. They say how a new attempt of a step treats the earlier attempts
+// (S81, S83). In a linked workflow RerunDefault means that each attempt repeats the call with the
+// same idempotency key.
 const (
 	RerunDefault   = noun.RerunDefault
 	RerunContinue  = noun.RerunContinue
@@ -73,7 +76,8 @@ const (
 // Unbounded is the value of Retry.MaxAttempts if the number of attempts has no limit.
 const Unbounded = noun.Unbounded
 
-// How the pause between attempts grows. The zero Strategy is invalid in linked settings.
+// The values of Retry.Strategy. They say how the pause between attempts grows. The value 0 is
+// invalid in linked settings.
 const (
 	Exponential = noun.Exponential
 	Linear      = noun.Linear

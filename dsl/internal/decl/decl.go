@@ -115,7 +115,7 @@ type Step struct {
 	Where      hcl.Range
 	Block      *syntax.Block
 	Kind       StepKind
-	Agent      string // name of the agent in the attribute `action`; "" if that is invalid, or the step calls no agent
+	Agent      string // name of the agent in the attribute `action`; "" = the attribute is missing or invalid
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg
@@ -131,8 +131,8 @@ type Step struct {
 	OnRerun    noun.Rerun // RerunDefault = the step has no valid on_rerun
 	Pre, Post  []*Condition
 	FailWhen   []*Refusal
-	Wait       *Wait         // of StepWait
-	Timer      *syntax.Block // of StepTimer
+	Wait       *Wait         // nil = Kind is not StepWait
+	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
 	Catch      *syntax.Block
 	Undo       *Undo
 }
@@ -146,9 +146,9 @@ type Refusal struct {
 // A Wait is a wait block.
 type Wait struct {
 	Block   *syntax.Block
-	Payload cty.Type // of what a signal carries; cty.DynamicPseudoType = not written
+	Payload cty.Type // type in `payload`; cty.DynamicPseudoType = the block has no valid `payload`
 	Default *typeexpr.Defaults
-	// Continue says on_timeout = "continue".
+	// Continue is true if the block has on_timeout = "continue".
 	Continue bool
 }
 
@@ -167,7 +167,8 @@ type Undo struct {
 // Attr returns an attribute of the step block; nil if the block does not have this attribute.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 
-// Conditions returns all conditions that can give the step an error code.
+// Conditions returns the conditions of all precondition, postcondition and fail_when blocks of the
+// step.
 func (s *Step) Conditions() []*Condition {
 	out := slices.Concat(s.Pre, s.Post)
 	for _, r := range s.FailWhen {

@@ -15,13 +15,14 @@ type StepKind uint8
 
 // The kinds of steps.
 const (
-	StepCalls StepKind = iota // calls an action
-	StepValue                 // computes its output
-	StepTimer                 // waits for a time
-	StepWait                  // waits for a signal
+	StepCalls StepKind = iota // the step calls an action of an agent
+	StepValue                 // the step computes its output from an expression
+	StepTimer                 // the step waits for a time
+	StepWait                  // the step waits for a signal
 )
 
-// What a step does, as it is written.
+// kinds holds, for each kind of step, the attribute or block that makes a step be of this kind.
+// The function at returns whether a step block has it, and its place in the source.
 var kinds = []struct {
 	name string
 	kind StepKind
@@ -51,7 +52,8 @@ func writtenBlock(name string) func(*syntax.Block) (hcl.Range, bool) {
 	}
 }
 
-// kind reads what a step does: it says exactly one of action, value, timer and wait.
+// kind sets the kind of the step s, and the fields that only steps of this kind have. It reports an
+// error if s does not have exactly one of action, value, timer and wait.
 func (d *decoder) kind(s *Step) {
 	b, first := s.Block, ""
 	for _, k := range kinds {
@@ -79,13 +81,13 @@ func (d *decoder) kind(s *Step) {
 	}
 }
 
-// callArguments are the arguments and blocks that say something about a call.
+// callArguments holds the names of the attributes and blocks that only a step with a call may have.
 var callArguments = []string{
 	"input", "timeout", "heartbeat_timeout", "retry", "idempotency_key", "idempotent", "read_only", "on_rerun",
 	"output_type", "fail_when", "compensate", "compensation", "pivot",
 }
 
-// callOnly refuses what says something about a call in a step that makes none.
+// callOnly reports an error for each name of callArguments that a step block without a call has.
 func (d *decoder) callOnly(b *syntax.Block) {
 	for _, name := range callArguments {
 		at, written := writtenArgument(name)(b)

@@ -61,7 +61,7 @@ type EachItem struct {
 	Value value.Value
 }
 
-// A Self holds the values of self.* in postcondition and compensate.
+// A Self holds the values of self.* in fail_when, postcondition and compensate.
 type Self struct {
 	Input       value.Value
 	Output      value.Value
@@ -93,9 +93,9 @@ type InstanceResult struct {
 	Attempts  int         // number of attempts so far
 	ErrorCode string      // code of the last error; "" = no error
 	ErrorText string
-	ErrorData value.Value // what the agent sent with the failure; null = nothing
-	StartedAt time.Time
-	EndedAt   time.Time // zero = not yet
+	ErrorData value.Value // data of the last error, which is error.data; null = no data
+	StartedAt time.Time   // zero = not started
+	EndedAt   time.Time   // zero = not ended
 	TimedOut  bool
-	Signal    string // that has ended a wait; "" = none
+	Signal    string // name of the signal that ended the wait; "" = no signal ended it
 }

@@ -47,7 +47,8 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	return eachBefore(v)
 }
 
-// eachBefore is each before a run, for a for_each that has value v.
+// eachBefore returns the value of each.* for the checks before a run. v is the value of for_each.
+// The parts of the result are unknown, but have their types if the type of v is known.
 func eachBefore(v cty.Value) cty.Value {
 	key := cty.UnknownVal(cty.String).RefineNotNull()
 	elem := cty.DynamicVal

@@ -67,13 +67,13 @@ type workflowLinker struct {
 // A linkedStep is the declaration of a step together with the result of linking.
 type linkedStep struct {
 	decl     *decl.Step
-	action   *linkedAction // action that the step calls; nil = there is no such action
+	action   *linkedAction // action that the step calls; nil = there is no such action, or no call
 	noun     *noun.Step    // result of linking
-	readOnly bool          // true = the action is read-only
+	readOnly bool          // true = the action is read-only, or the step calls no action
 	// Settings of the step and of its undo. nil = the settings depend on the run, have errors, or
 	// the step has no undo.
 	static, undoStatic *noun.Settings
-	timer              time.Duration // of a timer; 0 where it depends on the run
+	timer              time.Duration // constant duration of a timer; 0 = none, or it depends on the run
 }
 
 // An argumentLinker checks the arguments of blocks and compiles them.
@@ -171,8 +171,8 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return a
 }
 
-// shapes finds the action of every step. It sets l.steps, and the types of the arguments and the
-// output of each step.
+// shapes finds the action of every step that has a call. It sets l.steps, and the types of the
+// arguments and the output of each step.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
 		if s.Kind != decl.StepCalls {
@@ -244,7 +244,8 @@ func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, optional)
 }
 
-// unknownStep is step.NAME before a run.
+// unknownStep returns the value of step.NAME for the checks before a run. Its parts are unknown,
+// but have their types. For a step without for_each, output is the value of step.NAME.output.
 func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	text := cty.UnknownVal(cty.String)
 	one := cty.ObjectVal(map[string]cty.Value{

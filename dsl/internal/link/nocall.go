@@ -15,8 +15,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// shapeWithoutCall notes what the result of a step without a call looks like. That of a
-// value step is found by valueShapes, when all steps have a place.
+// shapeWithoutCall adds a step without a call to l.steps, and the type of its output to l.ev.Steps
+// and l.world.Steps. The type is still unknown for a value step. The method valueShapes sets that
+// type when all steps are in these lists.
 func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.EmptyObject}
 	output := cty.DynamicVal
@@ -32,8 +33,8 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 }
 
-// valueShapes finds the types of value steps, each after those that it refers to. Where
-// steps wait for each other there is no order, and the types stay open.
+// valueShapes sets the output types of all value steps. It handles a step after all steps to which
+// the step refers. If the steps have a cycle, no such order exists, and the types remain unknown.
 func (l *workflowLinker) valueShapes() {
 	for _, i := range l.decl.Order {
 		s := l.decl.Steps[i]
@@ -49,8 +50,8 @@ func (l *workflowLinker) valueShapes() {
 	l.world.Each = cty.NilVal
 }
 
-// quietly evaluates an expression with unknown values and reports nothing: the check of
-// its step does.
+// quietly evaluates an expression for the checks before a run. It reports no errors, because the
+// linking of the step reports them. It returns an unknown value if e is nil or has an error.
 func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	if e == nil || e.Bad || e.Compiled == nil {
 		return cty.DynamicVal
@@ -63,8 +64,9 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike is an unknown value of the type of v, sensitive where v is. Only attributes
-// of the outermost object are told apart.
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
+// result is sensitive. But if v is an object and is not sensitive itself, only those of its
+// attributes that have a sensitive part are sensitive in the result.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())
@@ -83,7 +85,8 @@ func unknownLike(v cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// outputBefore is the output of a step without a call before a run.
+// outputBefore returns the output of step i, which has no call, for the checks before a run. The
+// output of a timer is null. Other outputs are unknown, but have their types.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {
@@ -95,7 +98,8 @@ func (l *workflowLinker) outputBefore(i int) cty.Value {
 	return unknownLike(l.quietly(s.Attr("value")))
 }
 
-// withoutCall links a step that calls no agent.
+// withoutCall links a step that calls no agent. It sets the settings, the error codes that catch
+// may name, and what the step does.
 func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Do = noun.NoCall
 	out.Retryable = func(string) bool { return false }
@@ -116,7 +120,7 @@ func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		l.timer(d, ls, out)
 	case decl.StepWait:
 		out.Wait = l.wait(d)
-		codes.open = true // signal --fail gives any code
+		codes.open = true // `engine signal --fail` can give any code
 	}
 	if d.Catch != nil {
 		codeLinker(l).codes(d.Catch.Attr("errors"), codes, noun.AllCodes)
@@ -145,7 +149,7 @@ func (l stepLinker) timer(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	})
 }
 
-// errInstant says how a point in time is written.
+// errInstant says that a text is not a point in time, and shows how to write one.
 var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
 
 func (l stepLinker) wait(d *decl.Step) *noun.Wait {
@@ -170,10 +174,11 @@ func (l stepLinker) wait(d *decl.Step) *noun.Wait {
 	return w
 }
 
-// maxSignalNames is how many signals one wait may name.
+// maxSignalNames is the largest number of signals that one wait may name.
 const maxSignalNames = 100
 
-// signalsOf converts a value to the names of signals: one name, or a list of names.
+// signalsOf converts a value to names of signals. The value is one name or a list of names. The
+// result is sorted and holds each name once. An invalid name, or no name, is an error.
 func signalsOf(v cty.Value) ([]string, error) {
 	if v.ContainsMarked() {
 		return nil, errors.New("the name of a signal cannot be sensitive")
@@ -202,7 +207,8 @@ func signalsOf(v cty.Value) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// payloadFunc checks what a signal carries and converts it to the declared type.
+// payloadFunc returns the function for noun.Wait.Payload. The function converts the JSON payload of
+// a signal to the type that the wait block declares. Without a payload, it converts null.
 func payloadFunc(w *decl.Wait) func([]byte) (value.Value, error) {
 	ty, defaults := w.Payload, w.Default
 	return func(raw []byte) (value.Value, error) {

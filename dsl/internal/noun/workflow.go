@@ -115,7 +115,8 @@ type Output struct {
 	Value       ValueFunc
 }
 
-// A Step is one step of a workflow. It calls one action of one agent.
+// A Step is one step of a workflow. It calls one action of one agent, or it computes a value, or it
+// waits for a time or a signal.
 type Step struct {
 	Index int
 	Name  string
@@ -124,17 +125,17 @@ type Step struct {
 	After  []int // indexes of the steps on which this step depends directly, ascending
 	Before []int // indexes of the steps that depend directly on this step, ascending
 
-	// A step that calls an agent has none of Value, Until and Wait; another step has one of
-	// them, and a read-only Do without a name.
+	// In a step that calls an agent, Value, Until and Wait are nil. In every other step exactly one
+	// of the three is set, and Do is NoCall.
 	Value ValueFunc // computes the output of a value step
-	Until LimitFunc // end of a timer: counted from when the step became ready, or absolute
-	Wait  *Wait     // what a wait step waits for
+	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
+	Wait  *Wait     // signals for which a wait step waits
 
-	Do        *Action
-	Retryable func(code string) bool // whether the action declares a code as retryable; never nil
-	Undo      *Undo                  // nil = the step has no undo
-	NoUndo    bool                   // compensation = "none" is written, or this is the only step
-	Pivot     bool
+	Do        *Action                // action that the step calls; NoCall = the step calls no agent
+	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil
+	Undo      *Undo                  // undo of the step; nil = the step has no undo
+	NoUndo    bool                   // true = the step says compensation = "none", or it is the only step
+	Pivot     bool                   // true = after the success of this step, the engine does not undo the run
 	OnRerun   Rerun
 
 	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
@@ -146,7 +147,7 @@ type Step struct {
 	Input          ValueFunc                       // all arguments as one object; never nil
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
-	FailWhen       []Refusal // looks at a result before Post
+	FailWhen       []Refusal // the fail_when blocks; the engine checks them before Post
 	Post           []Condition
 	Settings       func(*eval.Scope) (*Settings, error) // limits of the step, which cannot depend on each.*; never nil
 	Catch          *Catch
@@ -155,8 +156,8 @@ type Step struct {
 // Calls reports whether the step calls an agent.
 func (s *Step) Calls() bool { return s.Value == nil && s.Until == nil && s.Wait == nil }
 
-// Does says in a word what a step without a call does: value, timer or wait; "" for a step
-// that calls an agent.
+// Does returns the kind of a step without a call: "value", "timer" or "wait". It returns "" for a
+// step that calls an agent.
 func (s *Step) Does() string {
 	switch {
 	case s.Value != nil:
@@ -169,23 +170,25 @@ func (s *Step) Does() string {
 	return ""
 }
 
-// NoCall is the action of steps that call no agent.
+// NoCall is the value of Step.Do in steps that call no agent. It has no name and no agent.
 var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, error) { return value.NewValue(json, nil, nil), nil }}
 
-// A Wait says which signals a step waits for.
+// A Wait holds the wait block of a step: for which signals the step waits.
 type Wait struct {
-	// Names are the signals if they are known before the run; nil = they depend on it.
+	// Names holds the names of the signals, sorted; nil = the names depend on the run.
 	Names []string
-	// Signals returns the names. Never nil.
+	// Signals returns the names of the signals in a run. Signals is never nil.
 	Signals func(*eval.Scope) ([]string, error)
-	// Payload checks what a signal carries and converts it to the declared type. Never nil.
+	// Payload converts the JSON payload of a signal to the declared type. It returns an error if
+	// the payload does not have this type. Payload is never nil.
 	Payload func(json []byte) (value.Value, error)
-	// Continue says that the step succeeds when its deadline passes: on_timeout = "continue".
+	// Continue is true for on_timeout = "continue": if the deadline of the step passes, the step
+	// succeeds with the output null. Otherwise it fails.
 	Continue bool
 }
 
-// Rerun says what another attempt of a step does with what earlier ones left
-// behind (S81, S83).
+// A Rerun says how a new attempt of a step treats the earlier attempts. The new attempt repeats
+// the call, continues after the checkpoint, or waits until their effects are undone (S81, S83).
 type Rerun uint8
 
 // The choices. In a linked workflow RerunDefault means that a new attempt repeats the call with
@@ -238,23 +241,25 @@ type Undo struct {
 	Declared  bool                                 // true = the schema names the undo in compensated_by
 }
 
-// A Condition is a precondition or postcondition.
+// A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// If Check returns false, Message and Code describe the failure. Code is never nil: if the
+	// Message and Code describe the failure. A precondition or postcondition fails if Check returns
+	// false, and a fail_when block if it returns true. Code is never nil: if the
 	// source has no error_code, Code returns a default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }
 
-// A Refusal is a fail_when: where it holds for a result, the author vouches that nothing
-// was done, and the result counts as a definite failure.
+// A Refusal is a fail_when block. If its condition is true for a result, the author of the workflow
+// guarantees that the call had no effect. Then the result counts as a definite failure.
 type Refusal struct {
 	Condition
-	Permanent bool // the failure must not be repeated
+	Permanent bool // true = after this failure, the engine does not repeat the call
 }
 
-// A Catch swallows failures.
+// A Catch says after which failures of a step the run continues, and which output the step then
+// has.
 type Catch struct {
 	Errors func(*eval.Scope) ([]string, error) // error codes of the caught failures; "*" matches every code
 	Output ValueFunc                           // output of the step after a caught failure; nil = the output is null
