@@ -100,8 +100,8 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
 }
 
-// failureData is what an agent sent with a failure. Data that are no JSON are left out:
-// the failure counts all the same.
+// failureData returns the data that an agent sent with a failure. If the data is larger than
+// sdk.MaxData or is not valid JSON, failureData returns null, and the failure counts without data.
 func failureData(raw json.RawMessage, redact *redactor) dsl.Value {
 	if len(raw) == 0 || len(raw) > sdk.MaxData {
 		return dsl.Value{}
@@ -113,7 +113,8 @@ func failureData(raw json.RawMessage, redact *redactor) dsl.Value {
 	return markEchoes(data, redact.secrets)
 }
 
-// output checks a result against the schema of the action that was called.
+// output checks an agent's output against the schema of the called action, and returns the output
+// as a value. The output of an undo may be missing; then the value is zero.
 func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	step := e.Flow.Steps[e.Invoke.Step]
 	action := step.Do

@@ -253,7 +253,7 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 // ValueBits are the bits of the values that NodeValues returns, in the same order.
 var ValueBits = [6]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit}
 
-// NodeValues returns the values of a node that a record may hold.
+// NodeValues returns pointers to those values of a node that a record can contain.
 func NodeValues(n *Node) [6]*Held {
 	return [6]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data}
 }

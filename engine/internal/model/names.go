@@ -34,8 +34,9 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	return step.Do
 }
 
-// ActionName returns the action of a call in the form AGENT.ACTION; "" if wf is nil. For a
-// step that calls no agent it returns what the step does: value, timer or wait.
+// ActionName returns the action of a call in the form AGENT.ACTION. For a step that calls no
+// agent, it returns the kind of the step: value, timer or wait. It returns "" if wf is nil or
+// does not have the step.
 func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
 	if wf != nil && n.Of() < len(wf.Steps) && !wf.Steps[n.Step].Calls() {
 		return wf.Steps[n.Step].Does()

@@ -36,7 +36,9 @@ type Node struct {
 	Prepared bool             // the input and idempotency_key were evaluated
 	Known    bool             // the field Output holds the output, from a call or from a person
 	Done     bool             // the effect exists: a call succeeded, or a person stated that it did
-	TimedOut bool             // an attempt has timed out, and no later attempt succeeded
+	// An attempt has timed out, and no later attempt succeeded; or the deadline of a wait step has
+	// passed.
+	TimedOut bool
 	// The node is being undone before its next attempt. The field Undo holds the state of this
 	// undo.
 	Clearing  bool
@@ -74,14 +76,16 @@ type More struct {
 	Bad    int // number of instances that have failed
 	Past   int // number of instances whose undo has ended or was not needed
 
-	Data   Held   // data that the agent sent with the last failure
-	Caught Held   // output that catch gives to a failed step
-	BizKey string // idempotency_key of the step, if it states one
-	Manual string // the person who last settled or skipped the step
-	Stated Statement
-	Signal Reception // of a wait
-	Point  int       // number of the last checkpoint
-	Blob   []byte
+	Data   Held   // data of the last failure (error.data); null = no data
+	Caught Held   // output that the catch block gave to a failed step
+	BizKey string // value of idempotency_key; "" = the step does not set it
+	// The person who last settled the step, or who repeated or skipped its failed undo; "" =
+	// nobody did.
+	Manual string
+	Stated Statement // what the last settlement decided, if it can still be corrected
+	Signal Reception // signals of a wait step; zero = the step has not begun to wait for a signal
+	Point  int       // number of the last checkpoint of the action
+	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
 	Und       Track
 	UndoInput Held
@@ -90,15 +94,17 @@ type More struct {
 	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data
 }
 
-// A Reception says for which signals a wait waits, and which one has ended it.
+// A Reception says for which signals a step waits or waited, and which signal ended the wait.
 type Reception struct {
-	Awaits string // names, one a line; "" = the step does not wait
-	Name   string // of the signal that has ended the wait; "" = none has
-	Number int32  // of that signal, in the order in which the run took signals, from 1; 0 = none
+	Awaits string // names of the signals, one per line; "" = the step has not begun to wait
+	Name   string // name of the signal that ended the wait; "" = no signal ended it
+	// Number of the signal that ended the wait; 0 = no signal ended it. A run numbers its signals
+	// from 1, in the order in which it accepted them.
+	Number int32
 }
 
-// A Statement says what relies on a settlement that can still be corrected. The numbers are
-// persisted.
+// A Statement says what the settlement of a person decided. It is StatedNothing if no person
+// may correct the settlement any more. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.

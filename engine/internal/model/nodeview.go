@@ -103,11 +103,12 @@ func (n *Node) Lives() bool {
 	return n.Fwd.Act != Idle || n.Und.Act != Idle || n.Queue != 0 || n.Open()
 }
 
-// Waits reports whether the node waits for a signal or a timer. It continues without a
-// person, and no agent works for it.
+// Waits reports whether the node waits for a signal, or for the end of a timer. No agent works
+// for such a node.
 func (n *Node) Waits() bool { return n.Fwd.Act == Waiting }
 
-// Expires returns the time at which the first open attempt expires; 0 if none is open.
+// Expires returns the earliest time at which an open attempt of the node expires; 0 if no
+// attempt is open.
 func (n *Node) Expires() Instant {
 	var at Instant
 	for k := range n.Attempts {
@@ -131,7 +132,8 @@ func (n *Node) Limit() Instant {
 	return 0
 }
 
-// Wake returns the time at which the node's pause ends; 0 if the node is not in a pause.
+// Wake returns the time at which the node's pause or timer ends. It returns 0 if the node is
+// neither in a pause nor a timer that waits.
 func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:

@@ -34,7 +34,7 @@ type Run struct {
 	Done       int32 // number of steps that ended as succeeded, skipped or caught
 	UndonePast int32 // number of steps whose undo has ended or was not needed
 	Live       int32 // number of nodes that will continue without a person
-	Waits      int32 // number of these nodes that wait for a signal or a timer
+	Waits      int32 // number of nodes that wait for a signal, or for the end of a timer
 	Undone     int32 // number of effects that were undone
 	Left       int32 // number of effects that an operator left in place
 	// Number of effects that stay because the step declares compensation = "none".

@@ -14,9 +14,9 @@ type Activity uint8
 const (
 	Idle    Activity = 0 // the track does nothing now
 	Running Activity = 1 // an attempt is open
-	Queued  Activity = 2 // waits for its agent
-	Backoff Activity = 3 // waits until the time Until
-	Waiting Activity = 4 // waits for a signal, or for the end of a timer
+	Queued  Activity = 2 // the track waits until its agent can take a call
+	Backoff Activity = 3 // the track is in a pause until the time Track.Until
+	Waiting Activity = 4 // the track waits for a signal, or for the end of a timer
 )
 
 // A CallKind says why an agent is called. The numbers are persisted.
@@ -56,8 +56,10 @@ type Track struct {
 	Failures int32    // number of attempts in all rounds that ended without a result
 	Rounds   int16    // number of rounds that cool-downs have added
 	Lookups  int16    // number of lookups, since the last attempt, that did not find the outcome
-	Until    Instant  // end of the present pause; only used while Act is Backoff
-	Rest     Instant  // time before which the agent asked not to be called; 0 = it did not ask
+	// End of the present pause or timer; only used while Act is Backoff or Waiting. 0 = the track
+	// waits for a signal.
+	Until Instant
+	Rest  Instant // time before which the agent asked not to be called; 0 = it did not ask
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
 	// deadline = "1h" count from this time.
 	Ready    Instant
@@ -137,8 +139,8 @@ type Miss struct {
 	Code, Message string
 }
 
-// LastAttempt is error.data of a step for which no time was left: the code, the message
-// and the data of the last attempt.
+// LastAttempt returns error.data for a step that had no time for another attempt. It is an object
+// with the code, the message and the data of the last attempt. last is the failure of that attempt.
 func LastAttempt(last Miss, data dsl.Value) dsl.Value {
 	doc, err := json.Marshal(struct {
 		Code    string          `json:"code"`
@@ -146,7 +148,7 @@ func LastAttempt(last Miss, data dsl.Value) dsl.Value {
 		Message string          `json:"message"`
 	}{last.Code, data.JSON(), last.Message})
 	if err != nil {
-		return dsl.Value{} // data that are no JSON: nothing can be said of them
+		return dsl.Value{} // data is not valid JSON, so leave out error.data
 	}
 	var marks []string
 	for _, m := range data.Sensitive() {

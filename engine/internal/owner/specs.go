@@ -89,7 +89,7 @@ func appendConfig(b []byte, v dsl.Value) []byte {
 func agentNames(wf *dsl.Workflow) []string {
 	var names []string
 	add := func(a *dsl.Action) {
-		if a == nil || a.Agent == "" { // a step without a call needs no agent
+		if a == nil || a.Agent == "" { // a step without a call has an action without an agent
 			return
 		}
 		for _, name := range names {

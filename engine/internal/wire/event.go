@@ -50,7 +50,7 @@ func (e *encoder) event(event machine.Event) error {
 		e.value(ev.Output)
 	case machine.AttemptFailed:
 		refused := !ev.Data.IsNull()
-		if refused { // an AttemptFailed that has data
+		if refused { // an AttemptFailed with data has its own kind in the journal
 			e.uint(kindAttemptRefused)
 		} else {
 			e.uint(kindAttemptFailed)

@@ -230,7 +230,7 @@ var nodeCodec = []codec[model.Node]{
 		get: func(d *decoder, n *model.Node) { n.UndoPoint = int(d.int()); n.UndoBlob = d.bytes() },
 	},
 	numberCodec(model.NodeStatedBit, func(n *model.Node) *model.Statement { return &n.Stated }),
-	{ // the signals that a wait waits for, and the one that has ended it
+	{ // signals for which a step waits, and the signal that ended the wait
 		bit: model.NodeSignalBit,
 		put: func(e *encoder, n *model.Node) {
 			e.string(n.Signal.Awaits)
