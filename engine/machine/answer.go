@@ -66,12 +66,12 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 }
 
 // postconditions checks the postconditions of a step after the step got a result. It returns
-// true if all hold. Otherwise it returns the failure and false. A condition that cannot be
-// evaluated counts as failed.
+// true if all hold. Otherwise it returns the failure and false. A postcondition or fail_when
+// that cannot be evaluated counts as a failed postcondition.
 func (d answers) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
 	for _, r := range d.step(n).FailWhen {
-		if _, err := r.Check(d.selfScope(n)); err != nil { // no author can vouch that nothing was done
+		if _, err := r.Check(d.selfScope(n)); err != nil { // unknown whether the call had an effect
 			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
 		}
 	}
@@ -86,7 +86,9 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// refusal reports whether a fail_when of the step takes a result for a definite failure.
+// refusal reports whether the condition of a fail_when block is true for a result. Then the result
+// is a definite failure, and refusal also returns this failure. It checks only results of calls of
+// the step's action, and outputs that a lookup found.
 func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
 	n := d.get(i)
 	list := d.step(n).FailWhen
@@ -98,7 +100,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 	for _, r := range list {
 		holds, err := r.Check(sc)
 		if err != nil || !holds {
-			continue // postconditions reports an error
+			continue // the method postconditions reports the error, if there is one
 		}
 		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
 		if r.Permanent {
@@ -109,7 +111,8 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 	return model.Miss{}, false
 }
 
-// gotFailure handles a definite failure: the agent guarantees that nothing was done (S31).
+// gotFailure handles a definite failure of the attempt a: the agent guarantees that nothing
+// was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -131,8 +134,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// gotRefusal handles a result that fail_when takes for a definite failure. Of a lookup it
-// says that the call which is asked about did nothing.
+// gotRefusal handles a result for which a fail_when block is true. m is the failure. If the result
+// comes from a lookup, it means that the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)
@@ -144,8 +147,8 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// wish records how long the agent wants the engine to wait before the next call
-// (retry_after).
+// wish records that the agent asked for a pause before the next call (retry_after). It does
+// nothing if after is 0.
 func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return

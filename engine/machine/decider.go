@@ -101,11 +101,12 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived signal  // the signal of this decision; Number 0 = none
-	taken   []int32 // numbers of the signals that waits have taken in this decision
+	arrived signal  // signal that the event of this decision brings; Number 0 = there is no such signal
+	taken   []int32 // numbers of the signals that ended a wait in this decision
 
-	used     []use    // slots that this decision has taken, by agent
-	deferred []string // agents for which the engine has just not sent a call
+	used []use // slots that this decision has taken, by agent
+	// Agents to which the engine did not send a call, as the event of this decision says.
+	deferred []string
 
 	// Node number + 1 of the for_each step whose instances the method passAll is ending now.
 	// 0 means that there is none.
@@ -141,11 +142,11 @@ type clocks struct{ *decider }
 type forward struct{ *decider }
 
 // undoing makes a run turn back and undoes the effects of its steps. It also undoes a single
-// step before the next attempt of that step (rerun.go).
+// step before the next attempt of that step (undo.go).
 type undoing struct{ *decider }
 
-// waits moves the steps that call no agent: values, timers, and waits for signals. They use
-// no slot, and they have no effect.
+// waits begins and ends the steps that call no agent: values, timers, and waits for signals.
+// These steps use no slot, and they have no effect.
 type waits struct{ *decider }
 
 // ending parks a run, unparks it, and ends it.

@@ -44,7 +44,7 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
-	Data       dsl.Value // what the agent sent with it: step.N.error.data; null = nothing
+	Data       dsl.Value // data that the agent sent (error.data); null = no data
 }
 
 // AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad
@@ -169,19 +169,20 @@ type SettleRequested struct {
 	Ask        int64
 }
 
-// SignalReceived brings a signal to a run. The first wait that waits for its name and
-// accepts its payload ends with it. An early signal is kept until such a wait begins.
+// SignalReceived brings a signal to a run. The signal ends the first wait step that waits for
+// this name and accepts the payload. If no step waits for the signal yet, the run keeps the
+// signal until such a step begins to wait.
 type SignalReceived struct {
 	Name       string
-	ID         string // chosen by the sender; a second signal with the same id changes nothing; "" = none
+	ID         string // chosen by the sender; a second signal with the same id changes nothing; "" = no id
 	Payload    dsl.Value
-	Fail       string // code with which the wait fails; "" = it succeeds
+	Fail       string // error code with which the wait step fails; "" = the step succeeds
 	By, Reason string
 	Ask        int64
 }
 
-// Refused is the answer to a verb that does not apply. It changes nothing. It is recorded
-// so that the person who sent the verb sees the answer.
+// Refused replaces a verb that the decision refused. It says why, and changes nothing. The
+// journal stores the Refused, so that the person who sent the verb sees the answer.
 type Refused struct {
 	Verb   string
 	Reason string

@@ -156,7 +156,7 @@ func (d forward) fanOut(i int) {
 	}
 }
 
-// wakeUp continues the nodes whose pause has ended.
+// wakeUp continues the nodes whose pause or timer has ended.
 func (d forward) wakeUp() {
 	if d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward {
 		return

@@ -90,7 +90,8 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
-// noTimeLeft records that a failed node has no time for another attempt.
+// noTimeLeft records that node i failed and has no time for another attempt. last is the failure
+// of the last attempt. noTimeLeft returns the new failure, which replaces last.
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	n, m := d.edit(i), noTime(last)
 	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
@@ -98,8 +99,9 @@ func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	return m
 }
 
-// catches reports whether the step's catch accepts the code of a failure. If so, the node
-// ends as caught.
+// catches ends node i as caught and returns true, if the step's catch accepts the code of the
+// failure m. It returns false if catch does not accept the code, or if catch.output cannot be
+// used.
 func (d forward) catches(i int, m model.Miss) bool {
 	n := d.get(i)
 	c := d.step(n).Catch

@@ -133,9 +133,10 @@ func instanceResult(n *model.Node) dsl.InstanceResult {
 	return r
 }
 
-// undoSettings returns the limits of a step's undo. Where the workflow states none, it
-// returns the defaults: transient failures are repeated until the deadline, with pauses of
-// 1 s to 5 min.
+// undoSettings returns the settings of the undo of the node's step, such as timeout and retry.
+// It returns default settings if the workflow states none, or if they cannot be evaluated.
+// With the defaults, transient failures are repeated until the deadline, with pauses of 1 s to
+// 5 min.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
@@ -218,7 +219,9 @@ var undoDefaults = dsl.Settings{
 
 const defaultTimeout = 30 * time.Second
 
-// checkCondition evaluates one condition.
+// checkCondition evaluates one precondition or postcondition. It returns true if the condition
+// holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false.
+// what is "precondition" or "postcondition".
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
 	if err != nil {
@@ -230,7 +233,7 @@ func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bo
 	return describe(c, sc, model.Miss{Kind: model.MissCondition, Code: what + "_failed"}), false
 }
 
-// describe adds the code and the message of a condition to a failure.
+// describe returns the failure m with the error_code and the error_message of the condition c.
 func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
 	if c.Code != nil {
 		if code, err := c.Code(sc); err == nil && code != "" {

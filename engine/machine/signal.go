@@ -7,37 +7,39 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// maxSignals is how many signals of a run may wait for a step that takes them.
+// maxSignals is the largest number of early signals that a run keeps.
 const maxSignals = 1000
 
-// signalCost is what an early signal takes in memory in addition to its payload, in bytes.
+// signalCost is an estimate of the memory for an early signal without its payload, in bytes.
 const signalCost = 160
 
-// A signal is a signal that a run has taken and that no wait has taken yet.
+// A signal is a signal that a run has accepted. It is early while no wait step has taken it.
 type signal struct {
-	Number  int32 // in the order in which the run took signals, from 1
+	Number  int32 // a run numbers its signals from 1, in the order in which it accepted them
 	Name    string
 	Payload dsl.Value
-	Fail    string // code with which the wait fails; "" = it succeeds
+	Fail    string // error code with which the wait step fails; "" = the step succeeds
 	Reason  string
 	By      string
 }
 
-// signals holds the early signals of a run. It is folded from the events of the run's
-// records and from the numbers that nodes have taken.
+// signals holds the early signals of a run. They are computed from the journal: the events say
+// which signals the run accepted, and the nodes say which signals ended a wait.
 type signals struct {
-	list  []signal        // in order
-	ids   map[string]bool // of all signals that the run took
-	last  int32           // number of the newest signal
-	ahead int32           // the signal of the record that is being applied, if a node has taken it
-	bytes int64           // of the payloads in list
+	list  []signal        // early signals, the oldest first
+	ids   map[string]bool // ids of all signals that the run accepted
+	last  int32           // number of the newest signal that the run accepted; 0 = none
+	ahead int32           // largest number of a signal that a node took before the signal was in list
+	bytes int64           // estimate of the memory that list takes
 }
 
-// knows reports whether the run has taken a signal with this id before.
+// knows reports whether the run has accepted a signal with this id before. It returns false if id
+// is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 
-// take removes a signal that a node has taken. A signal of the record that is being
-// applied is not in the list yet.
+// take removes the signal with this number from the list, because a node has taken the signal. If
+// the record that is being applied brings this signal, the signal is not in the list yet. Then take
+// stores the number in the field ahead.
 func (s *signals) take(number int32) {
 	k := slices.IndexFunc(s.list, func(x signal) bool { return x.Number == number })
 	if k < 0 {
@@ -48,7 +50,8 @@ func (s *signals) take(number int32) {
 	s.list = slices.Delete(slices.Clone(s.list), k, k+1)
 }
 
-// landed adds the signal of a record that was applied, unless a node has taken it.
+// landed updates s after a record with the event e was applied. If e brings a new signal, landed
+// adds the signal to the list, unless a node has taken the signal already.
 func (s *signals) landed(e Event) {
 	ev, ok := e.(SignalReceived)
 	if !ok || s.knows(ev.ID) {
@@ -68,7 +71,7 @@ func (s *signals) landed(e Event) {
 	s.list = append(slices.Clip(s.list), x)
 }
 
-// signal returns the event as a signal of the given number.
+// signal returns the signal that the event brings, with the given number.
 func (e SignalReceived) signal(number int32) signal {
 	return signal{Number: number, Name: e.Name, Payload: e.Payload, Fail: e.Fail, Reason: e.Reason, By: e.By}
 }

@@ -23,7 +23,7 @@ type State struct {
 
 	signals signals
 
-	checkpoints int64 // total size of all recorded checkpoints in bytes; see Ceilings
+	checkpoints int64 // total size of all checkpoints recorded so far, in bytes; see Ceilings
 
 	cache *cache
 }

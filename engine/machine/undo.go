@@ -261,22 +261,25 @@ func (d undoing) outOfTime(i int) {
 	}
 }
 
-// A step with on_rerun = "undo_first" whose earlier attempts may have left
-// something behind is cleared before its next attempt: its undo is called while
-// the run still goes forward, by the rules of every undo, and then the step
-// starts anew under a key of the next generation. What was undone under a key
-// cannot be done again under it.
+// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
+// undo is called before the next attempt, while the run still goes forward. The code calls
+// this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
+// it, the step starts again with a new idempotency key. With the old key, the agent would not
+// cause the effect again.
 //
-// The functions below say when that is needed and how it ends without a failure.
+// The functions below decide whether a node must be cleared. They also end clearing that
+// succeeds or is not needed any more. The method clear begins clearing, and the method
+// reconsider continues it. The file nodeend.go handles clearing that fails.
 
-// mustClear reports whether the undo has to be called before the next attempt.
+// mustClear reports whether the engine must call the undo of the node before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
 	step := d.step(n)
 	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
 }
 
-// clearable reports whether what a node may have left behind can be undone
-// before another attempt, so that this is no repetition.
+// clearable reports whether the possible effect of a node can be undone before another
+// attempt. Then that attempt cannot cause the effect twice, even if the action is not
+// idempotent.
 func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)
 	if step.OnRerun != dsl.RerunUndoFirst || step.Undo == nil {
@@ -285,7 +288,8 @@ func (d undoing) clearable(n *model.Node) bool {
 	return n.Known || step.Undo.Do.ByKey || !step.Undo.UsesSelf
 }
 
-// abandon ends the undo before another attempt of a node, if there is one, at any stage.
+// abandon stops the undo before the next attempt of node i, and resets the data of this undo.
+// It does nothing if the node has no such undo.
 func (d undoing) abandon(i int) {
 	if !d.get(i).Clearing {
 		return
@@ -297,13 +301,14 @@ func (d undoing) abandon(i int) {
 	n.Queue, n.Hold = 0, 0
 }
 
-// cleared ends an undo before another attempt that has succeeded.
+// cleared is called when the undo before the next attempt of node i has succeeded. It starts
+// the next attempt, with a new idempotency key.
 func (d undoing) cleared(i int) {
 	d.edit(i).Wipe(true)
 	d.rerun(i)
 }
 
-// rerun starts the next attempt of a node that has nothing left behind.
+// rerun starts the next attempt of a node that has no effect now.
 func (d undoing) rerun(i int) {
 	d.abandon(i)
 	d.edit(i).Fwd.Kind = model.CallDo
