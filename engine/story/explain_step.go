@@ -48,7 +48,7 @@ func (x *explainer) step(i int, n *model.Node) string {
 	return ""
 }
 
-// wait describes a step that waits for a signal or a timer.
+// wait returns a sentence about a node that waits for a signal, or for the end of a timer.
 func (x *explainer) wait(n *model.Node, name string) string {
 	names := awaited(n)
 	if names == nil {
@@ -65,7 +65,7 @@ func (x *explainer) wait(n *model.Node, name string) string {
 	return fmt.Sprintf("%s: engine signal %s %s --data JSON.", text, x.run(), word(names[0]))
 }
 
-// attempts describes the calls in flight.
+// attempts returns a sentence about a node's calls in flight; "" = there are none.
 func (x *explainer) attempts(n *model.Node, name string) string {
 	var open *model.Attempt
 	count := 0

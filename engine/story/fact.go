@@ -28,22 +28,34 @@ type Fact struct {
 	// the step has no for_each.
 	Among int
 
-	Awaits []string // wait_started: the signals that the step waits for; nil = a timer
-	Signal string   // signal_received: its name
+	Awaits []string // wait_started: names of the signals for which the step waits; nil = a timer
+	Signal string   // signal_received: name of the signal
 
-	Status  string // step_finished, undo_finished, run_finished, attempt_finished (ok, failed, unknown, not_sent)
-	Code    string // failure code, or ""
-	Message string // failure message, or ""
-	// NotRepeated says why the last call of a failed step was not repeated.
+	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
+	// ok, failed, unknown or not_sent. verbs: accepted, refused or overdue.
+	Status string
+	// Failure code, or "". verbs: name of the verb. signal_received: error code with which the
+	// signal makes a step fail, or "".
+	Code string
+	// Failure message, or "". verbs and signal_received: reason that the person or the engine gave.
+	Message string
+	// NotRepeated says why the last call of a failed step was not repeated; "" = no reason to
+	// show.
 	NotRepeated NotRepeated
-	Took        time.Duration // attempt_finished, step_finished, undo_finished
-	CompleteBy  time.Time     // attempt_started: complete-by of the attempt
-	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero = not known.
+	// attempt_finished, step_finished, undo_finished, run_finished: duration of the attempt,
+	// step, undo or run.
+	Took       time.Duration
+	CompleteBy time.Time // attempt_started, attempt_finished: complete-by of the attempt
+	// retry_scheduled, step_held, wait_started: the time at which the step continues; zero =
+	// not known, or the step waits for a signal.
 	Until    time.Time
-	CoolDown bool   // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
-	By       string // verbs: the person who sent the verb; run_created: the person who started the run
-	Unowned  bool   // run_taken_over: the run had no owner before
-	Ask      int64  // verbs: id of the message with the verb; 0 = there is no such message
+	CoolDown bool // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
+	// verbs, signal_received: the person who sent the verb or signal. run_created: the person who
+	// started the run.
+	By      string
+	Unowned bool // run_taken_over: the run had no owner before
+	// verbs, signal_received: id of the message with the verb or signal; 0 = there is no such message.
+	Ask int64
 
 	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
 	// UndoDeadline if they are about an undo.
@@ -104,7 +116,7 @@ const (
 	FactAttemptProgress FactKind = "attempt_progress"
 	FactAttemptFinished FactKind = "attempt_finished"
 	FactRetryScheduled  FactKind = "retry_scheduled"
-	FactWaitStarted     FactKind = "wait_started" // a step waits for a signal or a timer
+	FactWaitStarted     FactKind = "wait_started" // a step begins to wait for a signal or a timer
 	FactSignalReceived  FactKind = "signal_received"
 	FactStepFinished    FactKind = "step_finished"
 	FactUndoStarted     FactKind = "undo_started"

@@ -423,7 +423,7 @@ func (t *teller) beginnings(p pair) {
 	}
 }
 
-// awaited returns the names of the signals that a node waits for; nil = none.
+// awaited returns the names of the signals for which a node waits now; nil = none.
 func awaited(n *model.Node) []string {
 	if !n.Waits() || n.Signal.Awaits == "" {
 		return nil
@@ -431,9 +431,9 @@ func awaited(n *model.Node) []string {
 	return strings.Split(n.Signal.Awaits, "\n")
 }
 
-// instances returns the number of instances of the for_each step to which a node belongs.
-// The instances of a step follow each other in a record, so the last result is kept.
-// Otherwise the time would grow with the square of their number.
+// instances returns the number of instances of the for_each step to which a node belongs. The
+// instances of a step follow each other in a record, so the teller keeps the last result.
+// Without that, the time would grow with the square of the number of instances.
 func (t *teller) instances(n *model.Node) int {
 	switch {
 	case n.Expanded:

@@ -12,32 +12,35 @@ import (
 
 // A NodeView holds what people can see of a node: a step, or one instance of a for_each step.
 type NodeView struct {
-	Node     int
-	Step     int    // index in Workflow.Steps
-	Name     string // name of the step, with ["key"] for an instance
-	Key      string
-	Each     bool // the node is a for_each step; its instances have views of their own
-	Count    int  // number of instances; -1 = not known yet
-	State    status.StepState
-	Forward  status.StepState // state of the step as if it had no undo
-	Effect   status.Effect
-	Action   string // AGENT.ACTION; of a step without a call value, timer or wait
-	Attempt  int    // number of attempts in the present round
-	Attempts int    // number of attempts in all rounds
-	Failures int    // number of attempts that ended without a result
+	Node    int
+	Step    int    // index in Workflow.Steps
+	Name    string // name of the step, with ["key"] for an instance
+	Key     string
+	Each    bool // the node is a for_each step; its instances have views of their own
+	Count   int  // number of instances; -1 = not known yet
+	State   status.StepState
+	Forward status.StepState // state of the step as if it had no undo
+	Effect  status.Effect
+	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
+	Action   string
+	Attempt  int // number of attempts in the present round
+	Attempts int // number of attempts in all rounds
+	Failures int // number of attempts that ended without a result
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
 	FinishedAt time.Time
-	CompleteBy time.Time // latest complete-by of the open attempts; zero = none is open
-	Deadline   time.Time // deadline of the step; zero = none
-	Until      time.Time // backoff, held: time at which it continues; zero = not known
-	Awaits     []string  // waiting: the signals that would end the wait
-	Signal     string    // signal that has ended a wait
-	HeldBy     string    // held: the agent for which it waits
-	Why        string    // held: the reason why it waits
+	CompleteBy time.Time // latest complete-by of the open attempts; zero = no attempt is open
+	Deadline   time.Time // deadline of the step; zero = no deadline
+	// If the node is in backoff, held, or a timer that waits: time at which it continues; zero =
+	// not known.
+	Until  time.Time
+	Awaits []string // names of the signals for which the node waits now; nil = it waits for none
+	Signal string   // name of the signal that ended the wait; "" = no signal ended it
+	HeldBy string   // if the node is held: the agent for which it waits
+	Why    string   // if the node is held: the reason
 
-	Code, Message  string    // last failure, or ""
-	Data           dsl.Value // what the agent sent with it; null = nothing
+	Code, Message  string    // code and message of the last failure, or ""
+	Data           dsl.Value // data of the last failure (error.data); null = no data
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
