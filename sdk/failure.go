@@ -16,16 +16,17 @@ type Failure struct {
 	Permanent  bool          // the call must not be repeated, even if the workflow's retry allows it
 	RetryAfter time.Duration // shortest pause before the call is repeated; 0 = no minimum
 	Err        error         // the cause, or nil
-	// Data is what the workflow reads as step.NAME.error.data, such as the body of a
-	// refused request. It is encoded as JSON. nil = no data. Data of more than MaxData bytes
-	// is left out, with a warning in the log.
+	// Data is what the workflow reads as step.NAME.error.data, such as the response body of the
+	// remote service. nil = no data. The SDK encodes Data as JSON. If that fails, or if the JSON
+	// is larger than MaxData, the SDK sends no data and writes a warning to the log.
 	Data any
 }
 
 // MaxData is the largest size of the Data of a Failure, in bytes of JSON.
 const MaxData = 64 << 10
 
-// Error returns the message. If it is empty it returns the text of the cause, or the code.
+// Error returns the message. If the message is empty, Error returns the text of the cause.
+// If there is no cause, it returns the code.
 func (f *Failure) Error() string {
 	switch {
 	case f.Message != "":
@@ -39,7 +40,8 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause; nil if there is none.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// document returns the failure's data as JSON; nil = there is none, or it cannot be sent.
+// document returns the data of the failure as JSON. It returns nil if there is no data, or if the
+// data cannot be encoded or is too large. In the last two cases it also logs a warning.
 func (f *Failure) document(c *Call) json.RawMessage {
 	if f.Data == nil {
 		return nil
