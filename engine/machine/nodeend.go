@@ -95,6 +95,7 @@ func (d forward) anyHopeless(step, i int) bool {
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	n, m := d.edit(i), noTime(last)
 	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
+	d.grown += int64(len(n.Data.V.JSON()))
 	n.Fwd.Blame(m)
 	return m
 }

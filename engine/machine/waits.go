@@ -206,7 +206,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 		if err == nil {
 			return ""
 		}
-		bad = "payload: " + err.Error()
+		bad = "the payload does not fit: " + err.Error()
 	}
 	switch {
 	case bad != "":

@@ -199,7 +199,7 @@ func TestSignalThatFailsTheWait(t *testing.T) {
 func TestSignalsThatNoStepTakesAreRefused(t *testing.T) {
 	p := start(t, flow(do("a"), await("approval", "approve reject", after("a"))), "do a")
 	p.signal("aprove", `1`).refused("no step waits for signal aprove; the workflow waits for approve, reject")
-	p.signal("approve", `"bad"`).refused("payload: not what the schema says")
+	p.signal("approve", `"bad"`).refused("the payload does not fit: not what the schema says")
 	p.ok("a").signal("approve", `1`).is("succeeded")
 	p.signal("approve", `1`).refused("the run has ended: succeeded")
 

@@ -19,7 +19,7 @@ const (
 	// NotIdempotent: the outcome is unknown, and a repetition could cause the effect a second
 	// time.
 	NotIdempotent NotRepeated = "not_idempotent"
-	NotPermanent  NotRepeated = "permanent" // the agent says that a repetition would fail in the same way
+	NotPermanent  NotRepeated = "permanent" // the agent or fail_when says that a repetition would fail in the same way
 	NotOn         NotRepeated = "not_on"    // `not_on` of the step's retry names the failure code
 	// NotTransient: failures with this code are repeated only if the step's `on` names the
 	// code, and `on` does not name it.
@@ -30,7 +30,7 @@ const (
 // machine.MayRepeat. It looks only at calls that do the step's work, not at undos. It returns
 // "" if there is no reason to show.
 func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
-	if step.Do == nil || s == nil || n.Expanded || n.State != status.StepFailed && n.State != status.StepCaught {
+	if !step.Calls() || s == nil || n.Expanded || n.State != status.StepFailed && n.State != status.StepCaught {
 		return ""
 	}
 	m := n.Fwd.Blamed()
@@ -58,7 +58,7 @@ func (r NotRepeated) Because(action string) string {
 	case NotIdempotent:
 		return action + " is not idempotent and may have done its work"
 	case NotPermanent:
-		return "the agent says that it would fail again"
+		return "it would fail in the same way again"
 	case NotOn:
 		return "not_on names its code"
 	case NotTransient:

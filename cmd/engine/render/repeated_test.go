@@ -13,7 +13,7 @@ func TestSentenceNotRepeated(t *testing.T) {
 	for why, want := range map[story.NotRepeated]string{
 		"":                  "s: failed: timeout",
 		story.NotIdempotent: "s: failed: timeout; not repeated, because http.post is not idempotent and may have done its work",
-		story.NotPermanent:  "not repeated, because the agent says that it would fail again",
+		story.NotPermanent:  "not repeated, because it would fail in the same way again",
 		story.NotOn:         "not repeated, because not_on names its code",
 		story.NotTransient:  "not repeated, because its code is not transient and on does not name it",
 	} {

@@ -154,5 +154,10 @@ func LastAttempt(last Miss, data dsl.Value) dsl.Value {
 	for _, m := range data.Sensitive() {
 		marks = append(marks, "/data"+m)
 	}
-	return dsl.NewValue(doc, marks, nil)
+	var secrets []dsl.Secret
+	for _, s := range data.Secrets() {
+		s.Path = "/data" + s.Path
+		secrets = append(secrets, s)
+	}
+	return dsl.NewValue(doc, marks, secrets)
 }
