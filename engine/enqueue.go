@@ -227,7 +227,7 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 	var batch []entry
 	bytes := 0
 	for n := from; n < to; n++ {
-		if stop.Err() != nil { // submissions that were not sent get no result here
+		if stop.Err() != nil { // the caller gives a result to the submissions that were not sent
 			return nil
 		}
 		x, err := e.entry(ctx, n)

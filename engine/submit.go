@@ -32,11 +32,12 @@ const submitIDs = 8
 
 // Submit accepts a run. The run and all its steps are in the store before any step starts
 // (S14), and this engine owns the run. If the name is in use, or an open run has the same
-// unique key, nothing is written: Submit returns the earlier run with Exists set. After an
-// error the run may or may not be accepted. It is safe to submit it again with the same name or
-// unique key. If Submit returns an error and a Run other than 0, the run was sent but the store
-// did not answer: the run may be stored under that id and Name. Submit refuses a workflow whose
-// expressions fail with these variables.
+// unique key, nothing is written: Submit returns the earlier run with Exists set. Submit refuses
+// a submission if an expression of its workflow fails with the variables of the submission.
+//
+// After an error the run may or may not be accepted. It is safe to submit it again with the same
+// name or unique key. If Submit returns an error and a Run other than 0, the run was sent but the
+// store did not answer: the run may be stored under that id and Name.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)

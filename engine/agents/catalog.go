@@ -54,7 +54,7 @@ type Catalog struct {
 	warned    bool                    // the warning about dev_overrides was logged
 	found     []Found                 // all binaries in the directories
 	err       error                   // says which directories could not be searched; nil = all were searched
-	described map[string]*description // descriptions, by the path of the file
+	described map[string]*description // descriptions of agents, by the path of the agent's binary
 }
 
 // description holds the checksum of one file, and the description that the file prints. The

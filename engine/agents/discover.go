@@ -317,9 +317,10 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's base directories. It is the value of the environment
-// variable named in xdg, or else the relative path in below, under the home directory. On
-// Windows it is the value of the variable named in windows. "" = not known.
+// userBase returns one of the user's base directories; "" = not known. On Windows it is the
+// value of the environment variable that the parameter windows names. On other systems it is
+// the value of the environment variable that the parameter xdg names. If that is not set, the
+// directory is the parameter below, a path relative to the home directory.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

@@ -55,8 +55,8 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave gives a place back. It returns the agents that wait for a place, and empties the list of
-// these agents.
+// leave is called when a process has ended: another process may start in its place. leave returns
+// the agents that wait for a place, and empties the list of these agents.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,7 +304,7 @@ type activeCall struct {
 	sendings int
 
 	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // OnProgress must not be called any more; protected by telling
+	quiet   bool       // OnProgress must not be called any more; protected by the mutex telling
 }
 
 // Stop notifies the agent that the engine does not need the answer any more.

@@ -124,8 +124,8 @@ type decider struct {
 // Each type below embeds the decider and has the methods for one concern. The methods are in
 // other files.
 
-// slots decides which agents can be called now, and which nodes must wait for an agent. It
-// subtracts the slots that this decision has taken from those in Input.Slots.
+// slots decides which agents can be called now, and which nodes must wait for an agent. A
+// slot is free if Input.Slots lists it as free and this decision has not taken it.
 type slots struct{ *decider }
 
 // caller begins and ends attempts of nodes. It does not decide what happens after an

@@ -180,7 +180,7 @@ type field struct {
 var errGarbage = errors.New("plugin: a message that makes no sense")
 
 // fields decodes the fields of a message and calls the function take for every field. If the
-// protocol does not use the form of a field, take gets the number 0 for this field. fields
+// protocol does not use the wire type of a field, fields passes the field number 0 to take. fields
 // returns errGarbage if the bytes are not a message, or the error of take.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
@@ -252,7 +252,7 @@ func (m *received) parse(b []byte) error {
 // names holds texts that occur often in requests, so that each text is allocated only once.
 type names map[string]string
 
-// maxNames is the largest number of texts in names. Without a limit there could be many,
+// maxNames is the largest number of texts that a map of type names holds. Without a limit there could be many,
 // because the name of a step can contain the key of an instance.
 const maxNames = 1000
 

@@ -240,7 +240,7 @@ func (j *job) answer(reply sdk.Reply) {
 	o.bound()
 	l := j.link
 	l.mu.Lock()
-	l.queue = append(l.queue, o) // run sends the reply after the action's function has returned
+	l.queue = append(l.queue, o) // the method run sends the reply after the action's function has returned
 	l.mu.Unlock()
 }
 

@@ -39,7 +39,7 @@ type Memo struct {
 	owner   *Evaluator           // evaluator that has made the entries
 	steps   map[int]keptStep     // values of finished steps, by index of the step
 	results map[int]StepResult   // results of finished steps with for_each, by index of the step
-	locals  map[*Local]KeptLocal // locals whose steps are all finished
+	locals  map[*Local]KeptLocal // values of locals that refer to finished steps only
 }
 
 type keptStep struct {

@@ -346,7 +346,8 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 }
 
 // Scalar evaluates d. The result must be a string, number or boolean, and not sensitive.
-// Otherwise ok is false. It is also false if d is nil or gives up.
+// Otherwise ok is false. It is also false if d is nil, or if d leaves the expression to the
+// general evaluator.
 func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false

@@ -27,8 +27,8 @@ type takeoverScope struct {
 	owned bool
 	// due is true if the takeover takes only runs that are due or have a message.
 	due bool
-	// woken is what the backoff set's method Woken returned before the runs were read. The
-	// method takeTogether sets this field.
+	// woken is how many wake-ups the backoff set had counted before the runs were read. A higher
+	// number later means that a run was woken in the meantime. The method takeTogether sets it.
 	woken uint64
 }
 

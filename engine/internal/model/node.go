@@ -103,8 +103,8 @@ type Reception struct {
 	Number int32
 }
 
-// A Statement says what the settlement of a person decided. It is StatedNothing if no person
-// may correct the settlement any more. The numbers are persisted.
+// A Statement is what a person said about an unknown outcome (engine settle), as long as a person
+// may still correct it. Otherwise it is StatedNothing. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.

@@ -140,7 +140,7 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 const InboxLimit = 256
 
 // An inbox holds what an engine knows about the stored inbox of a run that it works on. The
-// engine reads the messages after the run, so that it decides no message twice. If a row of
+// engine reads first the run and then its messages, so that it decides no message twice. If a row of
 // another engine has consumed a message, the store refuses the row of this engine. Then
 // this engine reads the run and its messages again.
 type inbox struct {

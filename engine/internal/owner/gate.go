@@ -29,7 +29,8 @@ type starter interface {
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
-// A gate is the starter for runs that this engine owns.
+// A gate decides which calls of the runs that this engine owns may start now. It reserves
+// slots of agents for them.
 type gate struct {
 	n        *Shared
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit

@@ -107,7 +107,7 @@ type Adoption struct {
 	Messages []Message   // messages of the inbox; the row that takes the run over also decides them
 	Done     func(error) // called once with the outcome of the takeover
 
-	Suspect bool // the run may have ended an engine: its owner or another engine died
+	Suspect bool // the run may make engines crash: an engine died while it had the run in hand
 	Deaths  int  // number of engines that died with the run in hand
 }
 

@@ -40,9 +40,9 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies the data of the running cluster from into c, and starts c as a standby of from.
-func (c *Cluster) follow(ctx context.Context, from *Cluster) error {
-	u, err := url.Parse(from.DSN)
+// follow copies the data of a running cluster, primary, into c, and starts c as its standby.
+func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
+	u, err := url.Parse(primary.DSN)
 	if err != nil {
 		return fmt.Errorf("DSN: %w", err)
 	}

@@ -13,7 +13,8 @@ const (
 	valueMarked = 2 // a JSON document, the paths of its sensitive parts, and its secrets follow
 	valueSame   = 3 // the number of an equal value earlier in the record follows
 	valueFirst  = 4 // the value equals the first value in the record; nothing follows
-	valueOrigin = 4 // a value that the run's state contains already has the tag valueOrigin + its OriginKind
+	// For a value that is already part of the run's state, the tag is valueOrigin + its OriginKind.
+	valueOrigin = 4
 )
 
 func (e *encoder) held(h model.Held) {

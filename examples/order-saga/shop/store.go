@@ -167,8 +167,8 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns the stock of an article. If the article has no row yet, its stock is the
-// parameter first.
+// onHand returns the stock of an article. The parameter first is the stock of an article that
+// has no row yet.
 func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
 	n := first
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
