@@ -17,7 +17,7 @@ func free(name, body string) string { return "step \"" + name + "\" {\n" + body 
 func TestStepsWithoutACall(t *testing.T) {
 	call := step("s", "")
 	about := func(name string) finding {
-		return fails("Argument of a call", name, name[:len(name)]+" says something about the call of an action, and this step calls none. Remove it.")
+		return fails("Argument of a call", name, name+" says something about the call of an action, and this step calls none. Remove it.")
 	}
 	checkRules(t, []rule{
 		{"a value", call + free("v", "value = step.s.output.value"), nil},
