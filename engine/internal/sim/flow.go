@@ -15,11 +15,22 @@ type plan struct {
 
 type planStep struct {
 	name   string
-	action string
+	action string // "" = the step calls no action
 	after  []int
 	keys   []string // keys of a for_each step; nil = the step has no for_each
 	catch  bool
-	none   bool // the step has compensation = "none": its effect is never undone
+	none   bool   // the step has compensation = "none": its effect is never undone
+	body   string // for a step without a call: what it does
+}
+
+// quiet holds what steps without a call do: they compute a value, wait for a time, or wait for
+// a signal. A wait without a signal ends at its deadline, and goes on or fails.
+var quiet = []string{
+	"value = { at = run.started_at }",
+	"timer { duration = \"3s\" }",
+	"timer { duration = \"2m\" }",
+	"deadline = \"40s\"\n    wait {\n      signal     = \"go\"\n      on_timeout = \"continue\"\n    }",
+	"deadline = \"90s\"\n    wait { signal = [\"go\", \"stay\"] }",
 }
 
 // actions are the actions of the remote service. They differ in what the engine may do when an
@@ -45,6 +56,12 @@ func newPlan(rng *rand.Rand) plan {
 				s.after = append(s.after, j)
 			}
 		}
+		if i > 0 && rng.IntN(4) == 0 {
+			s.action, s.body = "", quiet[rng.IntN(len(quiet))]
+			p.steps = append(p.steps, s)
+			s.write(&b, rng, p.steps)
+			continue
+		}
 		if rng.IntN(5) == 0 {
 			s.keys = []string{"a", "b", "c"}
 		}
@@ -58,7 +75,25 @@ func newPlan(rng *rand.Rand) plan {
 	return p
 }
 
+// writeAfter writes the argument depends_on, if the step depends on others.
+func (s planStep) writeAfter(b *strings.Builder, all []planStep) {
+	if len(s.after) == 0 {
+		return
+	}
+	var names []string
+	for _, j := range s.after {
+		names = append(names, "step."+all[j].name)
+	}
+	fmt.Fprintf(b, "    depends_on = [%s]\n", strings.Join(names, ", "))
+}
+
 func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
+	if s.action == "" {
+		fmt.Fprintf(b, "  step %q {\n", s.name)
+		s.writeAfter(b, all)
+		fmt.Fprintf(b, "    %s\n  }\n", s.body)
+		return
+	}
 	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = \"%ds\"\n", s.name, s.action, 2+rng.IntN(8))
 	if s.keys != nil {
 		fmt.Fprintf(b, "    for_each = toset([\"%s\"])\n", strings.Join(s.keys, `", "`))
@@ -66,13 +101,7 @@ func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
 			b.WriteString("    max_parallel = 2\n")
 		}
 	}
-	if len(s.after) > 0 {
-		var names []string
-		for _, j := range s.after {
-			names = append(names, "step."+all[j].name)
-		}
-		fmt.Fprintf(b, "    depends_on = [%s]\n", strings.Join(names, ", "))
-	}
+	s.writeAfter(b, all)
 	if s.none {
 		b.WriteString("    compensation = \"none\"\n")
 	}

@@ -170,7 +170,7 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
 			}
-		case story.FactVerb:
+		case story.FactVerb, story.FactSignalReceived:
 			if f.Status == "accepted" {
 				s.accepted++
 			}

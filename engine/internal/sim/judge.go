@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -41,6 +42,7 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 			w.fault("%s is %v after everything healed: stuck (I8)", name, ended)
 		}
 		w.judgeStory(name, run, state, len(told.Records))
+		w.judgeWaits(name, run, state, told.Flow)
 		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
 			if e := w.remote.keys[key]; e.run == name {
 				w.judgeEffect(name, run, ended, e, state, told.Flow)
@@ -51,6 +53,29 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 		}
 		w.judgeAnswers(ctx, w.stories[run])
 		w.judgeAlerts(ctx, w.stories[run])
+	}
+}
+
+// judgeWaits checks that each wait step that a signal ended has a signal of its own: no more
+// steps have ended by signals than signals with different ids were sent to the run.
+func (w judges) judgeWaits(name string, run status.RunID, state *machine.State, wf *dsl.Workflow) {
+	ended := 0
+	for v := range story.Nodes(state, wf) {
+		if v.Signal != "" {
+			ended++
+		}
+	}
+	if ended == 0 {
+		return
+	}
+	sent := map[string]bool{}
+	for _, rec := range w.stories[run].records {
+		if e, ok := rec.Event().(machine.SignalReceived); ok {
+			sent[cmp.Or(e.ID, fmt.Sprint("message ", e.Ask))] = true
+		}
+	}
+	if len(sent) < ended {
+		w.fault("%s: signals have ended %d waits, but only %d were received", name, ended, len(sent))
 	}
 }
 

@@ -34,7 +34,9 @@ func (w people) meddle(ctx context.Context) {
 		if s == nil {
 			continue
 		}
-		switch w.draw(8) {
+		switch w.draw(11) {
+		case 8, 9, 10:
+			w.signal(ctx, s)
 		case 0:
 			w.ask(ctx, s.id, "cancel", machine.CancelRequested{})
 		case 1:
@@ -49,6 +51,22 @@ func (w people) meddle(ctx context.Context) {
 			w.mend(ctx, s)
 		}
 	}
+}
+
+// signal sends the signal of a wait step, whether or not a step waits for it. One of eight
+// makes the step fail, and one of four is sent twice with the same id.
+func (w people) signal(ctx context.Context, s *runLog) {
+	sig := machine.SignalReceived{Name: "go"}
+	switch w.draw(8) {
+	case 0:
+		sig.Fail = "not_now"
+	case 1, 2:
+		sig.ID = fmt.Sprintf("id-%d", w.draw(1000))
+		w.ask(ctx, s.id, "signal go", sig)
+	case 3:
+		sig.Name = "stay"
+	}
+	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
 }
 
 // rescue works in three rounds. In each round it sends a verb to every run that needs a
@@ -126,6 +144,9 @@ func signed(verb machine.Event, by string) machine.Event {
 		v.By, v.Reason = by, why
 		return v
 	case machine.SettleRequested:
+		v.By, v.Reason = by, why
+		return v
+	case machine.SignalReceived:
 		v.By, v.Reason = by, why
 		return v
 	}
