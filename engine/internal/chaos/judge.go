@@ -147,6 +147,9 @@ func count(wf *dsl.Workflow, records []machine.Record) (started, failures map[st
 
 // effect checks that the ledger's entry for one node fits the status of the run.
 func (j *judge) effect(r Run, state *machine.State, node story.NodeView) {
+	if r.step(node.Name).Name == "" {
+		return // the step calls no agent, so it has no effect
+	}
 	e, known := j.entries[node.IdempotencyKey]
 	step := r.step(node.Name)
 	if known && step.Honours() && e.Applied > 1 {

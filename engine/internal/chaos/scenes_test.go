@@ -43,6 +43,7 @@ var scenes = []scene{
 	{[]string{"/SettleRequested"}, verbOn(doubts, func(r Run) machine.Event {
 		return machine.SettleRequested{Step: "s1", As: machine.SettleNotDone, By: "test", Reason: "test"}
 	})},
+	{[]string{"/SignalReceived"}, verbOn(waits, func(r Run) machine.Event { return machine.SignalReceived{Name: "go", ID: "1", By: "test"} })},
 	{[]string{"/Refused"}, playRefused},
 	{[]string{"/AttemptDeferred"}, playDeferred},
 	{[]string{"/SlotsFreed"}, playCrowded},
@@ -100,6 +101,18 @@ func doubts(url string) Flow {
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
 		flowStep{Step{Name: "s1", Action: "blind", After: []int{0}}, "vanish", "", ""},
 		flowStep{Step{Name: "s2", Action: "do", After: []int{1}}, "", "", ""},
+	)
+}
+
+// waits has two calls and a step that waits for a signal.
+func waits(url string) Flow {
+	withWait := func(b *strings.Builder, url string) {
+		head(b, url)
+		b.WriteString("  step \"w\" {\n    wait { signal = \"go\" }\n  }\n")
+	}
+	return flowOf(url, withWait,
+		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
+		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "linger:700ms", "", ""},
 	)
 }
 
