@@ -255,7 +255,7 @@ func testT10Crashes(t *testing.T, o agents.Options) {
 	rounds := times(6, 670) // a thousand crashes and a thousand hangs
 	patience := 300 * time.Millisecond
 	if rounds == 6 {
-		patience = 2 * time.Second // other tests run beside this one: also then the call must reach the agent in time
+		patience = 2 * time.Second // other tests use the processors too, and the call must still reach the agent in time
 	}
 	sent, held := 0, 0
 	for n := range rounds {

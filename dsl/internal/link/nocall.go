@@ -65,8 +65,8 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 }
 
 // unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
-// result is sensitive. But if v is an object and is not sensitive itself, only those of its
-// attributes that have a sensitive part are sensitive in the result.
+// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
+// attribute of the result is sensitive only if that attribute of v has a sensitive part.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())

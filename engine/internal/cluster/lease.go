@@ -120,8 +120,8 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and
 // passes the tick to the scanner, which looks for runs of other engines. It returns the runs
-// of this engine that may be due. It also returns the largest delay of those of these runs
-// that have no timer. hinted is true if a hint of the store caused the tick.
+// of this engine that may be due. Some of these runs may have no timer: see also returns the
+// largest delay of such a run. hinted is true if a hint of the store caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {

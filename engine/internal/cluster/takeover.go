@@ -276,8 +276,8 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	return taken, nil
 }
 
-// withoutBackoff returns those of the given runs that a takeover need not skip because of
-// their backoff.
+// withoutBackoff returns the given runs without those that are in a backoff. A takeover skips
+// a run that is in a backoff.
 func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []status.RunID

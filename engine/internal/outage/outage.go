@@ -22,7 +22,7 @@ type Outage struct {
 
 	mu      sync.Mutex      // protects following fields
 	since   time.Time       // time at which the outage began; zero = the store answers
-	failing map[string]bool // those of the operations Join, Tick and Commit that fail at present
+	failing map[string]bool // which of the operations Join, Tick and Commit fail at present
 	told    map[string]bool // other operations whose last try failed
 	errors  int             // number of errors since the outage began
 	last    time.Time       // time of the last failure
