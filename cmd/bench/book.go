@@ -26,7 +26,8 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns the values of the number name of a row. The keys of the map are the rounds.
+// values returns the values that a number of a row had in the rounds. The parameter name is the
+// name of the number. The keys of the map are the indexes of the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {
@@ -43,10 +44,11 @@ func (b *book) median(row, name string) (v float64, ok bool) {
 	return middle(b.values(row, name))
 }
 
-// ratio divides a number of one row by a number of another row in each round, and returns
-// the median of these quotients. ok is false if no round has both numbers. Both numbers of a
-// round were measured within minutes. So a machine that becomes slower or faster over time
-// hardly changes the ratio.
+// ratio divides, in each round, a number of one row by a number of another row. The parameters
+// row and name select the first number, and the parameters to and toName select the second. ratio
+// returns the median of these quotients. ok is false if no round has both numbers. Both numbers
+// of a round were measured within a few minutes. So a machine that becomes slower or faster over
+// time hardly changes the ratio.
 func (b *book) ratio(row, to, name, toName string) (v float64, ok bool) {
 	of, base := b.values(row, name), b.values(to, toName)
 	ratios := map[int]float64{}

@@ -15,8 +15,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// calls measures calls of the mock agent without an engine and a store. It compares calls that
-// share one stream, in batches, with calls that each have their own stream.
+// calls is the part of the benchmark that measures calls of the mock agent, without an engine and
+// without a store. It compares calls that share one stream, in batches, with calls that each have
+// their own stream.
 func (l historyLab) calls(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -77,7 +78,8 @@ func (c *caller) measure(ctx context.Context, round int) error {
 	return err
 }
 
-// watch counts the calls that end within a limited time, and records the rate and the costs.
+// watch counts the calls that end within a limited time. It records the calls per second and the
+// CPU time of each call as figures of this round.
 func (c *caller) watch(ctx context.Context, round int) error {
 	if err := pause(ctx, c.l.p.warm); err != nil {
 		return err

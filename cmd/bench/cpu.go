@@ -16,10 +16,12 @@ import (
 // which Go runs.
 const jiffy = 10 * time.Millisecond
 
-// A usage holds the costs of the processes since their start: CPU time, bytes of log, commits.
+// A usage holds the costs of the measured processes since their start: CPU time, bytes of the
+// write-ahead log, and commits. The processes are the engine, its agent and its PostgreSQL
+// server.
 type usage struct {
-	// CPU time of each process. The value of engine includes the benchmark, which runs in the
-	// same process.
+	// CPU time of the engine, of its agent and of the PostgreSQL server. The field engine
+	// includes the benchmark, which runs in the same process as the engine.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
 	// Number of transactions that wrote something, including the ticks of the engine. Without
@@ -62,7 +64,8 @@ func (d *database) postmaster(ctx context.Context) (int, error) {
 	}
 	var file string
 	if err := d.db.QueryRowContext(ctx, `SELECT pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
-		return 0, fmt.Errorf("%w: %w", errElsewhere, err) // for example because the user is not a superuser
+		// The statement fails, for example, if the user is not a superuser.
+		return 0, fmt.Errorf("%w: %w", errElsewhere, err)
 	}
 	first, _, _ := strings.Cut(file, "\n")
 	pid, err := strconv.Atoi(first)
@@ -79,9 +82,10 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// A process that ends between the two reads would be missing in the sum. The time of the
-	// postmaster includes its ended children. So if this time is unchanged, no process has
-	// ended.
+	// looks is the largest number of tries to read a correct sum. Each try reads the time of the
+	// postmaster before and after the times of its child processes. The time of the postmaster
+	// includes its ended children. So if it is unchanged, no child process has ended during the
+	// try, and none is missing in the sum.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)
@@ -161,8 +165,8 @@ type profiler struct {
 	path string // file for the profile; "" = no profile is wanted, or it was already written
 }
 
-// during calls fn and returns its error. It writes a CPU profile of this call if the field path
-// is not "".
+// during executes fn and returns the error of fn. If the field path is not "", it writes a CPU
+// profile of this call of fn.
 func (p *profiler) during(fn func() error) (err error) {
 	if p.path == "" {
 		return fn()

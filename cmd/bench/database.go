@@ -27,7 +27,8 @@ type database struct {
 	pid   int // process id of the server's main process; 0 = not known yet
 }
 
-// makeDatabase creates a database on the server dsn. The method close drops the database.
+// makeDatabase creates a database on the PostgreSQL server with the address dsn. The method close
+// of the result drops the database.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -77,7 +78,8 @@ func (d *database) close() error {
 	return errors.Join(errs, err, d.admin.Close())
 }
 
-// exec runs statements outside a transaction. doing describes the statements in errors.
+// exec runs statements outside a transaction. The parameter doing is a text that describes the
+// statements in errors.
 func (d *database) exec(ctx context.Context, doing string, statements ...string) error {
 	for _, s := range statements {
 		if _, err := d.db.ExecContext(ctx, s); err != nil {

@@ -15,16 +15,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is the number of finished steps in a run that a flock makes. The next step has started.
+// done is the number of steps that are finished in each run that a flock makes. The step after
+// them has started.
 const done = 3
 
 // firstID is the smallest id of the open runs. It is larger than the ids of all finished
 // runs, because newer runs have larger ids.
 const firstID = status.RunID(1) << 50
 
-// A flock makes runs in flight in a database. The rows in the journals of these runs are those
-// that an engine would write. But a thousand runs share one commit, and the flock calls no
-// agent.
+// A flock makes runs in flight in a database. Their journals have the same rows as if an engine
+// had written them. In contrast to an engine, the flock commits a thousand runs together, and
+// calls no agent.
 type flock struct {
 	d      *database
 	work   *work
@@ -71,7 +72,8 @@ func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, 
 	return f.owner, nil
 }
 
-// write makes the runs of one writer, in batches.
+// write makes its part of the n runs, in batches. Several goroutines call write at the same time,
+// each for another part: writers is their number, and writer is the index of this one.
 func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
 	if err != nil {
@@ -110,8 +112,8 @@ func landed(outcomes []store.Outcome, err error) error {
 	return err
 }
 
-// run makes the decisions for the start and the first steps of one run. It returns the
-// transitions, one for each decision.
+// run makes the journal of one run: it decides the start of the run and the first steps. It
+// returns the transitions, one for each decision.
 func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}

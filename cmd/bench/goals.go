@@ -11,13 +11,14 @@ type goal struct {
 	got          func(*book) (float64, bool) // returns the figure; false = not measured
 }
 
-// between returns a function that reads the book and returns the ratio of a number of one row
-// to a number of another row.
+// between makes a function for the field got of a goal. The function reads the book and returns
+// the ratio of a number of one row to a number of another row.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
 
-// of returns a function that reads a number of a row from the book.
+// of makes a function for the field got of a goal. The function reads a number of a row from the
+// book.
 func of(row, name string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.median(row, name) }
 }

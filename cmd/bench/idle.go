@@ -23,7 +23,7 @@ type idling struct {
 	closing closers
 	p       *proxy
 	begun   time.Time // start of the counting
-	before  [2]int64  // number of statements and pings before begun
+	before  [2]int64  // number of statements and number of pings before the time in the field begun
 	err     error     // error of the start; nil = the engine runs
 }
 

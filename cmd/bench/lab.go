@@ -18,8 +18,8 @@ type lab struct {
 	dsn      string // address of the server
 	bin      string // directory of the binaries
 	p        plan
-	rows     *regexp.Regexp // pattern of the rows to measure; only for parts that call inTurn
-	tuned    bool           // only the benchmark uses the server, so it may change the server's settings
+	rows     *regexp.Regexp // pattern of the rows to measure; only parts that call inTurn use it
+	tuned    bool           // the benchmark may change the server's settings, because nothing else uses the server
 	work     *work
 	book     *book
 	t        *table
@@ -28,7 +28,7 @@ type lab struct {
 	idling   *idling // engine for the part idle; nil = this part is not measured
 }
 
-// Each of the following functions returns the same lab as another type. Each type has the
+// Each of the following functions wraps the lab in another type. Each of these types has the
 // methods for one kind of measurement.
 
 func (l *lab) runLab() runLab         { return runLab{l} }

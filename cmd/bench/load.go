@@ -21,7 +21,7 @@ type load struct {
 	inFlight int             // number of runs in flight at any time
 	warm     time.Duration   // time under load before the measurement begins
 	window   time.Duration   // length of a window, in which runs are counted
-	windows  int             // number of windows without a pause between them; 0 = 1
+	windows  int             // number of windows, which follow each other without a pause; 0 means 1 window
 }
 
 // A result holds the figures of one measurement.
@@ -32,10 +32,11 @@ type result struct {
 	latencies []time.Duration // how long each counted run took, sorted
 
 	ended       int   // number of all ended runs, including runs that ended outside the windows
-	sends, rows int64 // number of commits of transitions, and of their rows, for all runs
+	sends, rows int64 // number of commits of transitions, and number of rows in these commits, for all runs
 }
 
-// A mark holds the costs of the measured processes, and the ticks of the machine, at one time.
+// A mark holds the costs that the measured processes have had until a certain time. It also holds
+// how the CPUs of the machine have been used until then.
 type mark struct {
 	usage
 	machine ticks
@@ -176,7 +177,8 @@ func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }
 
-// put records the usage divided by the number of steps.
+// put divides the usage by the number of steps, and records the quotients as figures of a row of
+// the book.
 func (u usage) put(b *book, round int, row string, steps int) {
 	for name, v := range map[string]float64{
 		"commits/step": u.commits, "log/step": u.log,

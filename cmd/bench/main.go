@@ -145,9 +145,9 @@ type plan struct {
 	finished int // number of finished runs in the database during the scans of a Supervisor
 	scans    int // number of measured scans of a Supervisor
 	flight   int // number of runs in flight for the takeover
-	takes    int // number of takeovers of all these runs, one after the other
+	takes    int // how many times all these runs are taken over, one takeover after the other
 
-	kept  int           // number of runs in memory together, to measure the memory of one run
+	kept  int           // number of runs that are in memory together when their memory is measured
 	colds int           // number of cold starts
 	idle  time.Duration // shortest time in which the statements of an idle engine are counted
 

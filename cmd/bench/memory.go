@@ -82,8 +82,9 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 // that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept runs in the process that keptApart starts. It measures the memory of n runs of the
-// keeping with this row, and writes the figures to out as JSON.
+// kept runs in the process that keptApart starts. It finds the keeping whose field row has the
+// value of the parameter row. It measures the memory of n runs of this keeping, and writes the
+// figures to out as JSON.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {
@@ -119,7 +120,9 @@ func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f 
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill(64); err != nil { // a few runs allocate all memory that n does not change
+	// These few runs are not measured. They allocate the memory that the engine needs
+	// independently of the number of runs.
+	if err := fill(64); err != nil {
 		return f, err
 	}
 	before := inUse()

@@ -20,7 +20,7 @@ type proxy struct {
 	statements, pings atomic.Int64
 
 	wg    sync.WaitGroup
-	mu    sync.Mutex // protects the field below
+	mu    sync.Mutex // protects the field conns
 	conns []net.Conn // all connections, from the engine and to the server
 }
 

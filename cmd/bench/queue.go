@@ -74,7 +74,7 @@ func (l historyLab) enqueue(ctx context.Context, d *database) (int, error) {
 	return n, nil
 }
 
-// claim starts an engine that claims runs for a limited time. It records how many runs per
+// claim starts an engine, which claims runs for a limited time. It records how many runs per
 // second the engine claimed, and how many steps per second it finished.
 func (l historyLab) claim(ctx context.Context, d *database, row string, invoker invoke.Invoker) (err error) {
 	began := time.Now()

@@ -34,7 +34,7 @@ type running struct {
 	pool   *agents.Pool // pool of agent processes; nil = the engine calls no processes
 	procs  *processes
 	node   *engine.Node
-	engine store.EngineID // id of the engine when it started
+	engine store.EngineID // id that the engine got at its start
 	end    context.CancelFunc
 	ended  chan error
 }
@@ -107,8 +107,8 @@ func (r *running) submit(ctx context.Context, workflow string) (store.Submitted,
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
 }
 
-// once submits a run and waits for its end. It returns an error if the run does not end with
-// the status end.
+// once is the method that submits one run of a workflow and waits for its end. The parameter end
+// is the expected status of the ended run. If the run has another status, once returns an error.
 func (r *running) once(ctx context.Context, workflow string, end status.RunState) error {
 	run, err := r.submit(ctx, workflow)
 	if err != nil {
@@ -171,7 +171,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // processes records which agent processes are running. It is an observer of the pool.
 type processes struct {
 	agents.NoObserver
-	mu   sync.Mutex   // protects the field below
+	mu   sync.Mutex   // protects the field pids
 	pids map[int]bool // ids of the running processes
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Number of open runs in the database, and numbers of those open runs that a scan must find.
+// Number of open runs in the database, how many of them a scan must find, and the constant grace,
+// on which that depends.
 const (
 	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
-	lateRuns   = 10          // runs of the other live engine whose next_check passed more than grace ago
+	lateRuns   = 10          // runs of the other live engine whose next_check passed longer than `grace` ago
 	orphanRuns = 100         // runs of the dead engine
 	grace      = time.Minute // time after next_check from which a scan finds a run of another live engine
 )
@@ -66,8 +67,8 @@ func stage(ctx context.Context, d *database, w *work, finished int) (*scene, err
 	return s, nil
 }
 
-// once makes one scan, and returns how long each part took. It returns an error if the scan
-// does not find the expected numbers of runs.
+// once is the method that makes one scan. It returns how long each part of the scan took. It
+// returns an error if the scan does not find the expected numbers of runs.
 func (s *scene) once(ctx context.Context) (scan, error) {
 	var out scan
 	began := time.Now()
@@ -94,8 +95,9 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	return out, nil
 }
 
-// scans makes many scans in two databases in turn: without and with finished runs. It returns
-// the medians for each database.
+// scans makes many scans in two databases in turn: without and with finished runs. The parameter
+// passes is the number of scans that count in each database; before them, a few more are a
+// warm-up. scans returns the medians for each database.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {

@@ -37,9 +37,9 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still turns autovacuum off, so that it does not slow down a measurement. The function wake
-// turns autovacuum on again. If other programs may use the server (l.tuned is false), still
-// does nothing. The method settle vacuums between measurements.
+// still is the method that turns autovacuum off, so that it does not slow down a measurement. The
+// returned function wake turns autovacuum on again. If other programs may use the server (l.tuned
+// is false), the method does nothing. Between measurements, the method settle vacuums instead.
 func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil

@@ -17,15 +17,15 @@ import (
 // benchmark compares a large run with small runs that make the same calls.
 type shape struct {
 	row      string
-	what     string                                           // what its calls are, for the table: instances, steps or attempts
+	what     string                                           // word in the table for the calls: instances, steps or attempts
 	calls    int                                              // number of calls of a small run
 	end      status.RunState                                  // expected status at the end of a run
 	together bool                                             // all calls, and all small runs, are in flight together
 	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
 
-// shapes returns all shapes. The workflow of the large run has the name of the row. The name of
-// the workflow for the small runs is "small-" and the name of the row.
+// shapes returns all shapes. The workflow of the large run has the name of the row. The workflow
+// of the small runs has the same name with "small-" before it.
 func shapes() []shape {
 	return []shape{
 		{"wide", "instances", 10, status.RunSucceeded, true, wide},
@@ -80,8 +80,9 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped returns a subject that measures several runs of the workflow row. runs is the number of
-// runs, and calls is the number of calls of each run.
+// shaped returns a subject that measures several runs of a workflow. The parameter row is the
+// name of the workflow and of the row. runs is the number of runs, and calls is the number of
+// calls of each run.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {
@@ -105,8 +106,9 @@ func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject
 	}}
 }
 
-// runAll starts runs of a workflow, all together or one after the other, and waits until all
-// have ended. It returns an error if a run does not end with the status end.
+// runAll starts runs of a workflow, all together or one after the other, and waits until all have
+// ended. The parameter end is the expected status of the ended runs. If a run has another status,
+// runAll returns an error.
 func (r loader) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
 		for range runs {

@@ -64,7 +64,8 @@ func (l runLab) steps(ctx context.Context) (err error) {
 
 // inTurn measures all subjects that match the option -rows, round after round. Before each
 // measurement it vacuums and makes a checkpoint. So the vacuum after one subject does not slow
-// down another one. Each subject has the same cost for the full-page writes after a checkpoint.
+// down another one. After a checkpoint PostgreSQL writes whole pages; each subject has the same
+// cost for that.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {
@@ -169,7 +170,8 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		// If used is not positive, the connections used nearly all of the CPU time.
+		// The variable used is the CPU time without the cost of the connections. If it is not
+		// positive, nearly all CPU time was for the connections, so there is no figure.
 		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}

@@ -23,9 +23,9 @@ type takeover struct {
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
-// takeovers makes n runs in flight. In each round, psql first reads the rows of these runs.
-// Then a new engine takes over the runs from an engine that is dead. takeovers returns the
-// figures of all rounds, sorted by the ratio.
+// takeovers makes n runs in flight. In each round, psql first reads the rows of these runs. Then
+// a new engine takes over the runs from an engine that is dead. takeovers returns the figures of
+// all rounds. They are sorted by the time of the takeover divided by the time of psql.
 func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
 	psql, err := findTool(ctx, d, "psql")
 	if err != nil {
@@ -115,8 +115,8 @@ func (p *passes) Pass(s engine.PassStats) {
 	}
 }
 
-// silent is an Invoker for use with occupied. The engine never calls it, because its agents
-// have no free slot.
+// silent is an Invoker that the engine never calls. It is used together with the type occupied,
+// which reports that no agent has a free slot.
 type silent struct{}
 
 // Invoke refuses the call.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	greedyTenants = 3 // number of workflows whose expressions cost nearly as much as the limit allows
-	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the hog
+	greedyTenants = 3 // number of greedy workflows: their expressions cost nearly as much as one expression may
+	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow hog
 )
 
 // tenants measures how long a run of the workflow quiet takes. It measures this three times: on

@@ -8,19 +8,19 @@ import (
 )
 
 // ticks holds the time that all CPUs of the machine together have spent since the start of the
-// machine: all time, idle time, and time that the host of a virtual machine gave to others. The
-// unit is that of /proc/stat.
+// machine: all time, idle time, and time that the host of this virtual machine gave to other
+// virtual machines. The unit is that of /proc/stat.
 type ticks struct{ all, idle, stolen float64 }
 
 // Indexes of fields in the first line of /proc/stat. The field after "cpu" has the index 0.
 const (
 	statIdle   = 3
-	statWait   = 4 // idle time in which a process waited for a disk
-	statStolen = 7 // time that the host gave to other virtual machines
-	statGuest  = 8 // earlier fields include the time in this field and in later fields
+	statWait   = 4 // index of the idle time in which a process waited for a disk
+	statStolen = 7 // index of the time that the host gave to other virtual machines
+	statGuest  = 8 // index of the first field that is not added to the sum, because earlier fields include its time
 )
 
-// readTicks returns the ticks until now, from /proc/stat.
+// readTicks reads from /proc/stat how long the CPUs have been used and idle until now.
 func readTicks() (m ticks, err error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {

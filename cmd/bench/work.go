@@ -28,7 +28,7 @@ type work struct {
 	catalog *agents.Catalog
 }
 
-// value returns the value of the variable of a run, as JSON.
+// value returns the JSON text for the only variable of each run: a string of payload bytes.
 func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
 
 // link parses workflow.hcl and links its workflows with the agents in the directory dir.
@@ -59,7 +59,7 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 }
 
 // bind parses the workflows in fsys, and links them with the agents that the function find
-// returns. It computes the variables for the workflow with the name one.
+// returns. It computes the variables for the workflow whose name is the parameter one.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

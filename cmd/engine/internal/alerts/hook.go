@@ -43,7 +43,7 @@ type hookStore interface {
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// hookCounts counts the pushes, and the alerts that the hook gave up.
+// hookCounts counts the pushes, and the alerts that the hook stopped trying to push.
 type hookCounts interface {
 	Pushed(ok bool)
 	GivenUp()
@@ -95,7 +95,9 @@ func (h *Hook) Run(ctx context.Context) {
 		mine, err := h.store.Pass(ctx, "outbox", h.watch)
 		switch {
 		case err != nil:
-			h.log.Debug("ask to push alerts", "error", err) // the engine logs elsewhere that the store does not answer
+			// The level Debug is enough: other code of the engine writes to the log that the
+			// store does not answer.
+			h.log.Debug("ask to push alerts", "error", err)
 			rest(ctx, h.poll)
 		case !mine:
 			rest(ctx, h.poll)
@@ -189,7 +191,7 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 			h.next = time.Now().Add(wait)
 			h.log.Warn("alert could not be pushed; trying again", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind,
 				"error", err, "in", wait.String())
-			break // it is first again: order is kept
+			break // the next read of the outbox begins with this alert again, so the order is kept
 		}
 	}
 	return sent, ctx.Err()
@@ -204,8 +206,9 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one pushes the alert a, unless the alert is too old. Then it records in the store that the alert
-// was pushed. If the engine dies between these two actions, the alert is pushed again.
+// one is the method that pushes the alert a. It does not push an alert that is too old. In both
+// cases it records in the store that the alert was delivered. If the engine dies after the push
+// and before that, the alert is pushed again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
 		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))

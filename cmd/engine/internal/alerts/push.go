@@ -145,7 +145,7 @@ type tail struct {
 	kept []byte
 }
 
-// Write appends b, and drops the oldest bytes above the limit.
+// Write appends b. If there are then more bytes than the field most allows, it drops the oldest.
 func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept, b...)
 	if over := len(t.kept) - t.most; over > 0 {

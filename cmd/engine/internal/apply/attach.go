@@ -45,12 +45,12 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 	return nil
 }
 
-// differing returns the names of the variables to which this command gives other values than those
-// in recorded.
+// differing returns the names of the variables to which this command gives other values than an
+// earlier run has. The parameter recorded holds the values of the earlier run.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
-		return nil // cannot happen: this engine encoded both, as objects
+		return nil // cannot happen: the engine encoded the values of both runs as JSON objects
 	}
 	var names []string
 	for _, name := range words.Sorted(w.r.Given) {

@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// detach records a run, or finds the run if it exists already. An engine that serves the
-// state then works on it.
+// detach records a run, or finds the run if it exists already. Afterwards an engine that serves
+// the state works on the run.
 func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 	if err := o.check(a); err != nil {
 		return err

@@ -22,9 +22,10 @@ import (
 // adoptEvery is the pause between two tries to become the owner of a run whose owner is gone.
 const adoptEvery = 2 * time.Second
 
-// run works on the run until the run has ended, needs a human, or the user stops the command. If
-// another process has locked the embedded state and works on the run, this process only follows
-// the run. When the other process ends, this one opens the state and works on the run.
+// run is the method that works on the run until the run has ended, needs a human, or the user
+// stops the command. If another process has locked the embedded state and works on the run, this
+// process only follows the run. When the other process ends, this one opens the state and works
+// on the run.
 func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	for {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
@@ -48,7 +49,8 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	}
 }
 
-// with starts an engine for the open session s, lets it work on the run, and stops it.
+// with is the method that starts an engine for the open session s, lets the engine work on the
+// run, and stops it.
 func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, error) {
 	logs := engine.NewLogKeeper(s.Store, w.a.Logger())
 	pool := engines.NewPool(w.a, w.r.Catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.Ceilings)

@@ -27,7 +27,8 @@ type Options struct {
 	Ceilings engines.Ceilings
 }
 
-// check refuses flags with impossible values, and flags that contradict each other.
+// check returns an error if a flag has an impossible value, or if two flags contradict each
+// other.
 func (o *Options) check(a *cli.App) error {
 	switch {
 	case a.JSON && o.Confirm:

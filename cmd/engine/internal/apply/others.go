@@ -24,7 +24,7 @@ import (
 type others struct {
 	engine.NoObserver
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields taken and calls
 	taken []status.RunID
 	calls map[otherCall]time.Time // complete-by of each call in flight, also of the command's own run
 }
@@ -38,7 +38,7 @@ type otherCall struct {
 
 func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
 
-// FactKinds returns the kinds of facts that Facts reads.
+// FactKinds returns the kinds of facts that the method Facts reads.
 func (o *others) FactKinds() story.FactKinds {
 	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
 }
@@ -61,8 +61,8 @@ func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// fresh returns the runs taken over since the last call of fresh. It leaves out the run own,
-// which this CLI command started.
+// fresh returns the runs that were taken over since the last call of fresh. The parameter own is
+// the run that this CLI command started; fresh leaves it out.
 func (o *others) fresh(own status.RunID) []status.RunID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,8 +71,9 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 	return runs
 }
 
-// out returns the calls in flight of all runs except own, which is the command's run. The call
-// with the latest complete-by comes first; until is that complete-by.
+// out returns the calls in flight of all runs except the command's run, which is the parameter
+// own. The first element of calls has the latest complete-by. The result until is the complete-by
+// of this element; zero = there are no calls.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,7 +42,7 @@ func (w *work) remark(format string, args ...any) {
 	w.a.Note(format, args...)
 }
 
-// again returns the command line that continues a run.
+// again is the method that returns the command line with which the user can continue a run.
 func (w *work) again(run string) string {
 	cmd := "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
 	if len(w.r.Given) > 0 {

@@ -82,8 +82,8 @@ func interrupt(w *work, e *engineRun) {
 		return
 	}
 	e.stopped = true
-	// The node stops before the message is written. Otherwise a call that ends just after
-	// the message could still be followed by the next one.
+	// First stop the node, then write the message that nothing more is started. In the other
+	// order, the node could start a call after the message.
 	e.stop()
 	w.View.Note("Stopping: nothing more is started, running attempts may still end. Ctrl-C again leaves now; state is kept.")
 }

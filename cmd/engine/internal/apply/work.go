@@ -28,7 +28,7 @@ type work struct {
 	stops    <-chan os.Signal
 	circuits chan render.Circuit
 
-	begun bool // begin was called: the view knows which run it shows
+	begun bool // the method begin was called, so the view knows which run it shows
 
 	own    status.RunID // the command's run; 0 = not known yet
 	others *others      // the other runs that this process works on
@@ -56,8 +56,8 @@ func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }
 
-// last shows the facts that were recorded while the node was stopping, and returns the run's
-// state.
+// last is the method that shows the facts that were recorded while the node was stopping. It
+// returns the run's state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
 	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// Argument returns the first element of args. If args is empty, it returns the parameter
-// otherwise.
+// Argument returns the first element of args. If args is empty, it returns the value of the
+// parameter named otherwise.
 func Argument(args []string, otherwise string) string {
 	if len(args) > 0 {
 		return args[0]

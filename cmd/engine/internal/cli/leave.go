@@ -15,7 +15,8 @@ const leaveWithin = 3 * time.Second
 
 // EndOnSecondSignal makes a second signal end the process, even if the command hangs and does not
 // read the signal. After the second signal, the command has the time leaveWithin to end in order.
-// A third signal ends the process at once. The function stop switches all this off.
+// A third signal ends the process at once. After a call of the returned function stop, signals do
+// not end the process in this way any more.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -27,9 +28,9 @@ func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	}
 }
 
-// leave counts signals and calls the function end to end the process. It calls end after the time
-// leaveWithin when the second signal has come, and at once after the third. It returns without
-// calling end when over is closed.
+// leave counts signals, and ends the process with a call of the function end. After the second
+// signal, it waits for the time leaveWithin before this call. After the third signal, it calls
+// end at once. When the channel over is closed, leave returns and does not call end.
 func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {

@@ -32,7 +32,7 @@ func logLevel(name string) (slog.Level, error) {
 // A sink receives the log lines and writes them to stderr. While a view draws the screen, the
 // sink writes them to the view.
 type sink struct {
-	mu sync.Mutex // protects following field
+	mu sync.Mutex // protects the field named to
 	to io.Writer
 }
 

@@ -15,7 +15,7 @@ import (
 // view itself shows the alerts of that run, so the log leaves them out. Alerts wait until it
 // is known which run the view shows.
 type runNames struct {
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects all other fields
 	names   map[status.RunID]string
 	shown   string // public name of the run that the view shows; "" = none
 	waiting bool   // a view is about to show a run
@@ -92,8 +92,9 @@ func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// keep reports whether the caller must not write an alert now. Either the view shows the
-// alert, or keep has stored the function write, which flush calls later.
+// keep returns false if the caller must write an alert to the log now. It returns true if the
+// view shows the alert. It also returns true if the alert has to wait; then keep stores the
+// function write, and the method flush calls it later.
 func (s *runNames) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()
@@ -127,7 +128,9 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) { // a late error cannot be reported
+		// The function that keep stores writes the alert later. An error of that later write
+		// cannot be reported.
+		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) {
 			return nil
 		}
 	}

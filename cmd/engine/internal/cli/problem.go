@@ -49,7 +49,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 type UnsureError struct {
 	Run   string
 	Show  string // the command that shows whether the run was accepted
-	Safe  bool   // applying again cannot make a second run
+	Safe  bool   // true = if the user repeats the command, no second run is made
 	Place string // name of the state in messages
 	Err   error
 }

@@ -1,4 +1,4 @@
 // Package doctor looks for errors and weaknesses in a state, its engines and its open runs. A
-// weakness is something that would not survive the next failure. In: a Session. Out:
+// weakness does no harm now, but would do harm after the next failure. In: a Session. Out:
 // findings, and exit code 1 if one of them is an error. It only reads, and starts no agents.
 package doctor

@@ -22,8 +22,8 @@ import (
 const (
 	// maxOpenLooked is the highest number of open runs that the doctor reads.
 	maxOpenLooked = 10000
-	// maxVerified is the highest number of open runs whose history the doctor checks, the newest
-	// first. It is low because the check reads all rows of these runs.
+	// maxVerified is the highest number of open runs whose history the doctor checks. It checks
+	// the newest runs. The number is low because the check reads all rows of these runs.
 	maxVerified = 320
 	// leaseAlarm is the remaining time below which the doctor reads a lease a second time.
 	leaseAlarm = 3 * time.Second
@@ -55,7 +55,7 @@ func (c *checkup) engines(ctx context.Context) error {
 		c.say("engines", health.OK, "", "No engine is alive, and no run waits for one.")
 	case len(c.live) == 1 && c.s.Postgres == "":
 		c.say("engines", health.OK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", history.MemberText(c.live[0]))
-	case len(c.live) == 1 && moving > 0: // S84
+	case len(c.live) == 1 && moving > 0: // S84: only one engine works on a PostgreSQL database
 		c.say("engines", health.Warning, "Run `engine serve` on another machine too.",
 			"A single engine, %s, carries %s: until it is replaced nothing moves.", history.MemberText(c.live[0]), render.Count(moving, "open run"))
 	default:
@@ -300,7 +300,8 @@ func (c *checkup) alerts(ctx context.Context) error {
 	return nil
 }
 
-// decisions warns if the newest alerts say that the decisions of a run took long.
+// decisions warns if the newest alerts say that the decisions of a run took long. The parameter
+// many is the largest number of alerts that it reads.
 func (c *checkup) decisions(ctx context.Context, many int) error {
 	alerts, err := c.s.Store.Alerts(ctx, 0, many)
 	if err != nil {

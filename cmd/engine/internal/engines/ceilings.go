@@ -36,7 +36,8 @@ func (c *Ceilings) Add(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "limit", "another ceiling, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
-// named returns, for each name of a ceiling, a function that sets that ceiling.
+// named returns a map with all ceilings. The key is the name of a ceiling, and the value is a
+// function that sets it.
 func (c *Ceilings) named() map[string]func(int64) {
 	return map[string]func(int64){
 		"instances":   func(n int64) { c.run.Instances = int(n) },

@@ -42,8 +42,9 @@ func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
-// NewPool makes the pool of agents that an engine calls. It calls the function logs with each
-// line that agents log during a call. limits bound the agents' processes.
+// NewPool makes the pool of agents that an engine calls. For each line that an agent logs during
+// a call, the pool calls the parameter logs, which is a function. The parameter limits holds the
+// limits of the agent processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// maxSecret is the largest secret that a file may hold.
+// maxSecret is the largest size, in bytes, of a file that holds a secret.
 const maxSecret = 64 << 10
 
 // resolve returns the secret that a reference in secret() names. "env:NAME" names an

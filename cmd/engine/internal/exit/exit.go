@@ -9,7 +9,7 @@ import (
 const (
 	OK      = 0 // done: run succeeded, or nothing to do, or valid
 	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
-	Changes = 2 // plan --detailed-exitcode: there is work
+	Changes = 2 // plan --detailed-exitcode: apply would start or continue a run
 	Format  = 3 // fmt --check: files would change
 	Clean   = 4 // run ended without success, and has undone all that the workflow lets it undo
 	Human   = 5 // run needs a human, or a human left effects in place

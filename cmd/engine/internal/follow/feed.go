@@ -19,17 +19,17 @@ const TickEvery = 250 * time.Millisecond
 type Feed struct {
 	View    render.View
 	Updates chan func()
-	Seen    int // number of the last fact shown
+	Seen    int // number of the last fact that the view has shown; 0 = none
 }
 
-// NewFeed makes a feed for a view. seen is the number of the last fact that the view must not show
-// again.
+// NewFeed makes a feed for a view. The view shows only facts with a larger number than the
+// parameter seen; with 0 it shows all facts.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
 
-// Following calls fn, and shows each fact that fn finds and the view has not seen. It returns
-// when fn returns.
+// Following executes fn, and returns the result of fn when fn has ended. While fn finds facts,
+// Following shows those facts that the view has not shown yet.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
 	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {
@@ -44,8 +44,9 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 	return Followed{state, err}
 }
 
-// A followFunc calls fn with the facts of a run, beginning with fact number from. When the run has
-// ended or needs a human, it returns the run's state.
+// A followFunc reads the facts of a run and calls fn with them. The parameter from is the number
+// of the first fact that it reads. When the run has ended or needs a human, it returns the run's
+// state.
 type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)
 
 // Followed is the result of a followFunc.
@@ -54,8 +55,8 @@ type Followed struct {
 	Err   error
 }
 
-// Do sends fn to the goroutine that reads Updates, and waits until that goroutine has called
-// fn. If ctx ends before the goroutine takes fn, Do returns.
+// Do sends fn to the goroutine that reads Updates, and waits until that goroutine has called fn.
+// If ctx ends before the goroutine has received fn, Do returns, and fn is never called.
 func (w *Feed) Do(ctx context.Context, fn func()) {
 	done := make(chan struct{})
 	select {

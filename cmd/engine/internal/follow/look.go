@@ -29,9 +29,9 @@ type Outcome struct {
 	State *machine.State
 }
 
-// Look shows a run until the run has ended or needs a human, beginning with event number from. It
-// returns the run's exit code as an error. If first is not nil, Look calls first before it follows
-// the run.
+// Look shows a run until the run has ended or needs a human. It returns the run's exit code as an
+// error. The parameter from is the number of the first fact to show. The parameter first is a
+// function that Look calls before it follows the run; nil = none.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	wf, err := s.Defs.Workflow(ctx, row.Workflow)
 	if err != nil {
@@ -87,8 +87,9 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	return s
 }
 
-// Follow shows a run on the view until the run has ended, needs a human, or a signal comes. If
-// first is not nil, Follow calls first before that. from is the number of the first fact to show.
+// Follow shows a run on the view until the run has ended, needs a human, or a signal comes. The
+// parameter first is a function that Follow calls before that; nil = none. The parameter from is
+// the number of the first fact to show.
 func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // a closed pipe must not end the process

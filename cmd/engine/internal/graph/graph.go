@@ -25,7 +25,7 @@ type Node struct {
 	Undo    string `json:"undo,omitempty"`
 }
 
-// An Edge leads from a step to a step that waits for it.
+// An Edge leads from one step to another step, which waits for the first one.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`

@@ -16,8 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Find returns the run that the argument RUN names: the run with that name, or else the
-// newest run with that unique key.
+// Find returns the run that the argument RUN names. This is the run with that name. If there is
+// none, it is the newest run with that unique key. If several workflows have runs with this key,
+// Find returns an error.
 func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (store.RunRow, error) {
 	row, err := s.Store.Find(ctx, name)
 	if err == nil {
@@ -36,7 +37,8 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	if len(rows) == 0 {
 		return row, unknownRun(ctx, s, name)
 	}
-	var newest []string // the newest run of each workflow, as text
+	// For each workflow that has runs with this key: a text with the name of its newest run.
+	var newest []string
 	var seen []string
 	for _, r := range rows {
 		if !slices.Contains(seen, r.WorkflowName) {

@@ -44,8 +44,8 @@ func GoneText(m *store.Member) string {
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))
 }
 
-// Missing returns the newest alert that no engine has the agents of an open run. It returns false
-// if there is no such alert, or if a living engine owns the run.
+// Missing returns the newest alert that says: no engine has the agents of this open run. It
+// returns false if there is no such alert, or if a living engine owns the run.
 func Missing(alerts []store.AlertRow, row store.RunRow) (store.AlertRow, bool) {
 	if row.State.Final() || row.OwnerAlive {
 		return store.AlertRow{}, false

@@ -67,8 +67,8 @@ func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 // ReadLock reads the lock file next to the module; nil = there is none.
 func (m *Module) ReadLock() (*lock.Lock, error) { return ReadLock(m.Dir, m.Shown) }
 
-// ReadLock reads the lock file in dir; nil = there is none. Messages use the name shown for
-// dir.
+// ReadLock reads the lock file in dir; nil = there is none. The parameter shown is the name of
+// this directory in messages.
 func ReadLock(dir, shown string) (*lock.Lock, error) {
 	src, err := regular.Read(filepath.Join(dir, lock.File), regular.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {

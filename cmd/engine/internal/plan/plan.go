@@ -24,7 +24,7 @@ type Plan struct {
 	times    times
 	key      string
 	earlier  *store.RunRow  // the run that has the unique key now; nil = none
-	others   map[string]int // number of open runs of other definitions, by digest
+	others   map[string]int // number of open runs of each other definition; the key is its digest
 	sameOpen int            // number of open runs of this definition
 }
 
@@ -43,8 +43,8 @@ func New(ctx context.Context, a *cli.App, r *module.Request) (*Plan, error) {
 	return p, addRuns(ctx, a, r, p)
 }
 
-// addRuns counts the open runs of the workflow, and finds the run that holds the key. If the
-// state does not exist, there are no runs.
+// addRuns counts the open runs of the workflow, and finds the run that has the unique key now. If
+// the state does not exist, there are no runs.
 func addRuns(ctx context.Context, a *cli.App, r *module.Request, p *Plan) error {
 	t, err := session.Resolve(a, r.Dir, r.Shown)
 	if err != nil {

@@ -191,7 +191,8 @@ func exhaustedText(r dsl.Retry) string {
 }
 
 // onExhausted returns, for --json, what follows when all attempts of the step have failed. If the
-// step does not set that, it follows from mode, the compensation mode of the workflow.
+// step does not set what follows, the compensation mode of the workflow, which is the parameter
+// mode, decides it.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces the content of the file name. It writes a new file and renames it. After a
-// crash, the file has its old content or its new content, never a part.
+// Replace replaces the content of a file. The parameter name is the path of the file. Replace
+// writes a new file and gives it this path. After a crash, the file has its old content or its
+// new content, never a part.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)
@@ -18,7 +19,9 @@ func Replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // after an error it removes the new file; after the rename that file has another name
+	// After an error this removes the new file. After the rename it does nothing, because no file
+	// has the temporary name any more.
+	defer os.Remove(tmp.Name())
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Chmod(mode)
 	}

@@ -70,7 +70,8 @@ func (o *Options) check(a *cli.App) error {
 	return o.checkAlerts(a)
 }
 
-// checkAlerts checks --alert-webhook and --on-alert.
+// checkAlerts returns an error if the value of --alert-webhook or --on-alert is invalid. It
+// replaces the value of --on-alert by the absolute path of the program.
 func (o *Options) checkAlerts(a *cli.App) error {
 	if o.Webhook != "" {
 		u, err := url.Parse(o.Webhook)
@@ -109,7 +110,8 @@ func (o *Options) node() engine.Options {
 // pushes reports whether a flag says where the engine pushes alerts.
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
-// checkListen returns an error if other machines can reach address, unless remote is true.
+// checkListen returns an error if other machines could reach the address of --http. It does not
+// return this error if remote is true, because then the user allows remote access.
 func checkListen(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -59,7 +59,7 @@ func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogF
 func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {
-			continue // another observer asked for this kind
+			continue // the engine sends this kind of fact because another observer needs it
 		}
 		select {
 		case l.lines <- runLine{run, facts[i]}:
@@ -84,7 +84,8 @@ func (l *runLog) Pass(p engine.PassStats) {
 // Fenced does nothing: the engine itself logs that it was fenced.
 func (l *runLog) Fenced() {}
 
-// run writes lines until ctx ends. Then it writes the lines that still wait, and returns.
+// run is the method that writes the log lines until ctx ends. Then it writes the lines that still
+// wait, and returns.
 func (l *runLog) run(ctx context.Context) {
 	for {
 		select {

@@ -83,8 +83,9 @@ func (v *server) close() {
 	}
 }
 
-// run works on runs until a signal comes, or the state refuses this engine for good. After the
-// first signal the engine stops in order, after the second signal at once.
+// run is the method that works on runs until a signal comes, or until the state refuses this
+// engine for good. After the first signal the engine stops in order, after the second signal at
+// once.
 func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	var beside sync.WaitGroup
 	besideCtx, cancel := context.WithCancel(ctx)
@@ -119,8 +120,8 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 			signals++
 			v.stopping.Store(true)
 			if signals == 1 {
-				// The node stops before the message is written. Otherwise a call that
-				// returns just after the message could still be followed by the next one.
+				// First stop the node, then write the message that nothing more is started. In
+				// the other order, the node could start a call after the message.
 				calls := v.node.Status().Calls
 				stop()
 				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",

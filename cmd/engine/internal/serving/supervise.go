@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	// onceLease is the lease of the engine of one pass. A pass takes over a run of a living engine
-	// only if the run is overdue for longer than this time.
-	onceLease  = 30 * time.Second
-	oncePeriod = time.Second // MaxScan of the engine of one pass; also the shortest --every
+	// onceLease is the lease of the engine that makes a scan for `engine supervise`. The scan
+	// takes over a run of a living engine only if the run is overdue for longer than this time.
+	onceLease = 30 * time.Second
+	// oncePeriod is the longest pause between two scans of this engine (MaxScan). It is also the
+	// shortest pause that --every accepts.
+	oncePeriod = time.Second
 )
 
 // SuperviseOptions are the flags of supervise.
@@ -31,7 +33,8 @@ type SuperviseOptions struct {
 	Every time.Duration
 }
 
-// Supervise makes one pass of the Supervisor, or repeats the pass until a signal comes.
+// Supervise makes one scan of the Supervisor. With --every, it repeats the scan until a signal
+// comes.
 func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions) error {
 	switch {
 	case o.Once && o.Every != 0:
@@ -72,9 +75,9 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes passes of the Supervisor until a signal comes. So the Supervisor can run in
-// a separate process (S68). If a pass fails, superviseEvery logs the error and makes the next
-// pass. It ends if the state has lost committed work.
+// superviseEvery makes scans of the Supervisor until a signal comes. So the Supervisor can run in
+// a separate process (S68). If a scan fails, superviseEvery logs the error and makes the next
+// scan. If the state has lost committed work, superviseEvery ends with an error.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -104,7 +107,7 @@ func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every t
 	}
 }
 
-// supervised prints the results of one pass of the Supervisor.
+// supervised prints the results of one scan of the Supervisor.
 func supervised(a *cli.App, p engine.PassStats) error {
 	switch {
 	case a.JSON:

@@ -53,7 +53,7 @@ func tell(w http.ResponseWriter, status int, text string) {
 // address returns the address on which the server listens.
 func (s *webServer) address() string { return s.listener.Addr().String() }
 
-// run answers requests until close is called.
+// run is the method that answers requests until the method close is called.
 func (s *webServer) run(log *slog.Logger) {
 	s.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if err := s.server.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {

@@ -56,8 +56,9 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement makes a settlement of a failed undo from the late replies in of. It returns false
-// if the undo has not failed, or if the replies do not show what happened.
+// undoSettlement makes a settlement of a failed undo. The parameter named of holds the late
+// replies of the step. It returns false if the undo has not failed, or if the replies do not show
+// what happened.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -80,8 +81,8 @@ func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	return Settlement{}, false
 }
 
-// workSettlement makes a settlement of a step's forward work from the late replies in of. It
-// returns an error if the replies do not show what happened.
+// workSettlement makes a settlement of a step's forward work. The parameter named of holds the
+// late replies of the step. It returns an error if the replies do not show what happened.
 func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {

@@ -87,7 +87,8 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 	return nil
 }
 
-// mergedOutcomes merges the results of plan.UnknownOutcomes for all definitions.
+// mergedOutcomes returns the reactions to an unknown outcome, for all definitions together. The
+// outer key of the map is the name of a workflow. The inner key is the name of a step.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {

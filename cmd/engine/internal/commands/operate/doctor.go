@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 )
 
-// Doctor returns the command `engine doctor`, which lists errors, and weaknesses that would not
-// survive the next failure.
+// Doctor returns the command `engine doctor`, which lists errors and weaknesses. A weakness does
+// no harm now, but would do harm after the next failure.
 func Doctor(a *cli.App) *cobra.Command {
 	var f module.AgentFlags
 	cmd := &cobra.Command{

@@ -18,7 +18,8 @@ import (
 const (
 	// completePatience is how long completeRuns waits for the state. After that it offers no runs.
 	completePatience = 2 * time.Second
-	// maxCompleted is the number of runs, the newest first, whose names completeRuns reads.
+	// maxCompleted is the largest number of runs whose names completeRuns reads. It reads the
+	// newest runs.
 	maxCompleted = 200
 )
 

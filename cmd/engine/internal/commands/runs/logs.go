@@ -51,8 +51,9 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag says when --follow ends: when so many reads in a row, after the end of the run, find no new line.
-// It is above one, because lines are stored about a second after agents log them.
+// logLag is a number of reads. After the end of the run, --follow ends when so many reads in a
+// row have found no new line. One read is not enough, because lines are stored about a second
+// after agents log them.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
@@ -100,9 +101,9 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return err
 }
 
-// logs reads the log lines of a run whose numbers are above after, and calls fn for each line of
-// the step. step "" means all steps. logs returns the number of the last line that it read, or
-// after if there is none.
+// logs reads the log lines of a run that have a larger number than the parameter after. It calls
+// fn for each of these lines that belongs to the step; step "" means all lines. logs returns the
+// number of the last line that it read. If it read no line, it returns the value of after.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)
