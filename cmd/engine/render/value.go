@@ -79,7 +79,7 @@ func replaceAt(doc any, path []string, with string) any {
 		}
 	case string:
 		if d == SensitiveText {
-			return d // a parent is hidden already
+			return d // d has already replaced a value that contained the value at path
 		}
 	}
 	return with
