@@ -19,8 +19,8 @@ import (
 const StreamVersion = "1.0"
 
 // A JSON is a view that writes one JSON object on each line. Each object has the common fields of
-// Terraform's JSON output, such as @level; its type is the kind of fact. The view escapes
-// characters that could control a terminal.
+// Terraform's JSON output, such as @level. The field "type" holds the kind of fact. The view
+// escapes characters that could control a terminal.
 type JSON struct {
 	out    io.Writer
 	exit   func(story.Fact) int

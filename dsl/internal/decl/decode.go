@@ -90,9 +90,9 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block and adds the variable to the map into. It returns nil. If the
-// map already has a variable with this name, the method reports an error, and returns the new
-// variable instead of adding it.
+// variable reads a variable block and adds the variable to the map `into`. Then it returns nil. But
+// if the map already has a variable with this name, the method reports an error, and returns the
+// new variable instead of adding it.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {

@@ -54,8 +54,8 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	}
 }
 
-// impliedAgents adds agents to the module: the agents that actions of w name, and that have no
-// agent block.
+// impliedAgents adds an agent to the module for each agent that has no agent block, but is named by
+// an action in the workflow w.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.Agents[name] == nil {

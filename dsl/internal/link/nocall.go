@@ -50,8 +50,9 @@ func (l *workflowLinker) valueShapes() {
 	l.world.Each = cty.NilVal
 }
 
-// quietly evaluates an expression for the checks before a run. It reports no errors, because the
-// linking of the step reports them. It returns an unknown value if e is nil or has an error.
+// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
+// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
+// or has an error.
 func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	if e == nil || e.Bad || e.Compiled == nil {
 		return cty.DynamicVal
