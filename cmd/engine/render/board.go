@@ -33,8 +33,8 @@ type row struct {
 	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
-	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal
-	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end
+	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal; zero = not begun
+	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end; zero = none
 	awaits  []string  // names of the signals for which the step waits; nil = it waits for none
 	by      time.Time // complete-by of the attempt; zero = none yet
 	limit   time.Time // deadline of the step or undo; zero = it has no deadline
@@ -51,7 +51,7 @@ type row struct {
 	parts []*row    // for a step with for_each, the rows of the instances that are known so far
 	total int       // number of instances of the step; 0 = not known, or none
 	said  int       // number of "still running" lines that were written
-	next  time.Time // time at which the next "still running" line is due
+	next  time.Time // time at which the next "still running" line is due; zero = no time is set
 }
 
 // A board is what a view knows about a run. It is the result of all facts received so far.

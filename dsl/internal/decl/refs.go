@@ -116,8 +116,9 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	return c
 }
 
-// fold evaluates an expression without references, and sets c.Constant to the result. If the
-// expression has references, fold does nothing.
+// fold evaluates the expression e and sets c.Constant to its value. It does nothing if e has
+// references, calls secret() or has an error. If the evaluation fails, fold reports the error and
+// sets e.Bad.
 func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return

@@ -86,8 +86,8 @@ func unknownLike(v cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// outputBefore returns the output of step i, which has no call, for the checks before a run. The
-// output of a timer is null. Other outputs are unknown, but have their types.
+// outputBefore returns the output of step i for the checks before a run. The step has no call. The
+// output of a timer is null. The output of another step is unknown, but has its type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {
