@@ -197,7 +197,7 @@ func (ds Diagnostics) Err() error {
 
 // A DiagnosticsError is an error made of diagnostics of SeverityError.
 type DiagnosticsError struct {
-	Diagnostics Diagnostics // the errors, at least one
+	Diagnostics Diagnostics // the errors; the list is never empty
 }
 
 // Error returns one line for each diagnostic.

@@ -9,13 +9,14 @@ import (
 )
 
 // Nearest returns the candidate that is most similar to name. A candidate is similar if at most
-// three changes of a character turn it into name; fewer if name is short. A candidate is also
-// similar if name is its first or last part. Nearest returns "" if no candidate is similar. It
-// never returns a candidate that equals name.
+// three changes of one character turn it into name. If name is shorter than four characters, the
+// number of changes must be less than its length. A candidate is also similar if name is its first
+// or last part. Nearest returns "" if no candidate is similar. It never returns a candidate that
+// equals name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // otherwise a short name would be similar to nearly every candidate
+		bestDist = n // with 4, a short name would be similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)

@@ -25,7 +25,7 @@ const (
 type row struct {
 	name, action string
 	undo         bool
-	heading      bool // the row is the line above the undos, and no step
+	heading      bool // true = the row is not a step, but the heading above the undos
 	after        []string
 	undoable     bool
 
@@ -33,25 +33,25 @@ type row struct {
 	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
-	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal
-	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end
+	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal; zero = not begun
+	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end; zero = none
 	awaits  []string  // names of the signals for which the step waits; nil = it waits for none
-	by      time.Time // complete-by of the attempt
-	limit   time.Time // deadline of the step or undo
+	by      time.Time // complete-by of the attempt; zero = none yet
+	limit   time.Time // deadline of the step or undo; zero = it has no deadline
 	code    string
 	message string
 	took    time.Duration
-	unknown bool // the outcome of the last attempt is unknown
+	unknown bool // true = the outcome of the last attempt is unknown
 
 	purpose  story.Purpose // purpose of the current or the next attempt
-	coolDown bool          // the pause is a cool-down
-	agent    string        // agent for which a held step waits
+	coolDown bool          // true = the step pauses for a cool-down, not between two attempts
+	agent    string        // name of the agent for which a held step waits
 
-	step  *row      // the step of an instance; nil = the row is no instance
-	parts []*row    // instances known so far; a step with at most manyInstances instances has no line of its own
+	step  *row      // for an instance, the row of its step; nil = the row is not an instance
+	parts []*row    // for a step with for_each, the rows of the instances that are known so far
 	total int       // number of instances of the step; 0 = not known, or none
 	said  int       // number of "still running" lines that were written
-	next  time.Time // time at which the next "still running" line is due
+	next  time.Time // time at which the next "still running" line is due; zero = no time is set
 }
 
 // A board is what a view knows about a run. It is the result of all facts received so far.
@@ -60,7 +60,7 @@ type board struct {
 	forward  []*row
 	undos    []*row
 	index    map[rowKey]*row
-	ended    []*row // rows that have ended, in the order of their ends, and the heading of the undos
+	ended    []*row // rows that have ended, first the row that ended first; also the heading of the undos
 	turned   bool
 	deadline time.Time // deadline of the run; after the run has turned back, deadline of its compensation
 	status   string    // status of the run if it has ended or needs a human; "" = neither
@@ -197,7 +197,7 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	again := r.phase == phaseEnded // an operator has started another round of attempts after the row had ended
+	again := r.phase == phaseEnded // true = the row had ended, but an operator has started another round of attempts
 	r.apply(f)
 	if r.step != nil && undo {
 		r.step.action = r.action
@@ -306,8 +306,8 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count returns how many steps and instances the rows stand for, and how many of them have ended.
-// Instances that have not begun count, too, if their number is known.
+// count returns two numbers for the steps and instances in rows: how many have ended, and how many
+// there are. Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()

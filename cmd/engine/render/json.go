@@ -19,8 +19,8 @@ import (
 const StreamVersion = "1.0"
 
 // A JSON is a view that writes one JSON object on each line. Each object has the common fields of
-// Terraform's JSON output, such as @level; its type is the kind of fact. The view escapes
-// characters that could control a terminal.
+// Terraform's JSON output, such as @level. The field "type" holds the kind of fact. The view
+// escapes characters that could control a terminal.
 type JSON struct {
 	out    io.Writer
 	exit   func(story.Fact) int
@@ -32,9 +32,9 @@ type JSON struct {
 
 var _ View = (*JSON)(nil)
 
-// NewJSON returns a JSON view that writes to out. version is the version of the program. exit
-// returns the exit code that a fact means; negative = the fact does not end the command. now
-// returns the time for lines that are not facts.
+// NewJSON returns a JSON view that writes to out. version is the version of the program. If a fact
+// ends the command, the function exit returns the exit code; otherwise it returns a negative
+// number. The function now returns the time for lines that are not about facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
@@ -61,12 +61,12 @@ type line struct {
 	Agent      string            `json:"agent,omitempty"`
 	State      string            `json:"state,omitempty"`
 	Purpose    story.Purpose     `json:"purpose,omitempty"`
-	Of         any               `json:"of,omitempty"` // largest number of attempts, as Attempts returns it
+	Of         any               `json:"of,omitempty"` // largest number of attempts, or Unbounded
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // message of the fact; the field Message holds a whole sentence
+	Reason     string            `json:"message,omitempty"` // message in the fact; the field Message holds a sentence about the whole fact
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`

@@ -19,8 +19,8 @@ type Plain struct {
 
 var _ View = (*Plain)(nil)
 
-// NewPlain returns a Plain view that writes to out. exit returns the exit code that a fact means;
-// negative = the fact does not end the command.
+// NewPlain returns a Plain view that writes to out. If a fact ends the command, the function exit
+// returns the exit code; otherwise it returns a negative number.
 func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
 }

@@ -31,8 +31,8 @@ func attemptOf(f story.Fact) string {
 	return what + why
 }
 
-// Sentence returns one line that describes a fact, without time and run. exit is the exit code if
-// the fact ends the command; otherwise exit is negative.
+// Sentence returns one line that describes a fact, without its time and without the name of the
+// run. exit is the exit code if the fact ends the command; otherwise exit is negative.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -58,7 +58,7 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // every line begins with the key, so the sentence names the run
+		if f.Key != "" && f.Run != "" { // the line begins with the unique key, so the text adds the run's id
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)
@@ -135,7 +135,7 @@ func runSentence(f story.Fact, why string) string {
 	return strings.ReplaceAll(string(f.Kind), "_", " ") + prefixed(": ", why)
 }
 
-// mostKept is the highest number of steps that a sentence names.
+// mostKept is the highest number of steps that KeptText names.
 const mostKept = 10
 
 // KeptText returns the names of the steps whose effects stay, because the workflow declares that
@@ -168,8 +168,8 @@ func retryText(f story.Fact) string {
 	return what + " in " + Took(f.Until.Sub(f.At))
 }
 
-// heldText returns a text that says why a step is held. If the reason is not known, it names the
-// agent for which the step waits.
+// heldText returns a text that says why a step is held. The parameter why is the reason; "" = the
+// reason is not known. The text also names the agent for which the step waits, if it is known.
 func heldText(agent, why string) string {
 	agent = Clean(agent)
 	switch {
@@ -212,8 +212,8 @@ func undoBlame(f story.Fact) string {
 	return s
 }
 
-// blame returns a text such as "book failed: no_carrier". If no step has failed, it returns only
-// the reason.
+// blame returns a text such as "book failed: no_carrier", where no_carrier is the parameter why.
+// If the fact names no step, blame returns only why.
 func blame(f story.Fact, why string) string {
 	if f.Step == "" {
 		return why
@@ -257,8 +257,8 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText says why the effect of a step was not undone. It returns any other status
-// unchanged.
+// undoneText returns a text that says why the effect of a step was not undone. If status is not
+// one of the two statuses for this, undoneText returns status without control characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

@@ -16,9 +16,9 @@ import (
 type TerminalOptions struct {
 	// Size returns the columns and lines of the terminal; nil = 80 by 24.
 	Size func() (columns, lines int)
-	// Now returns the current time, which limits how often the view draws; nil = time.Now.
+	// Now returns the current time. The view uses it to draw not too often. nil = time.Now.
 	Now func() time.Time
-	// Exit returns the exit code that a fact means; negative = the fact does not end the command.
+	// Exit returns the exit code if a fact ends the command, and a negative number otherwise.
 	// nil = no fact ends the command.
 	Exit  func(story.Fact) int
 	Color bool
@@ -40,7 +40,7 @@ type Terminal struct {
 	room    int       // largest number of lines of the block
 	last    time.Time // time of the last drawing
 	verdict string    // sentence that says how the run has ended, or what it waits for; "" = none yet
-	whole   bool      // true = this is the last drawing: the verdict may take several lines
+	whole   bool      // true = this is the last drawing, so the last line of the block is not shortened
 	closed  bool
 }
 
@@ -81,7 +81,7 @@ func (t *Terminal) Facts(_ int, facts []story.Fact) {
 			t.above("Warning: " + Clean(d.Summary) + ": " + Clean(d.Detail))
 		}
 		if exit := t.opts.Exit(f); exit >= 0 {
-			t.last = time.Time{} // draw at once
+			t.last = time.Time{} // zero = draw at once, without the pause redrawEvery
 			t.verdict = Sentence(f, exit)
 		}
 		if f.At.After(t.now) {
@@ -246,7 +246,7 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // lines counts further live lines, but does not make them
+	room := t.room + 1 // the largest number of live lines; the rest are only counted in hidden
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return
@@ -275,8 +275,8 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 // waits reports whether neither the row nor one of its instances has begun.
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
-// widths returns the widths of the columns with the names and with the actions. It computes them
-// from the steps and the first instances.
+// widths returns the widths of two columns: the column of the names and the column of the actions.
+// It computes both widths from the steps and from the first instances of each step.
 func (t *Terminal) widths() (name, action int) {
 	name, action = 10, 10
 	measure := func(r *row) {
@@ -299,8 +299,8 @@ func (t *Terminal) widths() (name, action int) {
 	return name, action
 }
 
-// headline returns the first line: the names of the run, and the time until its deadline. On a
-// narrow terminal it cuts the names, not the deadline.
+// headline returns the first line: the names of the workflow and the run, and the time until the
+// run's deadline. If the line is too long for the terminal, headline shortens only the names.
 func (t *Terminal) headline(columns int) styled {
 	s := Clean(t.board.story.Workflow) + "  " + Clean(t.board.story.Name())
 	if run := t.board.story.Run; run != t.board.story.Name() {

@@ -79,14 +79,15 @@ func replaceAt(doc any, path []string, with string) any {
 		}
 	case string:
 		if d == SensitiveText {
-			return d // a parent is hidden already
+			return d // d has already replaced a value that contained the value at path
 		}
 	}
 	return with
 }
 
-// Literal formats JSON for people, in the syntax of HCL. Keys have quotes only if they need them.
-// A long value takes several lines. All lines except the first begin with indent.
+// Literal returns the JSON in data as text for people, in the syntax of HCL. Keys have quotes only
+// if they need them. A long value takes several lines. All lines except the first begin with the
+// parameter indent.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -34,7 +34,7 @@ type Story struct {
 	Steps    []StepInfo // steps in the order of the workflow
 	Attached bool       // true = the run existed before this command
 	Status   string     // status of an attached run
-	Ended    time.Time  // time at which an attached run ended; zero = it is open
+	Ended    time.Time  // time at which an attached run ended; zero = it has not ended
 	Past     bool       // true = the view first shows the past facts of an attached run
 }
 

@@ -18,7 +18,7 @@ type List struct {
 	List      []Argument   // arguments in the source and arguments with a default, sorted by name
 	UsesSelf  bool         // true = an argument uses self.output
 	konst     *value.Value // object of all arguments, if it is known before a run; otherwise nil
-	room      int          // estimated size of the JSON, in bytes
+	room      int          // estimated size in bytes of the JSON object of all arguments
 }
 
 // An Argument is one attribute of an input or config block.
@@ -162,8 +162,9 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct evaluates the argument x with the fast evaluator, and writes it to e. It returns false
-// and does not change e in two cases: the fast evaluator gives up, or the value needs more checks.
+// direct evaluates the argument x with the fast evaluator, and writes it to e. It returns false and
+// does not change e in two cases: the fast evaluator cannot evaluate x, or the value needs more
+// checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

@@ -164,8 +164,8 @@ func (s *Spec) checkWords(v cty.Value) error {
 	return nil
 }
 
-// checkWord returns an error if text does not match the pattern of the field. It also returns an
-// error if the field holds codes and code is not a valid error code.
+// checkWord returns an error if the parameter text does not match the pattern of the field. It also
+// returns an error if the field holds codes and the parameter code is not a valid error code.
 func (s *Spec) checkWord(text, code string) error {
 	if err := s.Words.CheckPattern(text); err != nil {
 		return err
@@ -184,7 +184,7 @@ func isSecret(marks cty.ValueMarks) bool {
 	return false
 }
 
-// mark returns the default v. If the field is sensitive, mark marks it as sensitive.
+// mark returns the default v; if the field is sensitive, the returned value is marked as sensitive.
 func (s *Spec) mark(v cty.Value) cty.Value {
 	if s.Field.Sensitive {
 		return v.Mark(value.SensitiveMark{})

@@ -121,7 +121,7 @@ type Step struct {
 	Input      []syntax.Arg
 	InputAt    hcl.Range         // place of the input block; without this block, place of the step
 	dependsOn  []int             // indexes of the steps in depends_on
-	After      map[int]hcl.Range // steps on which this step depends directly: place of the reference, by index
+	After      map[int]hcl.Range // direct dependencies; key = index of a step, value = place of the reference
 	OutputType cty.Type          // type in output_type; cty.NilType = the step has no output_type
 	OutputAt   hcl.Range         // place of output_type
 	NoUndo     bool              // true = the step has the attribute `compensation`

@@ -90,9 +90,9 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block and adds the variable to the map into. It returns nil. If the
-// map already has a variable with this name, the method reports an error, and returns the new
-// variable instead of adding it.
+// variable reads a variable block and adds the variable to the map `into`. Then it returns nil. But
+// if the map already has a variable with this name, the method reports an error, and returns the
+// new variable instead of adding it.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -151,9 +151,9 @@ func conditionOf(b *syntax.Block) *Condition {
 	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
 }
 
-// localsBlock reads a locals block and adds the locals to the map into. It returns all locals of
-// the block, also the locals whose name is already used. file means that the block is outside of
-// workflows.
+// localsBlock reads a locals block and adds its locals to the map `into`. It returns all locals of
+// the block, also the locals whose name is already used. The parameter file is true if the block is
+// outside of workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {
@@ -199,7 +199,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Steps = append(w.Steps, s)
 			if first, dup := w.Index[c.Label]; dup {
 				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // do not report the duplicate as a second pivot
+				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
 				continue
 			}
 			w.Index[s.Name] = s.Index

@@ -54,8 +54,8 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	}
 }
 
-// impliedAgents adds agents to the module: the agents that actions of w name, and that have no
-// agent block.
+// impliedAgents adds an agent to the module for each agent that has no agent block, but is named by
+// an action in the workflow w.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		if name != "" && d.m.Agents[name] == nil {
@@ -322,7 +322,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 		return best
 	}
-	for range w.Steps { // after this many moves, the walk is certainly inside of the cycle
+	for range w.Steps { // after as many moves as there are steps, the walk has certainly reached the cycle
 		cur = back(cur)
 	}
 	path := []int{cur}
@@ -368,7 +368,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	// The loop goes backwards: a step that waits for others covers these earlier steps, too.
+	// The loop begins with the last step: if the pivot waits for a step, it need not wait for the
+	// steps before that step, too.
 	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {

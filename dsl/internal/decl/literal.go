@@ -79,8 +79,8 @@ func (d literalDecoder) text(b *syntax.Block, name string) string {
 	return s.AsString()
 }
 
-// literal evaluates an attribute that must not contain references or function calls. If the
-// attribute is invalid, literal reports an error and returns false.
+// literal returns the value of an attribute that must not contain references or function calls. If
+// the attribute is invalid, literal reports an error and returns false.
 func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false
@@ -100,9 +100,9 @@ func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 	return v, true
 }
 
-// constant evaluates an attribute that may call functions, but must not contain references. If it
-// contains a reference, constant reports an error with the text why. constant returns false after
-// any error.
+// constant returns the value of an attribute that may call functions, but must not contain
+// references. If the attribute contains a reference, constant reports an error with the text in the
+// parameter why. constant returns false after any error.
 func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false

@@ -64,7 +64,7 @@ func ParseStored(file string, files map[string][]byte, answers functions.Reads, 
 	}
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
-		r.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
+		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
 	}
 	m.build(r, storedSource{&m.Reads}, "")
 	diags := r.Finish()
@@ -82,7 +82,7 @@ func newModule(file string) *Module {
 	}
 }
 
-// isModuleFile reports whether a file in the directory belongs to the module, by its name.
+// isModuleFile reports whether a file with this name in the directory belongs to the module.
 func isModuleFile(name string) bool {
 	base := strings.TrimSuffix(name, ".json")
 	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
@@ -143,7 +143,7 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	src, err := readLimited(fsys, name)
 	switch {
 	case errors.Is(err, errTooLarge):
-		r.Sources[name] = nil // the map has the name of the file, but not its text
+		r.Sources[name] = nil // the map now has the name of the file, but not its text
 		r.HCL(hcl.Diagnostics{syntax.TooBig(name)})
 	case err != nil:
 		r.Errorf(hcl.Range{}, "Cannot read file", "%s.", err)
@@ -176,7 +176,7 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // otherwise names that a broken file declares would be reported as unknown
+	if !broken { // after a broken file, the names that it declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 	} else {
 		m.Failed, m.Partial = true, true

@@ -17,8 +17,8 @@ import (
 var errTooLarge = errors.New("larger than 1 MiB")
 
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
-	// Check the file before opening it: to open a pipe would wait, and to open a device may have
-	// effects.
+	// Check the file before it is opened: opening a pipe would wait for a writer, and opening a
+	// device may have effects.
 	info, err := fs.Stat(fsys, name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", name)
@@ -62,7 +62,7 @@ type readSource interface {
 type liveSource struct {
 	fsys  fs.FS
 	env   func(string) (string, bool) // looks up an environment variable; nil = no variable is set
-	reads *functions.Reads            // the source adds the results here
+	reads *functions.Reads            // results that the liveSource has read
 }
 
 func (s liveSource) readFile(name string) error {
@@ -114,7 +114,7 @@ func ownDirectory(name string) bool {
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {
-		return name, nil // a file system without links
+		return name, nil // fsys has no symbolic links, so there is nothing to replace
 	}
 	done, rest := ".", strings.Split(name, "/")
 	for hops := 0; len(rest) > 0; {
@@ -147,8 +147,8 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 	return done, nil
 }
 
-// storedSource is the readSource of a stored definition. It reads nothing, because reads already
-// holds all results.
+// storedSource is the readSource of a stored definition. It reads no files and no environment
+// variables, because its field reads already holds all results.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string) error {

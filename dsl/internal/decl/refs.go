@@ -64,8 +64,8 @@ type names struct {
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
 }
 
-// compile compiles an expression and checks each of its references. a says which references are
-// allowed. compile returns nil if e is nil. After an error it sets e.Bad.
+// compile compiles the expression e and checks each of its references. The parameter a says which
+// references are allowed. compile returns nil if e is nil. After an error it sets e.Bad.
 func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
 	if e == nil {
 		return nil
@@ -93,7 +93,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	for i := range c.Direct {
 		all[i] = true
 	}
-	for _, l := range c.Locals { // these locals are already compiled
+	for _, l := range c.Locals { // the loop over all references has already compiled these locals
 		if l.Expr.Bad {
 			e.Bad = true
 		}
@@ -116,8 +116,9 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	return c
 }
 
-// fold evaluates an expression without references, and sets c.Constant to the result. If the
-// expression has references, fold does nothing.
+// fold evaluates the expression e and sets c.Constant to its value. It does nothing if e has
+// references, calls secret() or has an error. If the evaluation fails, fold reports the error and
+// sets e.Bad.
 func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	if e.Bad || c.Secrets || len(e.Syntax.Variables()) > 0 {
 		return
@@ -132,7 +133,7 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 }
 
 // reference checks one reference, t, and adds it to c. If t refers to a local, reference adds the
-// local to locals. If t is not allowed, reference reports an error and returns false.
+// local to the map locals. If t is not allowed, reference reports an error and returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()

@@ -137,8 +137,8 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 	return x, nil
 }
 
-// collectionOrText parses a text that is a list or an object. It returns every other text as a
-// string.
+// collectionOrText parses the text of an assignment. It returns a list or an object if the text is
+// one, and otherwise the text as a string.
 func collectionOrText(a noun.Assignment) cty.Value {
 	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		if x, err := parseText(a); err == nil {

@@ -120,7 +120,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	c := l.Expr.Compiled
 	if l.Expr.Bad || c == nil {
-		return cty.DynamicVal, nil // the check of the declaration has reported the error
+		return cty.DynamicVal, nil // the expression of the local has an error, which was reported already
 	}
 	if k, ok := w.localValue(l); ok {
 		return k.value, ev.settleLocal(l, k, w)

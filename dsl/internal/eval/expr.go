@@ -77,7 +77,7 @@ type Compiled struct {
 	Locals     []*Local             // locals to which the expression itself refers, sorted by name
 	Steps      []int                // indexes of the steps to which the expression or its locals refer, ascending
 	Direct     map[int]hcl.Range    // places of the references to steps in the expression itself, by step index
-	Named      []int                // keys of Direct, ascending
+	Named      []int                // step indexes that are keys of the map Direct, ascending
 	Each       bool                 // true = the expression uses each.*
 	EachKey    bool                 // true = the expression uses each.key
 	Self       bool                 // true = the expression uses self.*

@@ -20,8 +20,8 @@ type Scope struct {
 	Step func(index int) StepResult
 
 	Each    *EachItem // values of each.*; nil = not in an instance of a for_each step
-	Self    *Self     // values of self.*; nil = neither in postcondition nor in compensate
-	Failure *Failure  // values of failure.*; nil = not in compensate
+	Self    *Self     // values of self.*; nil = the expression cannot use self.*
+	Failure *Failure  // values of failure.*; nil = the expression is not in compensate
 
 	// Memo caches decoded values between the evaluations of one run; nil = no
 	// cache. Only one goroutine at a time may use a Memo.
@@ -36,7 +36,7 @@ type Scope struct {
 // The result of a finished step never changes, so an entry is never outdated.
 // The zero Memo is ready to use.
 type Memo struct {
-	owner   *Evaluator           // evaluator that has made the entries
+	owner   *Evaluator           // evaluator that has made the entries; nil = no entries yet
 	steps   map[int]keptStep     // values of finished steps, by index of the step
 	results map[int]StepResult   // results of finished steps with for_each, by index of the step
 	locals  map[*Local]KeptLocal // values of locals that refer to finished steps only
@@ -44,7 +44,7 @@ type Memo struct {
 
 type keptStep struct {
 	value cty.Value
-	load  value.Load // size of the encoded value; the cost of decoding counts for each evaluation
+	load  value.Load // size of the encoded value; each evaluation that uses the value must count it as cost
 }
 
 // RunInfo holds the values of run.* in expressions.

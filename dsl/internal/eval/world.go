@@ -16,7 +16,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // name is each, self, failure or run
+	root(name string) (cty.Value, error) // value of each, self, failure or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
@@ -110,7 +110,7 @@ func memoOf(s *Scope, ev *Evaluator) *Memo {
 }
 
 // ResultOf returns the result of the step with index i. If the step is finished and has for_each,
-// ResultOf caches the result in the Memo, because Scope.Step takes time for each instance.
+// ResultOf caches the result in the Memo, because Scope.Step is slow if there are many instances.
 func ResultOf(s *Scope, ev *Evaluator, i int) StepResult {
 	if !ev.Steps[i].Each {
 		return s.Step(i)
@@ -219,7 +219,7 @@ func decodeOutput(v value.Value, ty cty.Type) (cty.Value, error) {
 	if c, err := value.Conform(raw, ty); err == nil {
 		return c, nil
 	}
-	return raw, nil // for example the output of a catch block
+	return raw, nil // the output does not fit ty: for example, it is the output of a catch block
 }
 
 func timeValue(t time.Time) cty.Value {

@@ -13,10 +13,10 @@ import (
 )
 
 // A copier checks JSON against a shape and writes the canonical form of the JSON, in one pass
-// and without building a tree. A copier handles only the common case. It gives up if a value
-// must be converted, or if the JSON has an error. Then the general evaluator (package eval)
-// converts the value or reports the error. If a copier does not give up, it writes the same
-// bytes as the general evaluator.
+// and without building a tree. A copier handles only the common case. It gives up (its method
+// returns false) if a value must be converted, or if the JSON has an error. Then the general
+// evaluator (package eval) converts the value or reports the error. If a copier does not give up,
+// it writes the same bytes as the general evaluator.
 type copier struct {
 	value.Lexer
 	out   []byte   // canonical JSON written so far
@@ -29,7 +29,7 @@ type copier struct {
 }
 
 // Canonical checks the JSON raw against a shape and returns its canonical form. ok is false if
-// sh is nil, or if the copier gives up.
+// sh is nil, or if the general evaluator must convert the value or report an error.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -42,8 +42,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. It returns false if it gives up. If hidden is true, the value is
-// inside of a sensitive part. Then the parts of the value need no marks.
+// value copies one value. It returns false if the general evaluator must do this. If hidden is
+// true, the value is inside of a sensitive part. Then the parts of the value need no marks.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -208,8 +208,9 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map. keep is false if the shape
-// does not have the attribute; then the caller removes it. ok is false if attribute gives up.
+// attribute copies the value of one attribute of an object or map. keep is false if the shape does
+// not have the attribute; then the caller removes it. ok is false if the general evaluator must
+// copy the value.
 func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
@@ -283,8 +284,8 @@ func (c *copier) attributes(object []byte) {
 }
 
 // arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
-// writes null for missing optional members. It gives up and returns false if two members have
-// the same name, or if a required member is missing.
+// writes null for missing optional members. It returns false if two members have the same name,
+// or if a required member is missing. Then the general evaluator handles the object.
 func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)

@@ -18,12 +18,12 @@ import (
 
 // An Expr is a compiled expression. It reads the JSON bytes of the values to which the
 // expression refers. An Expr is a constant, a reference, a template, an object, a list, a
-// comparison or a logical operation. It gives up if anything is unusual. Then the general
-// evaluator (package eval) evaluates the expression. So both give the same result.
+// comparison or a logical operation. If anything is unusual, it gives no result. Then the general
+// evaluator (package eval) evaluates the expression. So both always give the same result.
 type Expr struct {
 	kind  directKind // kind of the expression; it decides which of the following fields are used
 	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
-	ref   *reference // place of the value of a reference
+	ref   *reference // for a reference, says where its value is
 	shape *Shape     // shape that the value of a constant or reference must have
 	keys  []string   // sorted attribute names of an object; keys[i] belongs to parts[i]
 	parts []*Expr    // parts of a template, object, list or operation
@@ -297,8 +297,8 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 
 // WriteInto evaluates d. It appends the result as JSON to out, and the JSON pointers of the
 // sensitive parts to marks. path is the JSON pointer of the result in its document. hidden means
-// that the whole result is sensitive. If WriteInto gives up, it returns false, and the returned
-// bytes may end with a part of the result.
+// that the whole result is sensitive. WriteInto returns false if the general evaluator must
+// evaluate d. Then the returned bytes may end with a part of the result.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -309,7 +309,7 @@ func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bo
 }
 
 // write evaluates d and appends the result to c.out as canonical JSON. c.path is the JSON pointer
-// of the result in its document. write returns false if it gives up.
+// of the result in its document. write returns false if the general evaluator must evaluate d.
 func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
@@ -346,8 +346,8 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 }
 
 // Scalar evaluates d. The result must be a string, number or boolean, and not sensitive.
-// Otherwise ok is false. It is also false if d is nil, or if d leaves the expression to the
-// general evaluator.
+// Otherwise ok is false. It is also false if d is nil, or if the general evaluator must evaluate
+// the expression.
 func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false
@@ -374,8 +374,8 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	return v, err == nil
 }
 
-// Value evaluates d and returns the result. If whole is true, the whole result is sensitive. It
-// returns false if d gives up.
+// Value evaluates d and returns the result. If the parameter whole is true, Value marks the whole
+// result as sensitive. It returns false if the general evaluator must evaluate d.
 func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	c := copier{}
 	if whole {
@@ -388,7 +388,8 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// other copies raw, a value from another document. It returns false if it gives up.
+// other copies raw, a value from another document. It returns false if the general evaluator must
+// do this.
 func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
@@ -471,7 +472,7 @@ func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	c.out = c.out[:at] // a and b stay valid until the next write to c.out
+	c.out = c.out[:at] // the slices a and b stay valid until the next write to c.out
 	a, b := buf[0], buf[1]
 	switch d.op {
 	case hclsyntax.OpLogicalNot:

@@ -61,8 +61,9 @@ func ShapeOf(t schema.Type) *Shape {
 	return nil
 }
 
-// ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if
-// the type of a field has no shape, or if its name is unusual.
+// ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if a
+// field needs the general evaluator: its type has no shape, its name is not plain, or its enum has
+// a value that is not in canonical form.
 func ShapeOfFields(fields []schema.Field) *Shape {
 	out := &Shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {

@@ -29,7 +29,7 @@ func appendIdentity(out []byte, v cty.Value) []byte {
 	case !v.CanIterateElements():
 		return append(out, '?')
 	}
-	// Lists, sets, maps, tuples and objects are never equal to each other.
+	// A list, a set, a map, a tuple and an object are never equal, so each kind has its own letter.
 	kind := byte('o')
 	switch {
 	case ty.IsListType():

@@ -12,15 +12,16 @@ import (
 // The time of the operations in the library cty grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
-	// If keep is nil, the result has the elements that are in all sets.
+	// The second argument is nil: the result has the elements that are in all sets.
 	setIntersectionFunc = setFunction(stdlib.SetIntersectionFunc, nil)
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )
 
-// setFunction returns a function of sets. keep decides whether the result contains an element:
-// first says whether the first set has the element, and others is the number of other sets that
-// have the element. If keep is nil, the result contains the elements that are in all sets. If an
-// argument is not known yet, the function calls f, the function of the library.
+// setFunction returns a function of sets. The function keep decides whether the result contains an
+// element. Its parameter first says whether the first set has the element. Its parameter others is
+// the number of other sets that have the element. If keep is nil, the result contains the elements
+// that are in all sets. If an argument is not known yet, the returned function calls f, the
+// function of the library.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

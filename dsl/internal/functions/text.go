@@ -21,8 +21,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// textFunction returns a function of the language that has one string argument. impl computes
-// the result, which is a string.
+// textFunction makes a function of the language. This function has one string argument, and its
+// result is the string that impl returns.
 func textFunction(param string, impl func(string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: param, Type: cty.String}},
@@ -31,13 +31,14 @@ func textFunction(param string, impl func(string) (cty.Value, error)) function.F
 	})
 }
 
-// mapText returns a function of the language that turns one string into another and cannot fail.
+// mapText makes a function of the language. This function turns one string into another with impl,
+// and cannot fail.
 func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }
 
-// textPair returns a function of the language that has two string arguments, named a and b. impl
-// computes the result, which has the type ret.
+// textPair makes a function of the language. This function has two string arguments, whose names
+// are the parameters a and b. impl computes its result, which has the type ret.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},

@@ -87,8 +87,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 	}
 }
 
-// narrow converts a reply to ty, the type in output_type. It returns an error if an attribute is
-// null that output_type names without optional().
+// narrow converts a reply to ty, the type in output_type. If output_type names an attribute without
+// optional(), the attribute must not be null: otherwise narrow returns an error.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {

@@ -84,7 +84,7 @@ func unknownVars(decls map[string]*decl.Variable) cty.Value {
 	for name, v := range decls {
 		x := value.UnknownOf(v.Type)
 		if v.Type.IsObjectType() && v.Nullable {
-			x = cty.UnknownVal(value.PlainType(v.Type)) // the whole object may be null
+			x = cty.UnknownVal(value.PlainType(v.Type)) // the object itself may be null, not only its attributes
 		}
 		if v.Sensitive {
 			x = x.Mark(value.SensitiveMark{})

@@ -103,7 +103,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 		}
 		x = raw
 		if x.IsNull() && !v.Nullable && v.Default != cty.NilVal {
-			x = v.Default // null is not allowed, so it means the default
+			x = v.Default // this variable must not be null, so the value null selects the default
 		}
 	}
 	switch {
@@ -130,7 +130,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 }
 
 // validate checks the validation blocks of all variables, and reports each condition that is not
-// met. vals holds the values of the variables, and last holds their assignments.
+// met. The map vals holds the values of the variables, and the map last holds their assignments.
 func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(b.decls) {

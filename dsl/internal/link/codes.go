@@ -115,9 +115,9 @@ func (k *knownCodes) literals(e *eval.Expr) {
 	k.own = append(k.own, literals(e)...)
 }
 
-// codes warns about each error code in the list e that cannot occur, because its spelling is
-// probably wrong. k and also hold the codes that can occur. If e is nil or k is open, codes does
-// nothing.
+// codes warns about each error code in the list e that cannot occur: its spelling is probably
+// wrong. The parameters k and also hold the codes that can occur. If e is nil, or if k.open is true,
+// codes does nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -149,7 +149,8 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes returns the error codes of a list that are known before a run, with their places.
+// writtenCodes returns, with their places, those error codes in the list e that are known before a
+// run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
@@ -194,8 +195,8 @@ func (l codeLinker) workflowCodes() {
 	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
-// constant reports whether an expression has neither references nor function calls. For such an
-// expression, the function literals returns all strings that it can produce.
+// constant reports whether an expression has neither references nor function calls. If so, the
+// value of the expression can contain only the strings that the function literals returns for it.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

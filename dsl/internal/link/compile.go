@@ -67,7 +67,7 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 }
 
 // valueFunc returns a ValueFunc that evaluates the expression e. If accept is not nil, it checks
-// and converts each result. If whole is true, the whole result is marked as sensitive.
+// and converts each result. If the parameter whole is true, the whole result is marked as sensitive.
 func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
@@ -165,7 +165,7 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			// If ReadyOf returns nil, each evaluation in a run returns the error.
+			// ReadyOf returns nil if v cannot be encoded. Then each evaluation in a run returns this error.
 			out.Ready = argument.ReadyOf(a.Name, v)
 		}
 	case value.IsPlain(a.Name):
@@ -174,8 +174,9 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 	return out
 }
 
-// extraAttributes reports an error for each attribute of an object in the source that the type of
-// the argument does not have. The conversion would drop such an attribute without an error.
+// extraAttributes checks an argument that is an object in the source. It reports an error for each
+// attribute of the object that the type of the argument does not have. The conversion to the type
+// would drop such an attribute without an error.
 func (l argumentLinker) extraAttributes(spec *argument.Spec, a syntax.Arg) {
 	cons, ok := a.Expr.Syntax.(*hclsyntax.ObjectConsExpr)
 	if !ok || !spec.Type.IsObjectType() {

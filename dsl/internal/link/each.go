@@ -25,7 +25,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	before := len(l.List)
 	v := l.check(e)
 	defer func() {
-		if len(l.List) == before { // otherwise a better error was already reported
+		if len(l.List) == before { // if no error about for_each was reported here
 			out.ForEach = l.forEach(e)
 		}
 	}()

@@ -70,8 +70,8 @@ type linkedStep struct {
 	action   *linkedAction // action that the step calls; nil = there is no such action, or no call
 	noun     *noun.Step    // result of linking
 	readOnly bool          // true = the action is read-only, or the step calls no action
-	// Settings of the step and of its undo. nil = the settings depend on the run, have errors, or
-	// the step has no undo.
+	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
+	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
 	timer              time.Duration // constant duration of a timer; 0 = none, or it depends on the run
 }
@@ -137,9 +137,9 @@ func (a *linkedAction) title() string {
 
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
-// action returns the action of an agent. If the agent has no such action, or if its schema is
-// invalid, action reports an error and returns nil (S73). If the agent is missing, action returns
-// nil without an error, because that error was already reported.
+// action returns the action of an agent. It reports an error and returns nil if the agent has no
+// such action, or if the schema of the action is invalid (S73). If the agent is missing, action
+// returns nil without an error, because the missing agent was already reported.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	la := l.agents[agent]
 	if la == nil || la.missing || name == "" {

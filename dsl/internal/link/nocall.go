@@ -50,8 +50,9 @@ func (l *workflowLinker) valueShapes() {
 	l.world.Each = cty.NilVal
 }
 
-// quietly evaluates an expression for the checks before a run. It reports no errors, because the
-// linking of the step reports them. It returns an unknown value if e is nil or has an error.
+// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
+// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
+// or has an error.
 func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	if e == nil || e.Bad || e.Compiled == nil {
 		return cty.DynamicVal
@@ -85,8 +86,8 @@ func unknownLike(v cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// outputBefore returns the output of step i, which has no call, for the checks before a run. The
-// output of a timer is null. Other outputs are unknown, but have their types.
+// outputBefore returns the output of step i for the checks before a run. The step has no call. The
+// output of a timer is null. The output of another step is unknown, but has its type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {

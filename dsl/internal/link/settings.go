@@ -21,7 +21,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Defaults of the language.
+// The values of settings that a workflow does not set, and the highest value of max_attempts.
 const (
 	defaultTimeout    = 30 * time.Second
 	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
@@ -58,8 +58,8 @@ func undoDefaults() noun.Settings {
 	}
 }
 
-// A setter converts the value of one attribute and sets the field of the settings for it. It
-// returns an error if the value is invalid.
+// A setter converts the value of one attribute, and stores it in the field of noun.Settings for
+// this attribute. It returns an error if the value is invalid.
 type setter func(*noun.Settings, cty.Value) error
 
 var setters = map[string]setter{
@@ -195,7 +195,7 @@ type setting struct {
 	name string         // name of the attribute
 	e    *eval.Expr     // value of the attribute
 	set  setter         // sets the limit in noun.Settings
-	d    *fasteval.Expr // e for the fast evaluator; nil = use the general evaluator
+	d    *fasteval.Expr // e compiled for the fast evaluator; nil = use the general evaluator
 }
 
 // settingsOf returns the function Settings of a step or of an undo. base holds the defaults, and

@@ -115,7 +115,7 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 }
 
 // soundness checks the rules that concern more than one step: deadline, pivot, undo, retries and
-// outputs that may be null. It also sets Before of all steps.
+// outputs that may be null. It also sets the field Before of all steps.
 func (l undoLinker) soundness() {
 	d := l.decl
 	if d.Deadline == nil {
@@ -143,8 +143,8 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before sets the field Before of each step. It computes this field from the field After of the
-// other steps.
+// before sets the field Before of each step: the indexes of the steps that depend directly on it.
+// It finds them in the field After of the other steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {

@@ -45,7 +45,7 @@ const overHint = "Work with fewer or smaller values, or do this work in an agent
 // the panic.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
-	Locals       Spent      // part of Cost and Memory that local values need
+	Locals       Spent      // the part of Cost and Memory that local values caused
 	Allowance    *Allowance // limit for all expressions of a decision; nil = no such limit
 	Over         *overrun   // limit that the evaluation has exceeded; nil = none
 }
@@ -56,8 +56,8 @@ type Spent struct{ Cost, Memory int64 }
 // Add adds the amount x to s.
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
-// Since returns the cost and memory that were added to the meter after its earlier copy then.
-// The result does not include the part that local values need.
+// Since returns the cost and memory that were added to the meter after the copy in the parameter
+// then was made. The result does not include the part that local values caused.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
@@ -65,7 +65,7 @@ func (m *Meter) Since(then Meter) Spent {
 	}
 }
 
-// pay adds to the cost and the memory of the meter. It panics with an overrun if the meter
+// pay adds the parameters cost and memory to the meter. It panics with an overrun if the meter
 // exceeds a limit. If m is nil, pay does nothing.
 func (m *Meter) pay(cost, memory int64) {
 	if m == nil {
@@ -75,7 +75,7 @@ func (m *Meter) pay(cost, memory int64) {
 	m.check()
 }
 
-// Take adds to the cost and the memory of the meter. It returns false if the meter exceeds a
+// Take adds the parameters cost and memory to the meter. It returns false if the meter exceeds a
 // limit now, or has exceeded a limit before.
 func (m *Meter) Take(cost, memory int64) bool {
 	cost, memory = min(max(cost, 0), 2*MaxCost), min(max(memory, 0), 2*MaxMemory)
@@ -146,8 +146,8 @@ func ExprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }
 
-// Input adds the cost and memory to decode a value of this size. It returns an error if the meter
-// exceeds a limit.
+// Input adds to the meter the cost and the memory for decoding a value of the size l. It returns an
+// error if the meter exceeds a limit.
 func (m *Meter) Input(l value.Load) error {
 	if !m.Take(l.Bytes*3+l.Nodes*300, l.Bytes+l.Nodes*150) {
 		return errors.New("the values are too large")

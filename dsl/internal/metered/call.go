@@ -169,7 +169,7 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across returns the results of the function part for all types.
+// across calls the function part for each type, and returns the results in the same order.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {

@@ -16,7 +16,8 @@ func ConstantContext(funcs map[string]function.Function, a *Allowance) *hcl.Eval
 }
 
 // EvaluateOnce evaluates an expression without references. funcs are the functions that the
-// expression can call. a limits the cost; nil = only the limits of a single expression apply.
+// expression can call. The Allowance a limits the cost; nil = only the limits of a single
+// expression apply.
 func EvaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, a *Allowance) (cty.Value, hcl.Diagnostics) {
 	return Evaluate(Of(syn), ConstantContext(funcs, a))
 }

@@ -152,8 +152,8 @@ func (p *payment) types() {
 }
 
 // elements charges for the search for a common type of the elements of all arguments. If several
-// elements of a tuple have the same type, this type counts once: the tuple was converted to a list
-// or a set before.
+// elements of a tuple have the same type, this type counts once, because the tuple is converted to
+// a list or a set before the library searches.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -263,8 +263,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges to compile a regular expression, which the library does twice, and to match a
-// text. The parameters are the indexes of the regular expression and the text in p.args.
+// pattern charges for compiling a regular expression (the library does this twice), and for matching
+// a text. The parameters are the indexes of the regular expression and the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
