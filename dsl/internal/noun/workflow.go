@@ -35,7 +35,8 @@ type Workflow struct {
 	UniqueKey            func(*eval.Scope) (string, error)
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
-	// After each record with a call in flight, the Supervisor looks at the run after Shortest.
+	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,
+	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)

@@ -197,7 +197,7 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 const MaxLine = 500
 
 // window shortens a long line of src, which begins at start and ends at end. It keeps only the
-// bytes around the position at, and returns where these bytes begin and end in src.
+// bytes around the index in the parameter at, and returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
