@@ -112,7 +112,7 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The process gets no ctx, because complete-by, Stop or cut ends the call.
+	// The process gets no ctx: complete-by, the method Stop or the method cut ends the call.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	if f.sendings == mine { // otherwise the call was answered and sent again meanwhile

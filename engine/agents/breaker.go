@@ -98,8 +98,8 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note adds a change of state to pending. gobreaker calls note while it holds its own lock, so
-// the method tell reports the change later.
+// note adds a change of state to the list pending. The library gobreaker holds its own lock while
+// it calls the method note. So the method tell reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

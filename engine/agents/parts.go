@@ -205,7 +205,7 @@ type instance struct {
 	state     instanceState
 	life      *life     // the process that gets calls; nil = there is none
 	old       []*life   // replaced processes that have not ended yet, oldest first
-	failures  int       // number of failed starts and short lives in a row
+	failures  int       // number of processes in a row that failed to start or ran less than Options.Stable
 	notBefore time.Time // time before which no process is started; zero = a process may start now
 	why       error     // why the instance has no process; nil = it was not started or was idle
 }

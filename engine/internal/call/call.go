@@ -127,7 +127,7 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// about returns the Answer that delivers an event of this call.
+// about returns an Answer with the event, and with the facts about this call that the run needs.
 func (c *Call) about(event machine.Event) Answer {
 	arrived := c.arrived
 	if arrived.IsZero() {
