@@ -22,7 +22,7 @@ type (
 	Output = noun.Output
 	// A Step is one step of a workflow. It calls an action, computes a value, or waits.
 	Step = noun.Step
-	// An Action is an action of an agent, with the arguments that a step gives it.
+	// An Action is an action of an agent that a step or an undo calls.
 	Action = noun.Action
 	// An Undo says how the effect of a step is undone.
 	Undo = noun.Undo
@@ -87,7 +87,7 @@ const (
 // Exhausted says what happens after the last allowed attempt of a step has failed (S41).
 type Exhausted = noun.Exhausted
 
-// The kinds of Exhausted. ExhaustedMode means that the Mode of the workflow decides.
+// The values of Exhausted. ExhaustedMode means that Workflow.CompensationMode says what happens.
 const (
 	ExhaustedMode       = noun.ExhaustedMode
 	ExhaustedCompensate = noun.ExhaustedCompensate
@@ -109,7 +109,7 @@ type (
 	Self = eval.Self
 	// A Failure holds the values of failure.*. They describe the failure that made the run turn back.
 	Failure = eval.Failure
-	// A StepResult holds the values of one step that expressions can refer to.
+	// A StepResult holds the values of step.NAME.* of one step in expressions.
 	StepResult = eval.StepResult
 	// An InstanceResult is the result of one instance of a step.
 	InstanceResult = eval.InstanceResult

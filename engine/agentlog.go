@@ -47,10 +47,10 @@ func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	return &LogKeeper{store: store, logger: logger, full: make(chan struct{}, 1)}
 }
 
-// Keep adds a line to those that Run stores soon. It never blocks. If too many lines wait,
-// because the store does not answer or agents log too much, the line is dropped and counted.
-// Control characters and line breaks become spaces, invalid UTF-8 is replaced, and a line
-// longer than MaxLogMessage is cut.
+// Keep adds a line to the waiting lines, which the method Run stores soon. It never blocks. If too
+// many lines wait, because the store does not answer or agents log too much, Keep drops and counts
+// the line. Control characters and line breaks become spaces, and invalid UTF-8 is replaced. Keep
+// cuts a line that is longer than MaxLogMessage.
 func (k *LogKeeper) Keep(line store.LogLine) {
 	line.Message, line.Step = oneLine(line.Message, MaxLogMessage), oneLine(line.Step, MaxLogMessage)
 	if line.At.IsZero() {
@@ -128,7 +128,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 }
 
 // oneLine returns the text s with a space for each control character, and with U+FFFD for
-// invalid UTF-8. It cuts the result to at most limit bytes.
+// invalid UTF-8. It cuts the result. The parameter limit is the largest allowed size, in bytes.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -131,8 +131,8 @@ func (e *enqueuer) tick(ctx context.Context) error {
 // run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// When one writer fails, stop ends. The others start no new batch, but each still waits
-	// for the answer to its last one.
+	// When one writer fails, the context stop ends. The other writers start no new batch, but
+	// each of them still waits for the answer to its last batch.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -194,7 +194,7 @@ const enqueueBatch = 256
 
 // work submits one share of the submissions after another, until no share is left or stop ends.
 // It returns an error if the store does not answer or this membership is over. After an error,
-// run ends the work of all writers.
+// the method run ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -221,8 +221,8 @@ func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits, in batches, the submissions whose index is at least from and below to. A
-// submission that is refused gets its result at once and is in no batch.
+// share submits e.all[from:to], which is one share of the submissions, in batches. A submission
+// that is refused gets its result at once and is in no batch.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
@@ -255,8 +255,8 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	// The name has the form of a run id. So the run exists already, or the submission is
-	// refused.
+	// A name in the form of a run id can only name an existing run. If there is no such run,
+	// the submission is refused. So nothing is sent in both cases.
 	if _, given := naming.ParseRunName(s.Name); given {
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {
@@ -339,9 +339,9 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// settle makes results from the store's outcomes. If the id of an entry was in use, settle
-// gives the entry another id and returns it, and land sends it again. It returns an error if it
-// cannot read from the store whether an earlier try has committed a row that is refused now.
+// settle turns the store's answers into results. If the id of an entry was in use, settle gives the
+// entry another id and returns the entry, and the method land sends it again. settle returns an
+// error if it cannot read from the store whether an earlier try committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &e.out[x.n]
@@ -379,8 +379,8 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 	return err == nil && len(rows) == 1 && t.Wrote(rows[0]), nil
 }
 
-// transition returns the first row of a run without an owner. No step of the run starts. An
-// engine that looks for runs without an owner finds the run at once.
+// transition returns the first row of a run without an owner. This row starts no step of the run.
+// An engine that looks for runs without an owner finds the run at once.
 func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, error) {
 	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)

@@ -100,7 +100,7 @@ type lockBlock struct {
 }
 
 // Read parses a lock file; filename is only for messages. An unknown block or argument is an
-// error, because a rule that an engine ignores would protect nothing.
+// error. It may be a rule that this engine does not know, and must not ignore.
 func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)

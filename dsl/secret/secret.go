@@ -93,8 +93,8 @@ const redacted = "(sensitive)"
 // finds a sensitive text unchanged, escaped as in JSON, and quoted as in Go. It replaces longer
 // texts first, because a long text may contain a shorter one. It does not replace texts of less
 // than four bytes, because these occur everywhere. A sensitive text may have been cut, at the
-// end of the input or before a "…". If the rest of it has at least four bytes, the function
-// replaces this rest.
+// end of the input or before a "…". If the remaining beginning has at least four bytes, the
+// function replaces this beginning.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -145,9 +145,9 @@ func redactCut(text string, sensitive []string) string {
 	return strings.Join(pieces, cutMark)
 }
 
-// overlap returns the length of the longest end of text that is also a beginning of s. If this
-// length is less than value.MinSensitive, overlap may return 0 instead. The time of overlap is
-// proportional to the length of s.
+// overlap returns the length of the longest suffix of text that is also a prefix of s. If this
+// length is less than value.MinSensitive, overlap may return 0 instead. The running time of overlap
+// is proportional to the length of s.
 func overlap(text, s string) int {
 	text = text[max(0, len(text)-len(s)):]
 	if len(s) < value.MinSensitive || !strings.Contains(text, s[:value.MinSensitive]) {

@@ -30,8 +30,8 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	// This must come after allow, which sets f.verdict. From here on, the method cut may run
-	// when ctx ends, and it calls f.verdict.
+	// The call must be watched only after f.verdict is set. From here on, the end of ctx may
+	// start the method cut, and cut calls f.verdict.
 	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
@@ -67,8 +67,8 @@ func (f *activeCall) route() {
 	}
 }
 
-// await waits at most for the time left until a process is ready, and gives the call to that
-// process.
+// await waits until a process is ready, and gives the call to this process. It waits at most for
+// the duration in the parameter left.
 func (f *activeCall) await(left time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), left) // ends early if the method cut calls cancel
 	defer cancel()
@@ -89,7 +89,7 @@ func (f *activeCall) await(left time.Duration) {
 	f.send()
 }
 
-// send gives the call to the process f.life. It does nothing if the call was cut off.
+// send gives the call to the process f.life, but not if the method cut has ended the call already.
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
@@ -112,7 +112,7 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The process gets no ctx, because complete-by, Stop or cut ends the call.
+	// The process gets no ctx: complete-by, the method Stop or the method cut ends the call.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	if f.sendings == mine { // otherwise the call was answered and sent again meanwhile
@@ -125,8 +125,8 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut reports the error why to the caller at once, and asks the agent to stop. The process
-// still counts the call until the agent answers or complete-by passes.
+// cut ends the call with the error in the parameter why: it reports this error to the caller at
+// once, and asks the agent to stop. The process counts the call until an answer or complete-by.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -161,8 +161,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// In each of these cases the process has ended, so every later line may belong to the
-	// call.
+	// In each of these cases the process has ended. So every line of the process that is
+	// still read afterwards may belong to the call.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -230,7 +230,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.done(reply, err)
 }
 
-// fail ends a call with an error. The call must not count in agent.calls yet.
+// fail ends a call with an error. It must be called before agent.calls includes the call.
 func (f *activeCall) fail(err error) {
 	f.mu.Lock()
 	f.over = true
@@ -277,10 +277,10 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 }
 
-// expires records that the process did not answer a call in time. If this happened many times
-// in a row, and another process of the agent answered meanwhile, expires drains the process.
-// In that case the remote service is not the reason (S69). expires returns how long the
-// process waits for a late reply; 0 = not at all.
+// expires records that the process did not answer a call in time. If this happened many times in a
+// row, and another process of the agent answered meanwhile, the remote service is not the reason
+// (S69). Then expires replaces the process. expires returns how long the pool waits for a late
+// reply; 0 = not at all.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()

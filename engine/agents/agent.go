@@ -37,8 +37,8 @@ func notSent(err error) error {
 	return &invoke.Deferred{Why: err.Error()}
 }
 
-// A downError says that the agent has no process, and that none may start before the time
-// until.
+// A downError says that the agent has no process, and that none may start before the time in
+// the field until.
 type downError struct {
 	until time.Time
 	err   error
@@ -47,8 +47,8 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how many processes check starts if each process ends before it is ready. After
-// the last one, check returns an error.
+// startTries is how many processes the method check starts if each process ends before it is
+// ready. After the last process has ended, check returns an error.
 const startTries = 5
 
 // check returns an error if the agent cannot be called. If no process is ready, check starts
@@ -82,9 +82,9 @@ func diedAtStart(err error) bool {
 }
 
 // readyLocked returns the ready process with the fewest calls, and counts one more call for
-// that process. It returns nil if no process is ready, and errClosed if the pool is closed. It
-// also starts a process for each instance that has none. If atOnce is true, it does so even
-// during the pause after a failure.
+// that process. It returns nil if no process is ready, and errClosed if the pool is closed.
+// Before that, it starts the processes of the agent that are missing. During the pause after a
+// failed start it starts a process only if atOnce is true.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {

@@ -48,7 +48,8 @@ type transition struct {
 	until    time.Time
 }
 
-// Verdicts on a call, as errors for gobreaker; nil = the agent works.
+// The verdict on a call says what the call shows about its agent. A verdict is one of these errors
+// or nil; nil = the agent works. The library gobreaker counts the verdicts.
 var (
 	errBroken   = errors.New("the agent does not work")
 	errExcluded = errors.New("says nothing about the agent")
@@ -97,8 +98,8 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note adds a change of state to pending. gobreaker calls note while it holds its own lock, so
-// the method tell reports the change later.
+// note adds a change of state to the list pending. The library gobreaker holds its own lock while
+// it calls the method note. So the method tell reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,11 +159,11 @@ func (b *breaker) state() Circuit {
 }
 
 // room returns in n how many calls the breaker admits now. If limited is false, the breaker
-// admits all calls and n means nothing. until is the time of the next probe if the circuit is
-// open; otherwise zero.
+// admits all calls and n means nothing. The result until is the time of the next probe if the
+// circuit is open; otherwise zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // the state of a closed circuit changes only when a call ends
+		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
 	}
 	switch b.state() {
 	case CircuitOpen:

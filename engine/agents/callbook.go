@@ -20,8 +20,8 @@ type knownCall struct {
 	scrub   func(string) string // removes the call's secrets from a text; nil = there are none
 	secrets []string            // secrets that scrub removes
 	process int64               // number of the process that had the call
-	// A printed line may belong to the call if it arrives until this time. zero = every later
-	// line may belong to the call.
+	// A printed line that arrives until this time may belong to the call. zero = there is no such
+	// limit: every line that arrives later may belong to the call.
 	last time.Time
 }
 
@@ -85,9 +85,9 @@ func (b *callBook) begin(f *bookedCall) {
 	}
 }
 
-// end moves a call from the calls in progress to the calls that have ended. A printed line that
-// arrives until the time last may still belong to the call. If the process has ended, last is
-// zero: then every later line may belong to the call.
+// end moves a call from the calls in progress to the calls that have ended. The parameter last is
+// the latest time at which a printed line may arrive that belongs to the call. If the process has
+// ended, last is zero: then every line that arrives later may belong to the call.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,8 +25,8 @@ import (
 // A Listed is one entry of Catalog.List. It says which binary is used for an agent.
 type Listed struct {
 	Binary
-	// Shadows are the other binaries for this agent, which are not used. It does not contain
-	// the files in Unlocked.
+	// Shadows are the other binaries for this agent, which are not used. The files in the list
+	// Unlocked are not in Shadows.
 	Shadows []Found
 	Err     error // why the binary cannot be used; nil = it can be used
 }
@@ -34,7 +34,7 @@ type Listed struct {
 // CatalogOptions are the settings of a Catalog.
 type CatalogOptions struct {
 	Search   SearchOptions
-	Lock     *lock.Lock   // lock of the module whose own directory is searched; nil = it has none
+	Lock     *lock.Lock   // lock file of the module whose directory is searched; nil = there is none
 	CacheDir string       // directory that keeps descriptions of binaries; "" = the Catalog keeps none
 	TempDir  string       // directory for private copies of binaries that the Catalog runs; "" = os.TempDir
 	Logger   *slog.Logger // logger for warnings about agents; nil = the Catalog does not log
@@ -64,7 +64,9 @@ type description struct {
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	asking *asking // the asking for this file; nil = there is none; protected by Catalog.mu
+	// asking is the run of this file that is in progress, to get its description; nil = there is
+	// none. It is protected by Catalog.mu.
+	asking *asking
 }
 
 // An asking runs a file once, to get its description. All callers that need the description
@@ -133,7 +135,8 @@ func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, er
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find does the work of Find. It ignores each file for which the function counts returns false.
+// find does the work of Find. The parameter counts is a function. If it returns false for a file,
+// find ignores this file.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -308,8 +311,8 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the asking for a file. If there is none, ask starts one. The caller must call
-// the method leave later.
+// ask returns the asking for a file: it runs the file once, to get its description. If there is no
+// asking in progress, ask starts one. The caller must call the method leave later.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()

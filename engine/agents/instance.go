@@ -81,7 +81,7 @@ func (i *instance) live(ctx context.Context) {
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
-	if l != nil && i.life != l { // l was drained, so the instance does not use it any more
+	if l != nil && i.life != l { // another process has replaced l already
 		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
 		a.mu.Unlock()
 		i.logger().Debug("drained agent process has ended", "error", why)
@@ -181,7 +181,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 	return process, nil
 }
 
-// scrub returns an error of a failed configuration with the secrets removed from its text.
+// scrub returns err with the secrets removed from its text. err says why the configuration of a
+// process failed.
 func scrub(err error, secrets []string) error {
 	var (
 		refused *ConfigError
@@ -250,7 +251,7 @@ func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 // Limits that have no setting.
 const (
 	// deadAfter is how many signs of life in a row must be missing before a process is
-	// killed. The process is drained as soon as one sign of life is missing.
+	// killed. After the first missing sign of life, the process gets no more calls.
 	deadAfter = 4
 	// maxOld is how many replaced processes of one instance may still finish their calls. If
 	// there are more, the oldest replaced process is killed.
@@ -262,9 +263,9 @@ const (
 )
 
 // watch returns when the process has ended or should end. Until then it asks the process for
-// signs of life. If a sign of life is missing, watch drains the process. After deadAfter missing
-// signs in a row, it kills the process. It also ends the process if the agent has had no call
-// for Options.IdleAfter.
+// signs of life. If a sign is missing, the process gets no more calls and another process replaces
+// it. After deadAfter missing signs in a row, watch kills the process. It also ends the process if
+// the agent has had no call for Options.IdleAfter.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)

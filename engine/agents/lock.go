@@ -32,10 +32,10 @@ func (e *LockError) Unwrap() error { return e.Err }
 // Hint says what a person can do.
 func (e *LockError) Hint() string { return e.hint }
 
-// Resolve returns the binary that a module uses for an agent. of is the lock of the module.
-// Resolve returns the binary with the version and the checksum in the lock. If of is nil, the
-// module has no lock, and Resolve calls Find. For an override, Resolve ignores the lock. The
-// errors are those of Find and Exact, or a *LockError.
+// Resolve returns the binary that a module uses for an agent. The parameter of is the lock file of
+// the module. Resolve returns the binary with the version and the checksum in the lock file. If
+// the parameter of is nil, the module has no lock file, and Resolve calls Find. For an override,
+// Resolve ignores the lock file. The errors are those of Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
 	if of == nil || c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
@@ -71,12 +71,14 @@ func (c *Catalog) overridden(name string) bool {
 	return len(found) > 0 && found[0].Source == SourceDev
 }
 
-// Lock returns a new lock for a module, made from the installed binaries and the old lock. If
-// the locked version of an agent still meets the constraint, Lock keeps this version. Then the
-// unchanged binary must be installed. Otherwise, or if upgrade is true, Lock takes the binary
-// that Find would choose, even if no lock file names it. Lock keeps the hashes for other
-// platforms if the version and the hash for this platform are unchanged. It keeps the old
-// entries of overrides. It drops the entries of agents that the module does not use any more.
+// Lock returns a new lock file for a module, made from the installed binaries and the old lock
+// file. If an agent's version in the old lock file still meets the constraint, Lock keeps this
+// version. Then the unchanged binary must be installed. Otherwise, or if upgrade is true, Lock
+// takes the binary that Find would choose, even if no lock file names it.
+//
+// Lock keeps the hashes for other platforms if the version is unchanged, and if the old hash for
+// this platform does not differ. For an agent with an override, it keeps the old entry. It drops
+// the entries of agents that the module does not use any more.
 func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var out lock.Lock
 	for _, use := range merge(uses) {

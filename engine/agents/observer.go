@@ -12,8 +12,8 @@ type Observer interface {
 	CircuitChanged(c CircuitChange)
 	// ProcessStarted is called when a process is ready for calls.
 	ProcessStarted(p ProcessInfo)
-	// ProcessEnded is called when a process has ended for which ProcessStarted was called. err
-	// says how the process ended.
+	// ProcessEnded is called when a process has ended, if ProcessStarted was called for this
+	// process before. err says how the process ended.
 	ProcessEnded(p ProcessInfo, err error)
 }
 

@@ -68,11 +68,11 @@ type Options struct {
 	// them for this reason.
 	IdleAfter time.Duration
 
-	// MinBackoff and MaxBackoff are the shortest and the longest pause before the next start of
-	// a process, after a failed start or a short life. 0 = 200 ms and 30 s.
+	// MinBackoff and MaxBackoff are the shortest and the longest pause before the next start, if
+	// a process failed to start or ran for less than Stable. 0 = 200 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// Stable is a duration. If a process has ended and ran at least so long, the next one is
-	// started without a pause. Otherwise its life was short. 0 = 10 s.
+	// Stable is a duration. If a process ran at least for this duration before it ended, the
+	// next process starts without a pause. 0 = 10 s.
 	Stable time.Duration
 	// RetrySecret is the pause before the pool tries again to resolve a secret; 0 = 10 s.
 	RetrySecret time.Duration
@@ -128,8 +128,8 @@ func (o Options) protocol() int {
 	return 0
 }
 
-// backoff returns the pause before the next start of a process. n is the number of failed starts
-// and short lives in a row, from 1. The pause doubles with each of them.
+// backoff returns the pause before the next start of a process. n is the number of processes in a
+// row that failed to start or ran for less than o.Stable, from 1. The pause doubles with each of them.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {

@@ -29,21 +29,21 @@ type Pool struct {
 	closed bool                     // Close was called
 }
 
-// A crowd counts and limits the processes of all agents of a pool. A place is the right to run
-// one process.
+// A crowd counts and limits the processes of all agents of a pool. To start a process, an agent
+// calls the method enter. After the end of the process, it calls the method leave.
 type crowd struct {
-	most   int         // number of places
-	wanted atomic.Bool // an agent waits for a place
-	making atomic.Bool // Pool.makeRoom is running or about to run
+	most   int         // largest number of processes
+	wanted atomic.Bool // true = an agent waits until it may start a process
+	making atomic.Bool // true = Pool.makeRoom is running or will run soon
 
 	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
-	running int        // number of places that are taken
-	waiting []*agent   // agents that found no place; they try again when a place becomes free
+	running int        // number of processes that are running or starting
+	waiting []*agent   // agents that wait until they may start a process
 }
 
-// enter takes a place for a process. It returns false if no place is free. further is true if
-// the agent has a process already: such a process gets a place only while less than half of
-// the places are taken. So agents with many instances leave places for agents without a
+// enter counts a new process. It returns false if the process must not start. If the agent has a
+// process already, further is true: then the new process may start only while fewer than half of
+// the allowed processes run. So agents with many processes leave space for agents that have no
 // process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
@@ -55,8 +55,8 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave is called when a process has ended: another process may start in its place. leave returns
-// the agents that wait for a place, and empties the list of these agents.
+// leave is called when a process has ended, so that another process may start. It returns the
+// agents that wait until they may start a process, and empties the list of these agents.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *crowd) leave() []*agent {
 	return waiting
 }
 
-// full reports whether all places are taken. If so, full adds the agent a to the agents that
-// try again when a place becomes free.
+// full reports whether the largest allowed number of processes runs. If so, it adds the agent a to
+// the agents that may try again when a process has ended.
 func (c *crowd) full(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,25 +201,25 @@ type instance struct {
 	agent  *agent
 	number int // number of the instance, from 1
 
-	// Protected by agent.mu.
+	// The fields from here on are protected by agent.mu.
 	state     instanceState
 	life      *life     // the process that gets calls; nil = there is none
-	old       []*life   // drained processes that have not ended, oldest first
-	failures  int       // number of failed starts and short lives in a row
+	old       []*life   // replaced processes that have not ended yet, oldest first
+	failures  int       // number of processes in a row that failed to start or ran less than Options.Stable
 	notBefore time.Time // time before which no process is started; zero = a process may start now
 	why       error     // why the instance has no process; nil = it was not started or was idle
 }
 
-// A life is one process of an instance, from the start to the end of the process. The process
-// gets calls until it is drained. A drained process finishes its calls, and then it ends. It
-// works on each call at most until the call's complete-by.
+// A life is one process of an instance, from the start to the end of the process. A drained process
+// gets no new calls. It finishes its calls, and then it ends. It works on each call at most until
+// the call's complete-by.
 type life struct {
 	instance *instance
 	birth    int64 // number of the process, from 1; each agent numbers its own processes
 	process  *plugin.Process
 	born     time.Time // time at which the process became ready for calls
 
-	// Protected by agent.mu.
+	// The fields from here on are protected by agent.mu.
 	calls     int           // number of calls in progress, without those past their complete-by
 	listening int           // number of calls past their complete-by for which the pool waits for a late reply
 	expired   int           // number of calls in a row that the process did not answer in time
@@ -227,7 +227,7 @@ type life struct {
 	answered  time.Time     // time of the last answer; zero = there was none
 	missed    int           // number of signs of life in a row that were missing
 	draining  string        // why the process gets no more calls; "" = it gets calls
-	empty     chan struct{} // closed when the process is drained and has no call left
+	empty     chan struct{} // closed when the process gets no more calls and its last call has ended
 }
 
 // number returns the number of the process, from 1; each agent numbers its own processes. It
@@ -239,7 +239,8 @@ func (l *life) number() int64 {
 	return l.birth
 }
 
-// takesLocked reports whether the process can get calls: it exists, runs and is not drained.
+// takesLocked reports whether the process can get calls: it exists, it runs, and l.draining gives no
+// reason against new calls.
 func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
 
 // retireLocked ends a process that has no call. The instance may start another process at once.
@@ -252,8 +253,8 @@ func (l *life) retireLocked() {
 	i.agent.changedLocked()
 }
 
-// emptyLocked closes l.empty if the process is drained and has no call left. Then the method
-// watch ends the process.
+// emptyLocked closes l.empty if the process gets no more calls and its last call has ended. Then
+// the method watch ends the process.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -280,10 +281,10 @@ type activeCall struct {
 	agent   *agent
 	call    invoke.Call
 	done    func(sdk.Reply, error) // receives the outcome of the call, once
-	verdict func(error)            // passes the verdict to the breaker; nil = the breaker has admitted nothing
+	verdict func(error)            // passes the verdict to the breaker; nil = the breaker has not admitted the call
 	booked  bookedCall             // the entry for this call in agent.book
 
-	// Protected by agent.mu.
+	// Protected by agent.mu: life, counted and listening.
 	life      *life // the process that has the call; nil = none yet
 	counted   bool  // life.calls includes the call
 	listening bool  // life.listening includes the call

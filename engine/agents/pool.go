@@ -14,8 +14,8 @@ var (
 	_ invoke.Checker      = (*Pool)(nil)
 )
 
-// NewPool returns a Pool without processes. The first call of an agent, or Check, starts the
-// agent's processes.
+// NewPool returns a Pool without processes. The first call of an agent, or the method Check, starts
+// the agent's processes.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}

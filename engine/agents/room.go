@@ -15,20 +15,20 @@ func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
 }
 
-// crowdedPause is how long an instance waits after it found no place for a process. Then it may
-// try again.
+// crowdedPause is how long an instance waits if the largest allowed number of processes runs. Then
+// it may try again to start its process.
 const crowdedPause = time.Second
 
-// wantRoom starts the method makeRoom in the background if an agent waits for a place. It may be
-// called while an agent's lock is held.
+// wantRoom starts the method makeRoom in the background if an agent waits until it may start a
+// process. wantRoom may be called while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of one agent, to free places for other agents. It chooses the
-// agent that has had no call for the longest time. It does nothing if all agents have calls.
+// makeRoom ends the processes of one agent, so that other agents may start processes. It chooses
+// the agent that has had no call for the longest time. It does nothing if all agents have calls.
 func (p *Pool) makeRoom() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -56,8 +56,8 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// left gives the place of a process that has ended back. Instances that wait for a place may
-// then try again.
+// left is called when a process has ended. Then the instances that could not start a process,
+// because too many were running, may try again.
 func (p *Pool) left() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
@@ -134,7 +134,7 @@ func (a *agent) release(n int) {
 
 // freed is called after a call or a reservation has ended. It notifies the runs that wait for a
 // slot. If neither max_concurrency nor the breaker limits calls, no run waits, so it notifies
-// none. freed also makes room if an agent waits for a place.
+// none. If an agent waits until it may start a process, freed also starts makeRoom.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()

@@ -20,7 +20,7 @@ type AgentStatus struct {
 	Circuit   Circuit
 	Failures  int
 	Until     time.Time
-	Instances []InstanceStatus // sorted by the instance's number; drained processes follow their instance
+	Instances []InstanceStatus // sorted by the instance's number; replaced processes follow their instance
 }
 
 // An InstanceStatus describes one process of an agent, or an instance without a process.

@@ -17,8 +17,8 @@ import (
 )
 
 // A Sealer encrypts sensitive bytes before they are stored, and decrypts them. The argument
-// where names the place to which the bytes belong. Bytes that were moved to another place
-// cannot be decrypted. Implementations are safe for concurrent use.
+// where names the place in the store to which the bytes belong, such as one row of a journal. Bytes
+// that were moved to another place cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
 	// Seal returns the encrypted form of plain. After the call, the Sealer does not use plain
 	// any more.

@@ -11,16 +11,16 @@ import (
 // A weight is the size of a value. If a part occurs several times in the value, the weight counts
 // the part each time, because code that walks through the value visits the part each time.
 type weight struct {
-	// number of values inside of the value, and the value itself; for a null, unknown or empty
-	// value, also the number of types inside of its type
+	// nodes is the number of values in the value, and the value itself counts, too. For each
+	// null, unknown or empty value, its type and the types inside of this type count, too.
 	nodes   int64
-	bytes   int64 // bytes of all texts, names and numbers
+	bytes   int64 // size of all texts, names and numbers together, in bytes
 	special int64 // number of bytes in texts that an encoder may have to escape
 	breaks  int64 // number of blanks and line feeds in texts
 	depth   int64 // largest number of nested levels
-	longest int64 // bytes of the longest text
-	digits  int64 // bytes of the longest text that could be parsed as a number
-	Bits    int64 // largest value.Exponent of a number
+	longest int64 // length of the longest text, in bytes
+	digits  int64 // length of the longest text that could be parsed as a number, in bytes
+	Bits    int64 // largest binary exponent of a number in the value (see value.Exponent)
 }
 
 const nodeCost = 200
@@ -70,8 +70,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost returns the cost of one element in a walk through a value with n elements. For each
-// walk the library sorts the elements of a set, and nearly always the names of an object or a map.
+// elementCost returns the cost of one element in a walk through a value with n elements. Before
+// each walk the library sorts the elements of a set. Usually it also sorts the names of an object.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():

@@ -20,11 +20,11 @@ const (
 
 // yamlBreaks replaces each line break of YAML by line feeds. It also replaces a byte order mark by
 // spaces, because the decoder skips the mark and reads the indentation after the mark. The
-// replaced text has the same size in bytes.
+// new text has as many bytes as the old text.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
-// payYAML charges for yamldecode. It charges nothing for a text that CheckYAML refuses, because
-// yamldecode refuses such a text without decoding it.
+// payYAML charges the meter for a call of the function yamldecode. It charges nothing for a text
+// that CheckYAML refuses, because yamldecode refuses such a text without decoding it.
 func payYAML(p *payment) {
 	text := p.text(0)
 	if CheckYAML(text) == nil {

@@ -35,7 +35,8 @@ type Workflow struct {
 	UniqueKey            func(*eval.Scope) (string, error)
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
-	// While an attempt is in flight, next_check is at most this duration in the future.
+	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,
+	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
@@ -177,7 +178,7 @@ var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, err
 type Wait struct {
 	// Names holds the names of the signals, sorted; nil = the names depend on the run.
 	Names []string
-	// Signals returns the names of the signals in a run. Signals is never nil.
+	// Signals returns the names of the signals for which the step waits in a run. It is never nil.
 	Signals func(*eval.Scope) ([]string, error)
 	// Payload converts the JSON payload of a signal to the declared type. It returns an error if
 	// the payload does not have this type. Payload is never nil.
@@ -191,8 +192,8 @@ type Wait struct {
 // the call, continues after the checkpoint, or waits until their effects are undone (S81, S83).
 type Rerun uint8
 
-// The choices. In a linked workflow RerunDefault means that a new attempt repeats the call with
-// the same idempotency key.
+// The values of Rerun. In a linked workflow RerunDefault means that a new attempt repeats the call
+// with the same idempotency key.
 const (
 	RerunDefault   Rerun = iota
 	RerunContinue        // the new attempt continues after the last checkpoint
@@ -238,15 +239,15 @@ type Undo struct {
 	UsesSelf  bool                                 // true = an argument depends on self.output
 	Retryable func(code string) bool               // whether the action Do declares this error code as retryable
 	Settings  func(*eval.Scope) (*Settings, error) // limits of the undo: only Timeout, Deadline and Retry
-	Declared  bool                                 // true = the schema names the undo in compensated_by
+	Declared  bool                                 // true = the agent's schema names the undo in compensated_by
 }
 
 // A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// Message and Code describe the failure. A precondition or postcondition fails if Check returns
-	// false, and a fail_when block if it returns true. Code is never nil: if the
-	// source has no error_code, Code returns a default code.
+	// Message and Code return the text and the error code of the failure. A fail_when block causes a
+	// failure if Check returns true, and any other Condition if Check returns false. Code is never
+	// nil: if the source has no error_code, Code returns a default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }
@@ -310,7 +311,7 @@ const (
 // Exhausted says what happens after the last allowed attempt of a step has failed (S41).
 type Exhausted uint8
 
-// The choices. ExhaustedMode means that Workflow.CompensationMode decides.
+// The values of Exhausted. ExhaustedMode means that Workflow.CompensationMode says what happens.
 const (
 	ExhaustedMode Exhausted = iota
 	ExhaustedCompensate

@@ -28,8 +28,8 @@ type Reporter struct {
 }
 
 // MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. So
-// these constants also limit time and memory. To report an error, the check often searches a
-// similar name. Each finding contains its source line.
+// these constants also limit time and memory. For many errors the check searches for a similar
+// name, which takes time. Each finding contains its source line, which takes memory.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -38,16 +38,16 @@ const (
 var errTooMany = errors.New("too many errors")
 
 // full reports whether MaxErrors or MaxFindings is reached. Then the Reporter accepts no more
-// findings. If MaxErrors is reached while Bounded runs a check, full panics and so ends the check.
+// findings. If MaxErrors is reached while Bounded runs a check, full panics. This ends the check.
 func (r *Reporter) full() bool {
 	if r.errors >= MaxErrors && r.whole {
-		panic(errTooMany) // Bounded recovers and reports it
+		panic(errTooMany) // the method Bounded recovers from this panic
 	}
 	return r.errors >= MaxErrors || len(r.List) >= MaxFindings
 }
 
-// Push adds a finding. It drops an error after MaxErrors errors. It drops other findings if
-// there are MaxFindings findings. Finish adds the source line later.
+// Push adds a finding. It drops an error if there were already MaxErrors errors. It drops any other
+// finding if there are already MaxFindings findings. The method Finish adds the source line later.
 func (r *Reporter) Push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
 		if r.errors++; r.errors > MaxErrors {
@@ -59,8 +59,8 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 	r.List = append(r.List, d)
 }
 
-// Bounded runs a check, but ends the check after MaxErrors errors. It returns true if the check
-// reached its end.
+// Bounded runs the function check, but stops it after MaxErrors errors. Bounded returns true if
+// check reached its end.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
@@ -82,7 +82,7 @@ func (r *Reporter) Bounded(check func()) (whole bool) {
 	return true
 }
 
-// checkCost limits the cost of a check of a module: the total cost of all expressions. The check
+// checkCost is the largest total cost of all expressions in the check of one module. The check
 // evaluates each expression with the values that are known before a run.
 const checkCost = 4 * metered.MaxCost
 
@@ -196,8 +196,8 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 // start of a finding, and also the largest number of bytes after this start.
 const MaxLine = 500
 
-// window shortens a long line to the bytes around the position at. It returns the start and the
-// end of these bytes in src. start and end are the start and the end of the line.
+// window shortens a long line of src, which begins at start and ends at end. It keeps only the
+// bytes around the index in the parameter at, and returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {

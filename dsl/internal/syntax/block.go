@@ -22,15 +22,15 @@ type Block struct {
 	Label      string                // name of the block, such as the "book" in step "book"; "" = no label
 	labelRange hcl.Range             // place of the label
 	DefRange   hcl.Range             // place of the first line of the block
-	Attrs      map[string]*eval.Expr // attributes by name; empty if bodySpec.free is true
+	Attrs      map[string]*eval.Expr // attributes by name; empty if bodySpec.free allows attributes with any name
 	Blocks     []*Block              // inner blocks, in the order of the source
-	Args       []Arg                 // attributes if bodySpec.free is true, in the order of the source
-	// true = the Reader refused a part of the block. Perhaps a missing part is this refused part.
-	// So later checks do not report missing parts of the block.
+	Args       []Arg                 // attributes if bodySpec.free allows any name, in the order of the source; else nil
+	// true = the Reader refused a part of the block. If another check then finds no such part, it
+	// does not report the part as missing, because the author may have written it.
 	Broken bool
 }
 
-// An Arg is one attribute of a block whose attributes have free names, such as the block input.
+// An Arg is one attribute of a block that may have attributes with any name, such as an input block.
 type Arg struct {
 	Name  string
 	Where hcl.Range // place of the name
@@ -113,8 +113,8 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	return b
 }
 
-// ReadFree reads a body whose attributes have free names, and adds the attributes to b.Args. It
-// reports blocks in the body as errors.
+// ReadFree reads a body that may have attributes with any name, and adds them to b.Args. It reports
+// blocks in the body as errors.
 func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {

@@ -89,7 +89,7 @@ func tooDeep(at hcl.Range) *hcl.Diagnostic {
 }
 
 // scanTokens returns an error if a text is nested too deep, or has an expression with too many
-// operators. It has one frame for each open bracket. It returns nil if it finds no error.
+// operators; otherwise nil. It keeps a stack with one frame for each open bracket.
 func scanTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	type frame struct {
 		chain int  // number of operators in the current expression inside of this bracket

@@ -37,7 +37,7 @@ func ParseNumber(s string) (cty.Value, error) {
 	}
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		if exp, err := strconv.Atoi(s[i+1:]); err == nil && exp > 0 {
-			digits += min(exp, MaxDigits) // the zeros before the point
+			digits += min(exp, MaxDigits) // a positive exponent adds zeros before the decimal point
 		}
 	}
 	prec := uint(max(512, math.Ceil(float64(digits)*log2of10)+64))
@@ -102,7 +102,7 @@ func plainDecimal(s string) string {
 		exp = -exp
 	}
 	digits := strings.TrimRight(strings.Replace(mant, ".", "", 1), "0")
-	point := 1 + exp // number of digits before the point; if negative, the zeros after the point
+	point := 1 + exp // number of digits before the point; if negative, -point zeros follow the point
 	switch {
 	case point <= 0:
 		return sign + "0." + strings.Repeat("0", -point) + digits

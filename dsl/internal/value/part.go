@@ -9,9 +9,9 @@ type PathStep struct {
 	Index int    // index of the element, from 0; -1 = the PathStep selects an attribute
 }
 
-// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. ok is false if
-// sensitive cannot answer this: only some inner part is sensitive, or the part contains a secret
-// or belongs to a secret.
+// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. ok is false if there
+// is no simple answer: only some inner part is sensitive, or the part contains a secret or belongs
+// to a secret.
 func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true

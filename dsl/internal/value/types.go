@@ -116,8 +116,8 @@ func TypeText(ty cty.Type) string {
 	return ty.FriendlyNameForConstraint()
 }
 
-// Assignable reports whether a value of type from can be converted to type to. It returns true
-// if at least some values of type from can be converted.
+// Assignable reports whether some value of the first type can be converted to the second type.
+// Not every value needs to be convertible.
 func Assignable(from, to cty.Type) bool {
 	from, to = PlainType(from), to.WithoutOptionalAttributesDeep()
 	if from == cty.DynamicPseudoType || to == cty.DynamicPseudoType || from.Equals(to) {

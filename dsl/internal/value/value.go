@@ -115,8 +115,8 @@ type Decoded struct {
 	Load  Load      // size of the Value, which is the cost of decoding
 }
 
-// KeptDecoded returns the decoded form that KeepDecoded has kept with v for this owner. It
-// returns nil if v has no decoded form, or if another owner made it.
+// KeptDecoded returns the decoded form of v that an earlier call of KeepDecoded kept. It returns
+// nil if there is none, or if its field Owner is not the parameter owner.
 func KeptDecoded(v Value, owner any) *Decoded {
 	if v.d == nil {
 		return nil

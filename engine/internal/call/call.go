@@ -41,9 +41,9 @@ type Member interface {
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
 	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver
-	// was called. If told is not nil, the Member calls told once with the outcome of the
-	// delivery, unless the membership ends first. Deliver does not block. It returns false if
-	// this membership has ended; then the answer was not passed on.
+	// was called. If the function told is not nil, the Member calls it once, with nil or the
+	// error of the delivery, unless the membership ends first. Deliver does not block. It
+	// returns false if this membership has ended; then the answer was not passed on.
 	Deliver(run status.RunID, a Answer, told func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -95,7 +95,7 @@ type Call struct {
 	err     error
 	arrived time.Time // store time at which the answer reached this engine; zero = no answer yet
 
-	// Protected by Caller.mu.
+	// The fields from here on are protected by Caller.mu.
 	phase    callPhase
 	unwanted bool // the answer is not needed any more
 	// stop is closed when the answer is not needed any more; nil = the call has no goroutine of
@@ -127,7 +127,7 @@ func (c *Call) unwantLocked() invoke.Started {
 	return c.handle
 }
 
-// about returns the Answer that delivers an event of this call.
+// about returns an Answer with the event, and with the facts about this call that the run needs.
 func (c *Call) about(event machine.Event) Answer {
 	arrived := c.arrived
 	if arrived.IsZero() {
