@@ -43,10 +43,10 @@ func (c *Change) Event() Event { return c.event }
 // At returns the time of the record.
 func (c *Change) At() model.Instant { return c.at }
 
-// Before returns the run before the record.
+// Before returns the run as it was before the record.
 func (c *Change) Before() *model.Run { return &c.s.run }
 
-// After returns the run after the record.
+// After returns the run as it is after the record.
 func (c *Change) After() *model.Run { return &c.run }
 
 // Nodes returns all nodes as they were before the record.
@@ -201,7 +201,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	case i < len(s.nodes):
 		old = s.nodes[i]
 	case i > len(s.nodes) || i >= model.MaxNodes:
-		return nil // a number is missing: only a damaged record has such a gap
+		return nil // i is too large: only a damaged record leaves out a node number
 	}
 	s.expiry.change(i, old.Expires(), n.Expires())
 	s.limits.change(i, old.Limit(), n.Limit())

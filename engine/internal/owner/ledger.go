@@ -18,7 +18,7 @@ type ledger struct {
 	over  bool                // the method close was called
 }
 
-// A takings counts the slots of one agent that the membership has taken.
+// A takings counts the slots that the membership has taken, for one agent.
 type takings struct {
 	spec invoke.AgentSpec
 	n    int

@@ -68,8 +68,9 @@ func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) b
 // Done implements call.Member.
 func (s *Scheduler) Done() <-chan struct{} { return s.done }
 
-// ask delivers an event, waits until it is decided and committed, and returns the error of that.
-// It returns call.ErrNotOwner if this membership ends first: then the outcome is not known.
+// ask delivers an event and waits until its decision is committed. It returns the error of the
+// decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
+// first: then the outcome is not known.
 func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) error {
 	answer := make(chan error, 1)
 	d.done = func(err error) { answer <- err }
@@ -203,8 +204,9 @@ func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// Tell delivers an event, waits until it is decided and committed, and returns the error of that.
-// It returns call.ErrNotOwner if this membership ends first: then the outcome is not known.
+// Tell delivers an event and waits until its decision is committed. It returns the error of the
+// decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
+// first: then the outcome is not known.
 func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }

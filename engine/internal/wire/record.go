@@ -78,8 +78,7 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 // of the differing fields follow the number. Bits 1 and 2 are the template. The bits above them
 // are a distance: the number of nodes between this node and the previous one. If the template is
 // for the end of an attempt, there is no distance, because the event names the node and the
-// attempt. If it is for a start, the call number is written only if bit 0 is 1; otherwise it is
-// 1.
+// attempt. For a start, the call number is written only if bit 0 is 1; otherwise it is 1.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -213,8 +212,8 @@ type heading struct {
 	mask    uint64
 	kind    template
 	call    int32     // call number of the changed attempt; set only if a template is used
-	attempt uint64    // the fields of this attempt that change, as bits; set only if a template is used
-	output  dsl.Value // output of the attempt; set only for a template of its end
+	attempt uint64    // bits of the attempt's fields that change; set only if a template is used
+	output  dsl.Value // output of the attempt; set only if the template is for the end of an attempt
 }
 
 // node reads the heading of the next node. The number of the node is at least *next, and node

@@ -60,7 +60,8 @@ func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
 	}
 }
 
-// blameCodec returns the codec for the last failure of a track: its kind, code and message.
+// blameCodec returns the codec for the last failure of a track (forward or undo): its kind, code
+// and message.
 func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] {
 	return codec[model.Node]{
 		bit: bit,

@@ -121,7 +121,7 @@ func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, 
 }
 
 // startDiffers returns the set of fields in which a node differs from a node whose attempt has
-// just started. Only the bits of fields that the template's follow contains have a meaning.
+// just started. A bit has a meaning only for the fields in templateFields.follow.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
 	if n.State != status.StepRunning {
