@@ -20,7 +20,7 @@ import (
 const (
 	sumSize = 4
 
-	// Flags in the first byte of a row, which is called its mark. The numbers are persisted.
+	// Flags in the mark, which is the first byte of a row. The numbers are persisted.
 	markTagged = 0x80
 	markSummed = 0x40
 	markFlags  = markTagged | markSummed
@@ -31,7 +31,7 @@ const (
 type protection uint8
 
 const (
-	unprotected protection = iota // an earlier version wrote the row, without a check
+	unprotected protection = iota // the row has no check, because an earlier version of the engine wrote it
 	summed                        // the row has a checksum, made without a key
 	tagged                        // the row has a tag, made with a key (HMAC)
 )
@@ -70,8 +70,8 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 // for the first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
-	sum  uint32              // checksum of the last row without a tag
-	best protection          // strongest protection of the rows before the next one
+	sum  uint32              // checksum of the latest row that has no tag; 0 = there is no such row
+	best protection          // strongest protection of the rows so far
 }
 
 // placeSize is the number of bytes that appendPlace appends.
@@ -110,12 +110,12 @@ func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Tim
 	return append(data[:n], l.tag[:]...), l
 }
 
-// A chain checks the rows of a run one by one, and finds the first row that does not belong
-// after the rows before it.
+// A chain checks the rows of a run one by one, and finds the first row that does not continue the
+// rows before it.
 type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
-	strict bool  // every row must be tagged
+	strict bool  // every row must have a tag
 	buf    [placeSize]byte
 }
 
@@ -194,7 +194,7 @@ func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
-// broken returns the error of a run whose row with number seq does not verify.
+// broken returns the error for a run if the check of its row with number seq is wrong.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {
@@ -204,7 +204,7 @@ func broken(head store.Head, seq int32, why error) *RunError {
 }
 
 // LinkOf returns the link for the row after the given stored rows. It does not decode their
-// records. The error is a *RunError if the rows do not verify.
+// records. The error is a *RunError if the check of a row is wrong.
 func LinkOf(sealer crypt.Sealer, head store.Head, rows []store.Row) (Link, error) {
 	var c chain
 	for _, row := range rows {

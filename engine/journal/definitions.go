@@ -27,7 +27,7 @@ type Definitions struct {
 	byDigest map[string]map[string]store.WorkflowID
 }
 
-// NewDefinitions returns an empty cache for a catalogue.
+// NewDefinitions returns an empty cache. The parameter store is where the definitions are stored.
 func NewDefinitions(store store.Catalogue, sealer crypt.Sealer) *Definitions {
 	d := &Definitions{store: store, sealer: sealer}
 	d.resetLocked()

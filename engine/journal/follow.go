@@ -97,7 +97,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 }
 
 // tell verifies one row and applies its records to the state. It passes the facts of the row to
-// fn, except facts with a number below from.
+// fn, except facts whose number is less than from.
 func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
 	"restore that file and leave ENGINE_ENCRYPTION_KEY unset; another key needs another state"
 
-// PinKey records in a store the id of the key of the first engine that works on the store,
-// before that engine writes any other data. It refuses every engine with another key, because
-// with two keys there would be runs that some engines cannot read. It refuses an engine without
-// a key as well, because that engine would write in plain text what the others seal. If only
-// engines without keys have worked on a store, no key is recorded.
+// PinKey makes a store remember the key of the first engine that works on the store: it records
+// the id of that key, before the engine writes any other data. PinKey refuses every engine with
+// another key, because with two keys there would be runs that some engines cannot read. It
+// refuses an engine without a key as well, because that engine would write in plain text what the
+// others seal. If only engines without keys have worked on a store, no key is recorded.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	id := ""
 	if sealer != nil {

@@ -75,8 +75,8 @@ func shorten(data []byte, at time.Time) []byte {
 	return data
 }
 
-// opaque reports whether a record contains bytes that only the agent understands. Such a
-// checkpoint is sealed, because it may contain a secret that the agent received.
+// opaque reports whether a record contains a checkpoint. Only the agent understands a checkpoint.
+// It is sealed, because it may contain a secret that the agent received.
 func opaque(rec machine.Record) bool {
 	p, ok := rec.Event().(machine.AttemptProgress)
 	return ok && len(p.Blob) > 0

@@ -161,15 +161,15 @@ func HintFor(err error) string {
 // Newer reports whether an error says that a newer version wrote the rows or messages.
 func Newer(err error) bool { return errors.Is(err, wire.ErrFormat) }
 
-// Permanent reports whether loading the run again would fail in the same way.
+// Permanent reports whether loading the run again after the error err would fail in the same way.
 func Permanent(err error) bool {
 	var run *RunError
 	var bad *unreadable
 	return errors.Is(err, store.ErrNotFound) || errors.As(err, &run) || errors.As(err, &bad)
 }
 
-// Lasting reports whether reading the store again would fail in the same way. Other errors
-// may go away, such as a broken network, a server that is starting, or a full disk.
+// Lasting reports whether reading the store again after the error err would fail in the same way.
+// Other errors may go away, such as a broken network, a server that is starting, or a full disk.
 func Lasting(err error) bool {
 	var schema *store.SchemaError
 	var loss *store.LossError

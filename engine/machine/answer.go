@@ -71,7 +71,7 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 func (d answers) postconditions(i int) (model.Miss, bool) {
 	n := d.get(i)
 	for _, r := range d.step(n).FailWhen {
-		if _, err := r.Check(d.selfScope(n)); err != nil { // unknown whether the call had an effect
+		if _, err := r.Check(d.selfScope(n)); err != nil { // the condition cannot be evaluated
 			return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: "fail_when: " + err.Error()}, false
 		}
 	}
@@ -118,8 +118,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		// A node with a checkpoint has done some work before the failure. So Doubt is
-		// lowered only if the node has no checkpoint.
+		// Doubt counts attempts that may have had an effect. This attempt had none, unless there
+		// is a checkpoint: then the node has done some work before the failure.
 		n.Doubt = max(0, n.Doubt-1)
 	}
 	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
@@ -259,7 +259,7 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	}
 	if int(n.Newest(model.CallDo)) != call {
 		if n.Open() {
-			return // the attempt that is still open decides
+			return // the attempt that is still open decides what follows
 		}
 		if n.Fwd.Miss != model.MissNone {
 			// The newest attempt failed earlier. Its failure waited until this older attempt

@@ -6,10 +6,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A Change is the change that a record makes to a state. It holds the run and the changed
-// nodes, each before and after the record. References in a record refer to the state before
-// the record, so a Change is complete before the state changes. Package story reads Changes
-// and must not change their data.
+// A Change is the change that a record makes to a state. It holds the run and the changed nodes,
+// each before and after the record. References in a record refer to the state before the record,
+// so the Change is computed completely before the state changes. Package story reads Changes and
+// must not change their data.
 type Change struct {
 	s       *State
 	at      model.Instant
@@ -17,11 +17,11 @@ type Change struct {
 	patches []model.NodePatch
 	cache   *cache // values that the decision cached; nil = the record was read from a journal
 	empty   bool   // the record changes nothing
-	tells   bool   // result of the method Tells
+	tells   bool   // the record has something to show to people
 
 	run model.Run // the run after the record
-	// The changed nodes after the record, in the order of the field patches. If nil,
-	// NodePatch.To holds the complete node instead.
+	// The changed nodes after the record, in the order of the field patches. If the slice is nil,
+	// the field To of each patch holds the complete node instead.
 	nodes []*model.Node
 }
 
@@ -43,10 +43,10 @@ func (c *Change) Event() Event { return c.event }
 // At returns the time of the record.
 func (c *Change) At() model.Instant { return c.at }
 
-// Before returns the run before the record.
+// Before returns the run as it was before the record.
 func (c *Change) Before() *model.Run { return &c.s.run }
 
-// After returns the run after the record.
+// After returns the run as it is after the record.
 func (c *Change) After() *model.Run { return &c.run }
 
 // Nodes returns all nodes as they were before the record.
@@ -109,8 +109,8 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed updates the total of checkpoints, the indexes and the cache after a record was
-// applied. made is the cache of the record; nil = it has none.
+// landed updates the total size of the checkpoints, the indexes and the cache after a record was
+// applied. made is the cache of the record's decision; nil = the record has none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -142,9 +142,10 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached is called after a record was applied; landed is the cache of this record. If the
-// state's cache is pending and belongs to this record, its values are valid now. If the
-// pending cache belongs to another record, cached drops it.
+// cached updates the state's cache after a record was applied. A cache is pending if it has
+// values from a decision whose record is not applied yet. The parameter landed is the cache of
+// the applied record. If it is the state's cache, that cache is not pending any more. A pending
+// cache of another record is dropped.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
@@ -200,7 +201,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	case i < len(s.nodes):
 		old = s.nodes[i]
 	case i > len(s.nodes) || i >= model.MaxNodes:
-		return nil // a number is missing: only a damaged record has such a gap
+		return nil // i is too large: only a damaged record leaves out a node number
 	}
 	s.expiry.change(i, old.Expires(), n.Expires())
 	s.limits.change(i, old.Limit(), n.Limit())
@@ -239,8 +240,8 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces node i by a copy of the node now. A copy is necessary, because the Loader
-// uses the memory of now again. mask has the bits of the fields that change.
+// overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the
+// Loader uses the memory of this node again. mask has the bits of the fields that change.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {
@@ -262,7 +263,8 @@ func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	}
 }
 
-// tally adds the size of a checkpoint to the total of the run. It ignores all other events.
+// tally adds the size of a checkpoint to the total size of the run's checkpoints. It ignores all
+// other events.
 func (s *State) tally(e Event) {
 	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
 		s.checkpoints += int64(len(ev.Blob)) + checkpointCost

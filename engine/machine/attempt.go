@@ -32,8 +32,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// rest makes the active track of node i idle, so that the node neither pauses nor waits for
-// its agent. It closes no attempt, and it does not decide what happens next.
+// rest makes the active track (forward or undo) of node i idle, so that the node neither pauses
+// nor waits for its agent. It closes no attempt, and it does not decide what happens next.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0
@@ -132,7 +132,7 @@ func (d caller) retract(i int) {
 	}
 }
 
-// action returns the action that a call of this kind invokes.
+// action returns the action that a call of the given kind invokes for node n.
 func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 	step := d.step(n)
 	if (kind == model.CallUndo || kind == model.CallUndoLookup) && step.Undo != nil {

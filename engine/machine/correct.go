@@ -7,13 +7,14 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A person who settled a step may have been wrong. The person can correct the settlement until
-// the step or a dependent step is called, or until a dependent step has ended. If a dependent
-// step is only ready, or waits for its agent, a correction makes that step pending again. The
-// settlement of an undo cannot be corrected, because the run continues with it at once.
+// A person who stated the outcome of a step (SettleRequested) may have been wrong. The person can
+// correct the statement until the step or a dependent step is called, or until a dependent step
+// has ended. If a dependent step is only ready, or waits for its agent, a correction makes that
+// step pending again. A statement about an undo cannot be corrected, because the run continues
+// with it at once.
 
-// correct replaces what a person stated about node i when settling it. If that is not possible
-// any more, correct refuses the verb.
+// correct replaces what a person stated earlier about the outcome of node i. If that is not
+// possible any more, correct refuses the verb.
 func (d verbs) correct(i int, ev SettleRequested) {
 	n := d.get(i)
 	switch {
@@ -64,8 +65,8 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 	return n.Known && string(n.Output.V.JSON()) == string(ev.Output.JSON())
 }
 
-// relying returns the index of a dependent step that has begun; -1 if there is none. If a
-// dependent step has begun, the end of this step cannot be corrected any more.
+// relying returns the index of a step that depends on the given step and has begun; -1 if there
+// is none. If there is one, the outcome of the given step cannot be corrected any more.
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -111,7 +112,7 @@ func (d verbs) unready(step int) {
 }
 
 // takeBack removes what a person stated about node i. Then the outcome of the node is unknown
-// again, as before the settlement.
+// again, as before the statement.
 func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
@@ -137,8 +138,8 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem makes instance i failed again, as before the settlement. If max_failures does
-// not tolerate one more failure, the for_each step fails, too.
+// takeBackItem makes instance i failed again, as before the person's statement. If max_failures
+// does not tolerate one more failure, the for_each step fails, too.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -155,8 +156,9 @@ func (d verbs) takeBackItem(i int) {
 	}
 }
 
-// doubtful returns the failure of the node's latest forward attempt whose outcome is unknown.
-// If there is no such attempt, it returns a failure with the code CodeOutcomeUnknown.
+// doubtful looks for the node's latest forward attempt with an unknown outcome, and returns the
+// failure of that attempt. If there is none, it returns a failure with the code
+// CodeOutcomeUnknown.
 func doubtful(n *model.Node) model.Miss {
 	if a := n.LastUnknown(); a != nil {
 		return model.Miss{Kind: model.MissUnknown, Code: a.Code(), Message: a.Message()}
@@ -164,8 +166,8 @@ func doubtful(n *model.Node) model.Miss {
 	return model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: ""}
 }
 
-// correctUndone corrects what a person stated about the effect of node i, while the run is
-// being undone. The caller has checked that no undo was called after the settlement.
+// correctUndone corrects what a person stated about the effect of node i, while the run is being
+// undone. The caller has checked that no undo was called after that statement.
 func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Manual = ev.By

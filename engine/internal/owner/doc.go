@@ -9,8 +9,8 @@
 // the run's state. The shard's decider turns events into a row of the run's journal. The
 // shard's gate says which calls may start. The shard's outbox sends the row. Only one row
 // of a run is in flight at a time. The engine reports nothing and starts no call before the
-// row is committed. For a run whose agents are missing, there is a decider with another
-// starter, which starts no call.
+// row is committed. If the agents of a run are missing, a decider of another kind decides
+// the run's events. It starts no call.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //

@@ -12,20 +12,20 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A starter decides which calls of a run may start, and reserves their slots. A decision
-// asks it first, so that each committed call can be sent.
+// A starter decides which calls of a run may start, and reserves slots for them. The engine asks
+// the starter before it commits a decision, so that each committed call has a slot.
 type starter interface {
 	// own returns the slot of the call that the event d answers, if the run may reuse the
 	// slot for its next call. Otherwise it returns nil. The caller must release the slot.
 	own(d *delivery) *call.Reservation
-	// slots returns, for each agent of the run, how many calls may start now, or why no call
-	// may start. The parameter full contains the agents that reported free slots, but then
-	// refused to reserve them. The returned map is valid until slots is called again. The
-	// map is nil if there is no limit.
+	// slots returns, for each agent of the run, how many calls may start now, or why no call may
+	// start. The parameter full contains the agents whose slots seemed free, but could not be
+	// reserved. The returned map is valid until the next call of slots. The map is nil if there
+	// is no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands, and adds the slots to f.
-	// For a call of the agent to which the slot in own belongs, reserve uses that slot. If
-	// an agent has too few slots, reserve keeps none, and returns this agent's name and false.
+	// reserve reserves one slot for every call among the commands, and adds the slots to f. If
+	// the parameter own holds a slot of an agent, reserve uses this slot for one call of that
+	// agent. If an agent has too few slots, reserve keeps none, and returns its name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
@@ -91,7 +91,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
 			slot.Free++
 		}
-		if !slot.Until.IsZero() { // the Capacity uses the clock of this process, but runs use store time
+		if !slot.Until.IsZero() { // slot.Until is a time of this process's clock, but a run needs a store time
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
 		if slot.Free == 0 && slot.Why == "" {
@@ -164,8 +164,8 @@ func (g *gate) wait(r *ownedRun) {
 	}
 }
 
-// A noCalls is the starter for a run whose agents are missing here. It starts no call. For
-// each agent of the run, it holds the reason why no call starts, as people see it.
+// A noCalls is the starter for a run whose agents are missing here. It starts no call. For each
+// agent of the run, it holds the reason why no call starts. People see this text.
 type noCalls map[string]machine.Slot
 
 // newNoCalls returns the starter for a run with the given agents. For each agent that

@@ -19,20 +19,20 @@ import (
 // commit, the engine computes the states of the next page and reads another page.
 const PagesAhead = 4
 
-// A HandKeeper writes the store's list of the runs that this membership has in hand. A run is
-// in hand while the engine reads or decides it (store.Hands). If an engine dies, its list
-// shows which runs may have ended it. Several goroutines may hold runs at the same time.
-// Changes that are requested during a write go into the next write.
+// A HandKeeper writes the store's list of the runs that this membership has in hand. A run is in
+// hand while the engine reads or decides it (store.Hands). If the engine dies, the list shows
+// which runs may have crashed it. Several goroutines may hold runs at the same time. Changes that
+// are requested during a write go into the next write.
 type HandKeeper struct {
 	n      *Shared
 	engine store.EngineID
-	ctx    context.Context // ends with the membership; only Done and the cause of its end are used
+	ctx    context.Context // ends with the membership; only Done and context.Cause are used
 	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
-	// A suspect is a run that may have ended an engine. The engine takes it over while no
-	// other takeover is running. If the engine dies then, it is clear which run was the cause.
-	// The takeovers of other runs may run at the same time. A takeover of a suspect takes all
-	// seats; every other takeover takes one seat.
+	// A suspect is a run that may have crashed an engine. The engine takes it over while no other
+	// takeover is running. If the engine dies then, it is clear which run was the cause. The
+	// takeovers of other runs may run at the same time. So a takeover of a suspect takes all
+	// seats of the channel seats, and every other takeover takes one seat.
 	turn  chan struct{} // holds a value while a goroutine is taking seats
 	seats chan struct{} // holds one value for each taken seat; its capacity is the number of seats
 
@@ -57,17 +57,17 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together begins a takeover that may run at the same time as others. It waits until no
-// takeover of a suspect is running. A suspect is a run that may have ended an engine. The
-// caller must call leave at the end of the takeover. If ctx ends before the takeover can
-// begin, Together returns the error of ctx.
+// Together begins a takeover that may run at the same time as others. It waits until no takeover
+// of a suspect is running. A suspect is a run that may have crashed an engine. The caller must
+// call leave at the end of the takeover. If ctx ends before the takeover can begin, Together
+// returns the error of ctx.
 func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone begins the takeover of a suspect, a run that may have ended an engine. It waits
-// until no other takeover is running. No other takeover begins before the caller calls
-// leave. If ctx ends before the takeover can begin, Alone returns the error of ctx.
+// Alone begins the takeover of a suspect, a run that may have crashed an engine. It waits until
+// no other takeover is running. No other takeover begins before the caller calls leave. If ctx
+// ends before the takeover can begin, Alone returns the error of ctx.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
@@ -125,7 +125,7 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 
 // LetGo reverts one call of Hold. After LetGo was called as often as Hold for a run, the next
 // write removes the run from the store's list. After the end of the membership LetGo does
-// nothing: one of these runs may have caused the end, so the list must keep them.
+// nothing. The list must keep the runs then, because one of them may have caused the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return

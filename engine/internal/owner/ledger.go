@@ -18,14 +18,14 @@ type ledger struct {
 	over  bool                // the method close was called
 }
 
-// A takings counts the slots of one agent that are taken.
+// A takings counts the slots that the membership has taken, for one agent.
 type takings struct {
 	spec invoke.AgentSpec
 	n    int
 }
 
-// newLedger returns the Capacity for a membership. It takes its slots from the node's
-// Capacity. If that is nil there is no limit, and newLedger returns nil.
+// newLedger returns a Capacity for one membership. The slots come from the parameter of, the
+// Capacity of the node. If of is nil, there is no limit, and newLedger returns nil.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
@@ -72,8 +72,8 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives back all slots of the membership. Its calls that are still in flight then have
-// no slot. But each agent also limits its calls itself.
+// close gives back all slots of the membership, also the slots of calls in flight. For a while,
+// there may be more calls in flight than slots. But each agent also limits its calls itself.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

@@ -70,7 +70,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error)
 	}
 	story := Story{rows: rows}
 	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
-	if err == nil { // the shard does not call Specs, because costly expressions would delay its other runs
+	if err == nil { // here and not in the shard, because costly expressions would delay the shard's other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
@@ -104,7 +104,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // without the backoff, every tick would read the run again
+		if r.inbox.wanted { // without this pause, every tick would read the run again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -124,9 +124,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 }
 
 // forget drops the pending commit of a run after the run was read again. mine is true if the
-// journal contains the row of this commit. Then the events of the row are decided.
-// Otherwise the row was not committed, usually because another engine's row has the same
-// number. Then the events are decided again.
+// journal contains the row of this commit: then the row has decided its events. Otherwise the row
+// was not committed, usually because another engine's row has the same number: then the events
+// must be decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -135,7 +135,8 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 			d.finish(nil)
 		}
 	} else {
-		// A row of another engine may have consumed messages that this engine has read.
+		// Messages are dropped here and read again: a row of another engine may have answered
+		// some of them.
 		r.pending = append(unread(f.deliveries), unread(r.pending)...)
 		for i := range r.adopts {
 			r.adopts[i].Read, r.adopts[i].Messages = false, nil
@@ -319,8 +320,8 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// decideUnable starts a goroutine that decides the messages of a run without an owner,
-// although the run's agents are missing here.
+// decideUnable starts a goroutine that decides the messages of a run without an owner. It is
+// called if the run's agents are missing here.
 func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 	s.loads.Add(1)
 	go func() {

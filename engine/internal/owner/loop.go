@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop does tasks until the channel last is closed, and then the tasks that still wait. One
-// of them may report the commit of a row. Then the shard must still start the calls of the
-// row, or report that they were not sent. After ctx has ended, the shard decides no event.
+// loop does tasks until the channel last (a parameter) is closed and no task waits. The last tasks
+// may report the commit of a row. Then the shard must still start the calls of the row, or report
+// that they were not sent. After ctx has ended, the shard decides no event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -114,7 +114,7 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt starts the takeover of a run that a asks for. Later a.Done is called with the outcome.
+// adopt starts the takeover that Adoption a asks for. Later a.Done is called with the outcome.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -180,7 +180,7 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		// The journal says whether the row was committed.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case f.started != nil && l.Unsure: // the committer has given up, but the run may be stored
+	case f.started != nil && l.Unsure: // the committer tries no more, but the run may be stored
 		sh.drop(r, &OpenOutcome{fmt.Errorf("submit: %w", l.Err)}, nil)
 	case f.started != nil:
 		sh.drop(r, fmt.Errorf("submit: %w", l.Err), nil)
@@ -228,7 +228,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	}
 }
 
-// inboxChanged starts to read the inbox of a run. This engine or no engine owns the run.
+// inboxChanged starts to read the inbox of a run that this engine owns, or that has no owner.
 func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {
@@ -299,7 +299,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.quiet = n.Clock.Now().Add(b.pause)
-		if r.owned { // otherwise each tick would count the message as new work
+		if r.owned { // without this call of Rest, each tick would count the message as new work
 			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
 		}
 	}

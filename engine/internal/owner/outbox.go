@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A committer takes transitions. After the store has answered a transition, the committer
-// passes it to its receiver. Commit blocks while the committer is full. If this membership
-// ends, Commit returns an error, and the receiver gets nothing.
+// A committer takes transitions. After the store has answered a transition, the committer passes
+// the transition to its receiver (Item.To). Commit blocks while the committer is full. If this
+// membership ends, Commit returns an error, and the receiver gets nothing.
 type committer interface {
 	Commit(ctx context.Context, it *commit.Item) error
 }
@@ -25,7 +25,7 @@ const inARow = 64
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store
-	turn    *turn           // turn of the shard; flush ends it, because waiting must not count as work
+	turn    *turn           // measures the shard's task; flush ends the measurement before it waits for the committer
 	items   []*commit.Item  // transitions for the committer
 	commits int             // number of commits and other writes that the store has not answered yet
 	idle    []chan struct{} // channels to close when all commits are answered and no task waits

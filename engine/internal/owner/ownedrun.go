@@ -39,12 +39,12 @@ type ownedRun struct {
 	specs map[string]invoke.AgentSpec // agents of the run, by name
 	notes
 	owned bool           // the journal says that this engine is the owner
-	owner store.EngineID // owner of the run when it was loaded
+	owner store.EngineID // owner of the run when the run was loaded; 0 = none
 	seq   int32          // number of the run's next journal row
 	fence int32          // number of the journal row that made this engine the owner
-	bound time.Time      // next_check in the run's row
+	bound time.Time      // next_check in the run's row: the time at which an engine must look at the run
 	facts int            // number of facts of the run so far, of all kinds
-	link  journal.Link   // link of the run's last journal row
+	link  journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
 
 	stored int64 // size of the run's journal, in bytes
 	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
@@ -57,12 +57,12 @@ type ownedRun struct {
 	adopts  []Adoption            // takeovers of the run that are not complete
 	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
 	inbox   inbox
-	heard   *int32 // number of messages that were read before the takeover; nil = not all were read
+	heard   *int32 // number of messages that were read before the takeover; nil = there may be more messages
 	unheard bool   // messages that waited at the takeover are not all read yet, so no call may start
 
-	// suspect is true if the run may have ended an engine: its last owner or another engine
-	// died. Then the shard takes the run in hand before each decision, until a step, an undo
-	// or the run ends.
+	// suspect is true if the run may have crashed an engine, because an engine died while it had
+	// the run in hand. Then the shard takes the run in hand before each decision, until a step,
+	// an undo or the run ends.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
@@ -75,7 +75,7 @@ type pendingCommit struct {
 	commit.Item
 	r          *ownedRun
 	deliveries []*delivery        // events that the transition decides
-	link       journal.Link       // link of the transition's row
+	link       journal.Link       // link of the run after the transition's row; see ownedRun.link
 	facts      []story.Fact       // facts of the kinds that an observer asked for
 	told       int                // number of facts of the transition, of all kinds
 	commands   []machine.Command  // work that follows the commit, such as calls
@@ -145,7 +145,7 @@ func (r *ownedRun) atRest() bool {
 	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
 		return true
 	}
-	_, timed := r.state.NextDue() // the end of a backoff or a cool-down, or a deadline
+	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end
 	return timed && !s.Final()
 }
 
@@ -173,8 +173,9 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.S
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
-// weigh estimates again how much memory the run needs. It corrects held, which is the sum
-// for all runs of the shard. present is false if the run is not in memory any more.
+// weigh estimates again how much memory the run needs. The parameter held is the sum of the
+// estimates for all runs of the shard, and weigh corrects it. present is false if the run is not
+// in memory any more.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
@@ -190,18 +191,18 @@ type costlyDecision struct {
 	r     *ownedRun
 	d     *delivery
 	flow  *dsl.Workflow
-	base  *machine.State // the run's own state when the pool got the decision
-	state *machine.State // the copy that the pool uses
+	base  *machine.State // state of the run when the pool got the decision
+	state *machine.State // copy of base; the pool works on it
 	in    machine.Input
 
 	rec  machine.Record // the record; only valid if err is nil
 	err  error
 	took time.Duration
 
-	full map[string]bool // agents that reported free slots, but then refused to reserve them
+	full map[string]bool // agents whose slots seemed free, but could not be reserved
 
-	// instead is set if this value only reports that a decision took too long. Then instead is
-	// that decision. Otherwise it is nil.
+	// instead is nil for a decision. If this value only reports that a decision takes too long,
+	// instead is that decision.
 	instead *costlyDecision
 }
 
@@ -267,7 +268,7 @@ func (n *notes) count(e machine.Event) {
 		delete(n.refusals, e.Attempt.Node)
 	case machine.AttemptNotDone:
 		delete(n.refusals, e.Attempt.Node)
-	case machine.TakenOver: // this engine may have the agents that the former owner did not have
+	case machine.TakenOver: // count again from 0: the new owner may have agents that the former owner did not have
 		n.refusals = nil
 	}
 }

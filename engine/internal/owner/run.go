@@ -151,8 +151,8 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if current.Final() || current.NeedsHuman() {
 		for i, w := range r.waiters {
 			if current.Final() && len(r.pending) == 0 && i == len(r.waiters)-1 {
-				// The shard forgets the run below, so the last waiter gets the state
-				// without a copy.
+				// The run is removed from memory after this loop, so the last waiter gets the
+				// state without a copy.
 				w <- r.state
 				continue
 			}
@@ -192,9 +192,9 @@ func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a suspect in hand: a run that may have ended an engine. It does not block.
-// After the store has recorded that this engine has the run in hand, the shard decides the
-// run's waiting events.
+// grasp takes a suspect in hand: a run that may have crashed an engine. It does not block. After
+// the store has recorded that this engine has the run in hand, the shard decides the run's
+// waiting events.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
@@ -292,8 +292,8 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	// The variable room counts the bytes that are left for answers in time. The answers share
-	// one row of the journal with the takeover, so they must leave space for the takeover.
+	// The variable room counts the bytes that are left for answers that came in time. The answers
+	// share one row of the journal with the takeover, so they must leave space for the takeover.
 	room := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)

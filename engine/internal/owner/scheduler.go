@@ -26,7 +26,7 @@ type Scheduler struct {
 // A Membership holds the parameters of New: what the Scheduler needs of its membership.
 type Membership struct {
 	Engine    store.EngineID
-	Context   context.Context // ends with the membership; only Done and the cause of its end are used
+	Context   context.Context // ends with the membership; only Done and context.Cause are used
 	Committer committer
 
 	// Unable is called, on a separate goroutine, for a run without an owner that has
@@ -68,8 +68,9 @@ func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) b
 // Done implements call.Member.
 func (s *Scheduler) Done() <-chan struct{} { return s.done }
 
-// ask delivers an event and waits for the outcome. It returns call.ErrNotOwner if this
-// membership ends first: then the outcome is not known.
+// ask delivers an event and waits until its decision is committed. It returns the error of the
+// decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
+// first: then the outcome is not known.
 func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) error {
 	answer := make(chan error, 1)
 	d.done = func(err error) { answer <- err }
@@ -78,7 +79,7 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 	case err := <-answer:
 		return err
 	case <-s.done:
-		select { // the outcome may have arrived just before the end
+		select { // the answer may have arrived just before the membership ended
 		case err := <-answer:
 			return err
 		default:
@@ -151,7 +152,8 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt starts a takeover of the run, as a asks for. Later a.Done is called with the outcome.
+// Adopt starts the takeover of the run that the Adoption a describes. Later a.Done is called with
+// the outcome.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
@@ -174,8 +176,8 @@ func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	})
 }
 
-// A place is the result of shard.await. Its waiter receives the run's state once the run has
-// ended or needs a person.
+// A place is the result of shard.await. The channel in its field waiter receives the run's state
+// once the run has ended or needs a person.
 type place struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
@@ -194,16 +196,17 @@ func (s *Scheduler) HandBack() {
 	}
 }
 
-// Start starts the goroutines of the shards. They end after the channel last is closed; see
-// shard.loop. The method Stop waits for them.
+// Start starts the goroutines of the shards. They end after the channel in the parameter last is
+// closed; see shard.loop. The method Stop waits for them.
 func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	for _, sh := range s.shards {
 		go sh.loop(ctx, last)
 	}
 }
 
-// Tell delivers an event and waits for the outcome. It returns call.ErrNotOwner if this
-// membership ends first: then the outcome is not known.
+// Tell delivers an event and waits until its decision is committed. It returns the error of the
+// decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
+// first: then the outcome is not known.
 func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }

@@ -23,7 +23,7 @@ type SlotQueue struct {
 type waitList struct {
 	spec    invoke.AgentSpec
 	runs    []status.RunID        // runs in line; the first is notified next
-	has     map[status.RunID]bool // the same runs as in the field runs
+	has     map[status.RunID]bool // set of the runs in the field runs
 	telling bool                  // a run was notified and has not decided yet
 }
 

@@ -25,8 +25,8 @@ type Unstaffed struct {
 	Story    Story
 	Specs    map[string]invoke.AgentSpec
 	Messages []Message
-	Why      map[string]string // for each agent that cannot be called here, the reason
-	Err      *journal.RunError // error of the first of these agents
+	Why      map[string]string // for each agent that this engine cannot call, the reason
+	Err      *journal.RunError // why this engine cannot take the run over: the error of one agent in Why
 }
 
 // An UnstaffedDecision is a decision about an unstaffed run, with the row of the journal
@@ -73,9 +73,9 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	return due
 }
 
-// Wake returns the time after now at which the next alert or decision about the run is due.
-// grace is the time after which an overdue run needs an alert. If nothing will become due
-// after now, the result is not after now.
+// Wake returns the time after now at which the next alert or decision about the run is due. grace
+// is the time after which an overdue run needs an alert. If none is due after now, Wake returns
+// now or an earlier time.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {

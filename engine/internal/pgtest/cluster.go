@@ -40,7 +40,7 @@ type Cluster struct {
 	env   []string      // environment variables of the server in addition to those of this process
 	cmd   *exec.Cmd     // the server process
 	done  chan struct{} // closed when the server has ended
-	log   *tail         // end of the server's log
+	log   *tail         // last lines of the server's log
 }
 
 // Start creates and starts a cluster. If Start finds no server binaries, the error says what to

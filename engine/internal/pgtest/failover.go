@@ -40,7 +40,8 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies the data of a running cluster, primary, into c, and starts c as its standby.
+// follow copies the data of the cluster primary, which is running, into c. It starts c as a standby
+// of that cluster.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	u, err := url.Parse(primary.DSN)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *Cluster) Promote(ctx context.Context) error {
 // The method Start starts the server again.
 func (c *Cluster) StopImmediate() error { return c.signalAndWait(syscall.SIGQUIT) }
 
-// Start starts a server again that has ended, on the same port.
+// Start starts a server that has ended. The server gets the same port as before.
 func (c *Cluster) Start(ctx context.Context) error {
 	select {
 	case <-c.done:

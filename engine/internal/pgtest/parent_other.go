@@ -4,6 +4,6 @@ package pgtest
 
 import "syscall"
 
-// withParent returns a unchanged. Only Linux can send a signal to a child process when the parent
-// process ends.
+// withParent returns its parameter without a change. Only Linux can send a signal to a child
+// process when the parent process ends.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }

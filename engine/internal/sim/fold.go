@@ -78,7 +78,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // true: an engine that stops has released its own run
+	handed := row.Owner == 0 && s.row.Owner == by                     // true: the owner is stopping and has released the run
 	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // the first row of a run may have no owner
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}

@@ -247,7 +247,7 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // stores round times to whole microseconds
+	n.lease, n.lag = until, lag+2*time.Microsecond // 2 µs more, because a store rounds a time to whole microseconds
 }
 
 func (w registry) bury(e store.EngineID) {

@@ -66,7 +66,7 @@ func (n *node) bite() {
 }
 
 // poison submits the poisonous run without an owner. If an engine accepted the run itself, the
-// engine would end or hang before it has stored the run.
+// engine would crash or hang before it has stored the run.
 func (w judges) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
@@ -95,7 +95,7 @@ func (w judges) poison(ctx context.Context) {
 	}
 }
 
-// containedLocked reports whether the poisonous run is parked. It returns true if this
+// containedLocked reports whether the poisonous run is parked. It also returns true if this
 // simulation has no poisonous run.
 func (w judges) containedLocked() bool {
 	if w.conditions.venom == harmless {
@@ -120,8 +120,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// The limit allows one more decision for each engine: if the run's owner has sent no sign
-	// of life for a lease, another engine takes the run over.
+	// The limit allows one more decision for each engine. The reason: another engine takes the
+	// run over if the owner has sent no sign of life for the duration of a lease.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}

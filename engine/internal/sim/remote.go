@@ -109,8 +109,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns the fault that the call has. name selects the counter, and key
-// is the ledger entry of the call.
+// next counts a call and returns the fault that the call has. The parameter name selects the
+// counter. key is the idempotency key of the call's entry in the ledger.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,8 +55,8 @@ func (w *wire) away(ctx context.Context, p part) error {
 	return nil
 }
 
-// over calls f, which calls the store, and adds a line to the trace. The message to the store
-// and the answer can be delayed or lost. what is the name of the call in the trace.
+// over calls f, which calls the store, and adds a line to the trace. The message to the store and
+// the answer can be delayed or lost. The parameter what is the name of the call in the trace.
 func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
 	var none T
 	if err := w.away(ctx, p); err != nil {

@@ -53,8 +53,8 @@ func (w people) meddle(ctx context.Context) {
 	}
 }
 
-// signal sends the signal of a wait step, whether or not a step waits for it. One of eight
-// makes the step fail, and one of four is sent twice with the same id.
+// signal sends the signal of a wait step, whether or not a step waits for it. On average, one
+// signal of eight makes the step fail, and one of four is sent twice with the same id.
 func (w people) signal(ctx context.Context, s *runLog) {
 	sig := machine.SignalReceived{Name: "go"}
 	switch w.draw(8) {
@@ -213,7 +213,7 @@ func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	w.ask(ctx, s.id, fmt.Sprintf("settle %s as %d", v.Name, verb.As), verb)
 }
 
-// askedLocked reports whether a verb was sent to the run that has no answer yet.
+// askedLocked reports whether a verb that was sent to the run still waits for its answer.
 func (w people) askedLocked(s *runLog) bool {
 	for _, q := range w.questions {
 		if q.run == s.id && len(s.answers[int64(q.id)]) == 0 {

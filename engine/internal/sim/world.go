@@ -215,8 +215,8 @@ func (n *node) live(ctx context.Context) {
 	}
 }
 
-// run runs an engine from one start to its end. The end is the end of ctx, or a random time
-// (lifetime).
+// run lets an engine work from a start to its end. The engine ends when ctx ends, or at a random
+// time (lifetime).
 func (n *node) run(ctx context.Context, node *engine.Node) {
 	w := n.w
 	n.set(node)
@@ -386,7 +386,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// setWorks records whether the engine runs and takes over runs: it was not asked to end.
+// setWorks records whether the engine works: it runs, and was neither killed nor asked to end.
 func (n *node) setWorks(is bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
@@ -397,9 +397,9 @@ func (n *node) setWorks(is bool) {
 // hour.
 func (w *world) now() time.Time { return time.Now().Add(w.conditions.skew) }
 
-// patience returns how long engines may take to notice a due run after the faults have ended.
-// The time is enough for a lease to expire and for two scans of the runs of other engines. With
-// a poisonous run, which ends several engines, it is longer.
+// patience returns how long engines may take to notice a due run after the faults have ended. The
+// time is enough for a lease to expire and for two scans of the runs of other engines. It is
+// longer if there is a poisonous run, because that run crashes or blocks several engines.
 func (w *world) patience() time.Duration {
 	d := 4*w.conditions.lease + 5*time.Second
 	if w.conditions.venom != harmless {

@@ -12,7 +12,7 @@ const Least = 20 * time.Millisecond
 // changes nothing. A Retry is for one goroutine only.
 type Retry struct {
 	Most       time.Duration    // longest pause; 0 = 5 s
-	Lasting    func(error) bool // reports whether reading again would give the same error
+	Lasting    func(error) bool // must be set; reports whether reading again would give the same error
 	Unanswered func(error)      // called once when the store stops answering; nil = not called
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// Format is the number of the present format of the journal's bytes. A reader accepts lower
-// numbers and refuses higher ones. Format 2 added to events the number of the message that they
-// answer (Ask), and AttemptUnknown.RetryAfter. Since format 2, a heartbeat differs from an
-// empty checkpoint. Format 3 writes the same data in fewer bytes.
+// Format is the number of the present format of the journal's bytes. A reader accepts this number
+// and lower ones. Format 2 added two things: the number of the message that an event answers
+// (Ask), and AttemptUnknown.RetryAfter. Since format 2, a heartbeat differs from an empty
+// checkpoint. Format 3 writes the same data in fewer bytes.
 const Format = 3
 
 var (
@@ -27,14 +27,14 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part // places in b of those strings of the record that were written in full, in order
-	// Index in the field strings; the key is the text. nil while the field strings is short.
+	strings []part // where in b the record's strings are that were written in full, in order of writing
+	// named maps a text to its index in the field strings. It is nil while that list is short.
 	named map[string]int
-	docs  []part // places in b of those values of the record that were written in full, each with its tag
-	// Index in the field docs; the key is the bytes of the value. nil while the field docs is
-	// short.
+	docs  []part // where in b the record's values are that were written in full, each with its tag
+	// valued maps the bytes of a value to the value's index in the field docs. It is nil while
+	// that list is short.
 	valued  map[string]int
-	general bool // use no templates; for tests, which compare both forms
+	general bool // true: use no templates. Tests compare records that were written with and without templates
 }
 
 // A part is a range of the encoder's bytes.
@@ -58,9 +58,10 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note adds the part s to list. If the list is long, note also keeps the map many, from the
-// bytes of a part to its index in the list. It returns the list and the map; the map may be
-// nil.
+// note appends the part s to list and returns the list. If the list has more than manyParts
+// parts, note also keeps a map, so that the list can be searched. It maps the bytes of a part to
+// the index of the part. The parameter many is this map; nil = it does not exist yet. note also
+// returns the map.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -158,8 +159,8 @@ func (d *decoder) header() error {
 	return nil
 }
 
-// body returns the bytes of the next record. n is the number of records in the data: a single
-// record has no length in front of it.
+// body returns the bytes of the next record. The parameter n is the number of records in the
+// data. If n is 1, the record has no length in front of it (since format 3).
 func (d *decoder) body(n int) []byte {
 	if n == 1 && d.format >= 3 {
 		return d.take(uint64(len(d.b)))
@@ -284,7 +285,8 @@ type pool [64]string
 // longPooled is the largest length, in bytes, of a string in a pool.
 const longPooled = 40
 
-// string returns b as a string, which is the one in the pool if the pool has an equal string.
+// string returns a string with the bytes b. If the pool has an equal string, it returns that
+// string. Otherwise it adds the new string to the pool, unless the string is too long.
 func (p *pool) string(b []byte) string {
 	if p == nil || len(b) == 0 || len(b) > longPooled {
 		return string(b)

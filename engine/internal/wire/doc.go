@@ -8,7 +8,7 @@
 // record consists of its length (unless it is the only record), its time, its event, the fields
 // of the run that it changes, and the fields of each node that it changes. Numbers are varints.
 // Times are written as distances from the record's time. A text or value that occurs twice in a
-// record is written once. A value that the run's state contains already is written as a
+// record is written once. A value that is already part of the run's state is written as a
 // reference.
 //
 // There are two additional short forms. The code of each form is in separate files. So a

@@ -57,9 +57,9 @@ func (e *encoder) record(r *machine.Record) error {
 }
 
 // run writes a number and then the values that cannot be computed from the template. The two
-// lowest bits of the number are the template. The bits above them are the set of fields that
-// change but usually do not change with the template, or the other way round. The number 0
-// means that the run does not change.
+// lowest bits of the number are the template. The bits above them are a set of fields: those that
+// change but usually do not, and those that usually change with this template but do not. The
+// number 0 means that the run does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -74,11 +74,11 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 }
 
 // node writes a number and then the values that cannot be computed from the template. Bit 0 of
-// the number is 1 if the changed fields differ from those of the template; then the sets of the
-// different fields follow. Bits 1 and 2 are the template. The bits above are a distance: the
-// number of nodes between this node and the previous one. With a template for the end of an
-// attempt there is no distance, because the event names the node and the attempt. With a
-// template for a start, the call number is 1 if bit 0 is 0; otherwise it is written.
+// the number is 1 if the changed fields differ from those of the template. In that case the sets
+// of the differing fields follow the number. Bits 1 and 2 are the template. The bits above them
+// are a distance: the number of nodes between this node and the previous one. If the template is
+// for the end of an attempt, there is no distance, because the event names the node and the
+// attempt. For a start, the call number is written only if bit 0 is 1; otherwise it is 1.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -212,8 +212,8 @@ type heading struct {
 	mask    uint64
 	kind    template
 	call    int32     // call number of the changed attempt; set only if a template is used
-	attempt uint64    // the fields of this attempt that change, as bits; set only if a template is used
-	output  dsl.Value // output of the attempt; set only for a template of its end
+	attempt uint64    // bits of the attempt's fields that change; set only if a template is used
+	output  dsl.Value // output of the attempt; set only if the template is for the end of an attempt
 }
 
 // node reads the heading of the next node. The number of the node is at least *next, and node

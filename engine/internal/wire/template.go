@@ -23,15 +23,15 @@ const (
 	stepStarts template = 1 // a forward attempt of the step starts
 	// The event is AttemptOK: the attempt succeeded, and the event has the output.
 	stepEnds template = 2
-	// Like stepEnds, but the output is written as a reference to a value that the run's state
-	// contains already.
+	// Like stepEnds, but the output is written as a reference, because the run's state already
+	// contains an equal value.
 	stepEndsKnown template = 3
 )
 
-// A templateFields describes a template with sets of fields, as bits. The fields node and
-// attempt hold what usually changes. follow and attemptFollow hold those changes that a reader
-// computes. The template is used only for patches that change all fields in must. For other
-// patches it would save too little.
+// A templateFields describes a template with sets of fields, as bits. The sets node and attempt
+// contain the fields that usually change. The sets follow and attemptFollow contain the fields
+// whose values a reader computes. The template is used only for patches that change all fields in
+// the set must. For other patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -121,7 +121,7 @@ func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, 
 }
 
 // startDiffers returns the set of fields in which a node differs from a node whose attempt has
-// just started. Only the bits of fields that the template's follow contains have a meaning.
+// just started. A bit has a meaning only for the fields in templateFields.follow.
 func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	var m uint64
 	if n.State != status.StepRunning {

@@ -71,9 +71,9 @@ func (e *encoder) value(v dsl.Value) {
 	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
 }
 
-// same compares the last value written, which begins at from, with the earlier values of the
-// record. It returns the number of the first earlier value with the same bytes, and whether
-// there is one.
+// same compares the last written value with the earlier values of the record. The bytes of the
+// last value begin at e.b[from]. same returns the number of the first earlier value with the same
+// bytes, and whether there is one.
 func (e *encoder) same(from int) (int, bool) {
 	text := e.b[from:]
 	if e.valued != nil {
