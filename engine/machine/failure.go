@@ -20,8 +20,8 @@ const (
 	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
 )
 
-// expressionMiss returns the failure of a step if an expression cannot be evaluated. what
-// names the expression in the message.
+// expressionMiss returns the failure of a step if an expression cannot be evaluated. The
+// parameter what is the name of the expression in the message.
 func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }

@@ -184,8 +184,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of node i in the state how. Then the steps on which the node depends
-// may be undone.
+// endUndo ends the undo of node i. The parameter how is the state of the undo from now on.
+// Then the steps on which the node depends may be undone.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

@@ -31,8 +31,8 @@ func (d forward) missed(i int, m model.Miss) {
 	d.follow(i, m)
 }
 
-// lookupMissed handles a lookup of node i that did not find out the outcome. It plans another
-// lookup, at most maxLookups in all. Then it calls follow.
+// lookupMissed handles a lookup of node i that did not find out the outcome. If fewer than
+// maxLookups lookups were tried, it plans another one. Otherwise it calls the method follow.
 func (d forward) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {

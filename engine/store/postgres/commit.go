@@ -73,8 +73,8 @@ type commit struct {
 // sortOut selects the transitions that can be committed with one statement, and returns
 // them as send. It sets the outcome of each invalid transition. A submission goes into the
 // field doubt if its name or key occurs earlier in the batch, or if its workflow may not be
-// in the database. where holds the index in c.items of each transition in send; nil = send
-// has all transitions.
+// in the database. The result where holds, for each transition in send, its index in
+// c.items; nil = send has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -147,8 +147,8 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	return c.out, nil
 }
 
-// giveUp is how many times an operation is repeated before its error is returned. stuck
-// logs an operation after the same number of tries.
+// giveUp is how many times an operation is repeated before its error is returned. The
+// method stuck logs an operation after the same number of tries.
 const giveUp = 5
 
 // A sending is a part of a batch that the method land sends, again and again until the
@@ -162,7 +162,7 @@ type sending struct {
 }
 
 // land sends the transitions items[from:to], and repeats this until it knows their
-// outcomes. open says that an earlier call may have committed these transitions.
+// outcomes. If open is true, an earlier call may have committed these transitions.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
@@ -188,8 +188,9 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed handles the error of one try to send a part. If it returns done = false, land must
-// send the part again. If done is true, land must return result.
+// failed handles the error of one try to send a part. If it returns false, the method land
+// must send the part again. Otherwise the method land must return the second result of
+// failed.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -229,7 +230,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 
 // unconnected handles a failure to connect, after which nothing was sent. It returns nil if
 // the caller must try again. Otherwise the caller must return the error that unconnected
-// returns. open says that an earlier try may have committed the rows.
+// returns. If open is true, an earlier try may have committed the rows.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
@@ -242,7 +243,7 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 }
 
 // interrupted returns the error for an operation whose context has ended. err is the error
-// of the context. last is the error of the last try. open says that the outcome of the
+// of the context. last is the error of the last try. If open is true, the outcome of the
 // operation is unknown.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
@@ -268,7 +269,7 @@ func (w *Writer) stuck(what string, try int, open bool, err error) {
 	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
-// any reports whether some transition of the commit is committed already.
+// any returns true if at least one transition of the commit is committed already.
 func (c *commit) any() bool {
 	for i := range c.out {
 		if c.out[i].Landed {
@@ -374,7 +375,7 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 
 // settle sets the outcomes of items[from:to] from alive and landed, the results of the
 // method send. It returns ErrFenced if the engine was declared dead and nothing is
-// committed. open says that an earlier try may have committed these transitions.
+// committed. If open is true, an earlier try may have committed these transitions.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
