@@ -27,17 +27,17 @@ func expressionMiss(what string, err error) model.Miss {
 }
 
 // limitMiss returns the failure of a step that was not started, because the run would exceed a
-// ceiling. name is the ceiling's name for --limit. The step is never repeated. If an operator
-// raises the ceiling later, the step does not start again. So the advice in the message is
-// only for the next run.
+// ceiling. The parameter name is the name of the ceiling in the option --limit. The step is
+// never repeated. If an operator raises the ceiling later, the step does not start again. So
+// the advice in the message is only for the next run.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
 // noTime returns the failure of a step whose deadline leaves no time for another attempt. The
 // failure has the same code as a passed deadline, so that users find both cases under one
-// code. Its message contains the code and the message of last, the failure of the last
-// attempt.
+// code. The parameter last is the failure of the last attempt. Its code and message are part
+// of the new message.
 func noTime(last model.Miss) model.Miss {
 	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
 	if last.Message != "" {

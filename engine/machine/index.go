@@ -119,9 +119,10 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo finds all entries whose key is not later than the parameter limit. It appends the nodes
-// of these entries to found, in no particular order, and returns found. It includes stale
-// entries. The cost grows with the number of nodes found, not with the size of the heap.
+// upTo finds all entries whose key is not later than the parameter limit. It appends their
+// nodes to the parameter found, in no particular order, and returns the longer list. It
+// includes stale entries. The cost grows with the number of nodes found, not with the size of
+// the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found

@@ -90,8 +90,9 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
-// noTimeLeft records that node i failed and has no time for another attempt. last is the failure
-// of the last attempt. noTimeLeft returns the new failure, which replaces last.
+// noTimeLeft records that node i failed and has no time for another attempt. The parameter last
+// is the failure of the last attempt. noTimeLeft returns the new failure, which replaces the
+// failure of the attempt.
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	n, m := d.edit(i), noTime(last)
 	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))

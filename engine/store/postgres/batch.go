@@ -216,7 +216,8 @@ func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone boo
 }
 
 // shape returns the commit statement that has all parts which the batch needs. If ifNone is
-// true, the statement tolerates conflicts.
+// true, the statement does not fail if a transition conflicts with a row that exists. It
+// leaves out this transition.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:

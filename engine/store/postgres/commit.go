@@ -156,7 +156,7 @@ const giveUp = 5
 type sending struct {
 	from, to int
 	open     bool // an earlier try may have committed the part
-	ifNone   bool // send the statement that tolerates conflicts
+	ifNone   bool // send the statement that leaves out conflicting rows
 	try      int
 	last     error // error of the previous try
 }
@@ -189,8 +189,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 }
 
 // failed handles the error of one try to send a part. If it returns false, the method land
-// must send the part again. Otherwise the method land must return the second result of
-// failed.
+// must send the part again. Otherwise land must return the error result.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -208,7 +207,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // at once, send the statement that tolerates conflicts
+		s.ifNone, s.try = true, -1 // at once, send the statement that leaves out conflicting rows
 	case v == taken && c.w.batch.names && s.try < giveUp:
 		// Another client has committed the same name or key first. Send again: the next
 		// statement sees this row.
@@ -242,9 +241,9 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted returns the error for an operation whose context has ended. err is the error
-// of the context. last is the error of the last try. If open is true, the outcome of the
-// operation is unknown.
+// interrupted returns the error for an operation whose context has ended. The parameter err
+// is the error of the context. The parameter last is the error of the last try. If open is
+// true, the outcome of the operation is unknown.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"
@@ -337,9 +336,9 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. alive is true if the writer's fence row exists. landed has the
-// runs whose transitions are committed; nil = all transitions are committed. After an
-// error, alive and landed have no meaning.
+// send sends the batch once. The result alive is true if the writer's fence row exists. The
+// result landed has the runs whose transitions are committed; nil = all transitions are
+// committed. After an error, alive and landed have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {

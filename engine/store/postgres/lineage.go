@@ -102,8 +102,8 @@ func (l *lineage) disabled() error {
 	return l.off
 }
 
-// stale reports whether a connection leads to a server that was replaced since. line is the
-// server's timeline when the connection was opened.
+// stale reports whether a connection leads to a server that was replaced since. The
+// parameter line is the timeline that the server had when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,9 +119,9 @@ func (l *lineage) reached() (line, known int64) {
 	return l.line, l.known
 }
 
-// confirm records m as the last committed row of a writer. line is the timeline of the
-// server that confirmed the row. If this server has been replaced, confirm records nothing
-// and returns false, because the confirmation does not count.
+// confirm records m as the last committed row of a writer. The parameter line is the
+// timeline of the server that confirmed the row. If this server has been replaced, confirm
+// records nothing and returns false, because the confirmation does not count.
 func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
