@@ -38,7 +38,7 @@ type Node struct {
 	stopped  context.Context // ends when StopNow is called
 
 	mu      sync.Mutex          // protects following fields
-	current *cluster.Membership // nil = there is no membership now
+	current *cluster.Membership // present membership; nil = there is none now
 	changed chan struct{}
 }
 

@@ -87,8 +87,8 @@ type Options struct {
 	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
-	// Grace is how long a node that stops still waits for a call after the call's
-	// complete-by. Default 2 s.
+	// Grace is how long a stopping node waits for a call after the call's complete-by.
+	// Default 2 s.
 	Grace time.Duration
 	// RetryHeld is the pause before the engine tries again a call that could not be
 	// prepared, for example because a secret was missing. Default 10 s.

@@ -30,8 +30,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			// Handle EngineLost before deadlines expire, because expiring them may be what
-			// ended the engines.
+			// Handle EngineLost before any deadline expires, because the work after a
+			// passed deadline may have ended the engines.
 			return d.verbs().engineLost(ev)
 		}
 		d.live()
@@ -43,8 +43,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 // live handles the event of the decision if the run has not ended.
 func (d *decider) live() {
 	if ev, ok := d.in.Event.(AttemptDeferred); ok {
-		// Handle this event before complete-by is checked. Otherwise the outcome of a call
-		// that was not sent could become unknown.
+		// Handle AttemptDeferred before any complete-by is checked. Otherwise the outcome
+		// of a call that was not sent could become unknown.
 		d.answers().deferral(ev)
 	}
 	d.clocks().pass()
@@ -184,7 +184,8 @@ func (d *decider) record() Record {
 // lastAlerts returns the commands of the decision without needless alerts. It removes all
 // alerts of one kind except the last. It also removes an alert if the decision itself has
 // removed the reason for it. If the run needed a person before the decision and still needs
-// one, there is no new alert. The person who acted sees this in the answer to the verb (I9).
+// one, there is no new alert. The person who sent the verb learns from its answer that the
+// run still needs a person (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

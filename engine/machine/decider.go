@@ -105,7 +105,8 @@ type decider struct {
 	taken   []int32 // numbers of the signals that ended a wait in this decision
 
 	used []use // slots that this decision has taken, by agent
-	// Agents to which the engine did not send a call, as the event of this decision says.
+	// Agents of which the engine did not send a call. The event of this decision says so
+	// (AttemptDeferred).
 	deferred []string
 
 	// Node number + 1 of the for_each step whose instances the method passAll is ending now.
@@ -138,7 +139,8 @@ type answers struct{ *decider }
 // clocks handles the deadlines and the attempts whose time has passed.
 type clocks struct{ *decider }
 
-// forward runs the forward part of a run: steps begin, are repeated, and end.
+// forward handles the steps of a run that has not turned back: they begin, are repeated,
+// and end.
 type forward struct{ *decider }
 
 // undoing makes a run turn back and undoes the effects of its steps. It also undoes a single
@@ -180,9 +182,9 @@ type seen struct {
 	results  func(int) dsl.StepResult
 	each     dsl.EachItem  // each.key and each.value in the present scope
 	step     int32         // index of the step whose settings are in the field settings
-	settings *dsl.Settings // settings of that step; nil = not evaluated yet
+	settings *dsl.Settings // settings of the step in the field step; nil = not evaluated yet
 
-	undo         undoTold      // values for which the field undoSettings was evaluated
+	undo         undoTold      // values with which the field undoSettings was computed
 	undoSettings *dsl.Settings // settings of the undo of the node undo.n; nil = not evaluated yet
 }
 
@@ -196,10 +198,10 @@ type undoTold struct {
 	failure         dsl.Failure
 }
 
-// nothing returns a record that contains the event and changes nothing.
+// nothing returns the record of an event that has no effect. It contains only the event.
 func (d *decider) nothing() Record { return Record{at: d.at, event: d.event} }
 
-// count returns the number of nodes, including those that this decision adds.
+// count returns the number of nodes of the run, including those that this decision adds.
 func (d *decider) count() int { return max(len(d.s.nodes), int(d.run.Steps)) + d.added }
 
 // get returns node i as this decision has left it. The caller must not change it.
@@ -282,7 +284,8 @@ func (d *decider) pivotOpen() bool {
 	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
-// forwardOpen reports whether steps of the run may begin.
+// forwardOpen reports whether steps may begin. It returns false if the run has turned back,
+// is parked, or has ended.
 func (d *decider) forwardOpen() bool {
 	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
 }
@@ -315,8 +318,8 @@ func (d *decider) exceeded() (model.Miss, bool) {
 }
 
 // grow counts the size of a value that the decision adds to the run, and returns true. If the
-// run would exceed its ceiling for values, grow returns the failure and false. what names the
-// value in the message of the failure.
+// run would exceed its ceiling for values, grow returns the failure and false. In the message
+// of the failure, the parameter what is the name of the value.
 func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
@@ -327,8 +330,9 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor counts the each.values of new instances, and returns true. If the run would exceed
-// its ceiling for instances or for values, roomFor returns the failure and false.
+// roomFor checks whether the run may have new instances. If so, it adds the size of their
+// each.value to the size of the run, and returns true. If the run would exceed its ceiling
+// for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if n := len(each.Keys); n > most-there {

@@ -23,7 +23,7 @@ func (d caller) call(i int) {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an older attempt has now asked for a pause
+	if kind == model.CallDo && n.Fwd.Rest > d.at { // an answer to an older attempt has asked for a pause
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -66,7 +66,7 @@ func (d caller) start(i int, kind model.CallKind) {
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // from now on no person can correct an earlier settlement
+	n.Stated = model.StatedNothing // from now on no person can correct an earlier verb settle
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -80,7 +80,7 @@ func (d caller) start(i int, kind model.CallKind) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // such a call only gets the output, and undoes nothing
+		if kind != model.CallLearn { // a CallLearn only gets an output, and undoes nothing
 			t.Total++
 		}
 	}

@@ -94,8 +94,8 @@ type sheet struct {
 }
 
 // patches returns a patch for each node that the decision has changed, sorted by node number.
-// It uses the memory in paper if that is large enough. Data that the decision did not change
-// are shared with the state.
+// It uses the memory of the parameter paper if that is large enough. The patches and the
+// state share the data that the decision did not change.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
 		return nil

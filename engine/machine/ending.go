@@ -69,7 +69,7 @@ func (d ending) settle() {
 	switch {
 	case r.Finished != 0:
 	case r.Phase == model.PhaseForward && r.Done == r.Steps:
-		if r.Parked { // the run was parked, but a call in flight has ended its last step well
+		if r.Parked { // the answer to a call in flight made the last step of the parked run succeed
 			r.Parked, r.ParkedAt, r.Failure = false, 0, dsl.Failure{}
 		}
 		d.evaluateOutputs()
@@ -161,10 +161,10 @@ func (d ending) evaluateOutputs() {
 
 // Lost returns the record that parks a run because engines died while they read or decided it.
 // For a run that has not ended, Decide makes the same record for the event EngineLost. Lost
-// does not need the whole state, but only was, the run's state in the store. So its caller
-// need not read the journal, because reading it may have ended the engines. at must not be
-// before the run's last record. If the run already needs a person, its state stays the same
-// and the record raises no alert.
+// does not need the whole state. It needs only the parameter was, which is the run's state in
+// the store. So its caller need not read the journal: reading it may be the reason why the
+// engines died. The parameter at must not be before the run's last record. If the run already
+// needs a person, its state stays the same and the record raises no alert.
 //
 // Only the store keeps other engines away from such a run (store.Hands.Suspects). In this
 // package, the run behaves like a paused run: answers count and deadlines pass. It continues

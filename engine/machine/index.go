@@ -72,8 +72,8 @@ func (h *lazyHeap) clone() lazyHeap {
 	return lazyHeap{items: slices.Clone(h.items), valid: h.valid}
 }
 
-// change updates the heap after the key of a node has changed from old to key. The key 0
-// means that the node has no key.
+// change updates the heap after the key of a node has changed from the parameter old to the
+// parameter key. In both parameters, 0 means that there is no key.
 func (h *lazyHeap) change(node int, old, key model.Instant) {
 	if old == key {
 		return
@@ -119,9 +119,10 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo appends the nodes of all entries whose key is at most limit to found, in no particular
-// order, and returns found. It includes stale entries. The cost grows with the number of nodes
-// found, not with the size of the heap.
+// upTo finds all entries whose key is not later than the parameter limit. It appends their
+// nodes to the parameter found, in no particular order, and returns the longer list. It
+// includes stale entries. The cost grows with the number of nodes found, not with the size of
+// the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found

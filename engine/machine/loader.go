@@ -23,7 +23,8 @@ type Loader struct {
 	change  Change
 }
 
-// A slot holds the data of one changed node while the reader reads a record.
+// A slot (this type, not the slot of an agent) holds the data of one changed node while the
+// reader reads a record.
 type slot struct {
 	node     model.Node
 	more     model.More

@@ -90,8 +90,9 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
-// noTimeLeft records that node i failed and has no time for another attempt. last is the failure
-// of the last attempt. noTimeLeft returns the new failure, which replaces last.
+// noTimeLeft records that node i failed and has no time for another attempt. The parameter last
+// is the failure of the last attempt. noTimeLeft returns the new failure, which replaces the
+// failure of the attempt.
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
 	n, m := d.edit(i), noTime(last)
 	n.Data = d.s.keep(model.LastAttempt(last, n.Data.V))
@@ -184,8 +185,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of node i in the state how. Then the steps on which the node depends
-// may be undone.
+// endUndo ends the undo of node i. The parameter how is the state of the undo from now on.
+// Then the steps on which the node depends may be undone.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

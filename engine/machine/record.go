@@ -19,17 +19,17 @@ type Record struct {
 	nodes []model.NodePatch // changes of nodes, sorted by node number
 
 	commands []Command // not persisted: only the process that committed the record executes them
-	late     bool      // not persisted: see the method Late
+	late     bool      // not persisted: the event answers an attempt that is not open
 	// Not persisted. The event contains bytes, such as a checkpoint, that may be sensitive.
 	secret bool
 	// Not persisted. The run had ended before the event, so the record changes nothing.
 	final bool
-	names []NodeName // not persisted: see the method NewNodes
+	names []NodeName // not persisted: instances that the record adds
 	cache *cache     // not persisted: cached values, valid only once this record is committed
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
 	base    *State
-	records int32 // not persisted: the number of records in base when this record was decided
+	records int32 // not persisted: the number of records of the state base when this record was decided
 }
 
 // decidedOn reports whether the record was decided on s, and s has not changed since. Then the
@@ -90,8 +90,8 @@ func (r Record) Refused() (Refused, bool) {
 // heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
-// Commands returns what the process that commits the record must do afterwards. A record
-// that was read from a journal has none.
+// Commands returns the work that must be done after the commit of the record, by the
+// process that committed it. A record that was read from a journal has none.
 func (r Record) Commands() []Command { return r.commands }
 
 // RunState returns the state of the run after the record, and true. If the record does not
@@ -108,7 +108,8 @@ type StepRow struct {
 	Node     int
 	State    status.StepState
 	Failures int // number of attempts that ended without a result; only for display (S63)
-	// Number of attempts of the undo that were started; if there are none, of the step.
+	// Number of attempts of the undo that were started. If the undo has no attempt, it is
+	// the number of attempts of the step.
 	Attempt    int
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }
@@ -119,7 +120,8 @@ func (r Record) Steps(s *State) []StepRow {
 	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
 }
 
-// AppendSteps appends the rows that Steps returns, and returns the list.
+// AppendSteps appends the rows that Steps returns to the parameter rows, and returns the
+// longer list.
 func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {
@@ -265,9 +267,11 @@ type Invoke struct {
 	Action         string
 	Input          dsl.Value // input of the call; it may refer to secrets
 	IdempotencyKey string
-	// Idempotency key of the forward call, for an undo or a lookup of the undo; otherwise "".
+	// Only for an undo or a lookup of an undo: idempotency key of the forward call.
+	// Otherwise "".
 	ForwardKey string
-	// Number of the attempt that people see, counted from 1 for each purpose and round.
+	// Number of the attempt, as people see it. It starts again at 1 for each purpose and
+	// each round.
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none

@@ -31,8 +31,8 @@ func (d forward) missed(i int, m model.Miss) {
 	d.follow(i, m)
 }
 
-// lookupMissed handles a lookup of node i that did not find out the outcome. It plans another
-// lookup, at most maxLookups in all. Then it calls follow.
+// lookupMissed handles a lookup of node i that did not find out the outcome. If fewer than
+// maxLookups lookups were tried, it plans another one. Otherwise it calls the method follow.
 func (d forward) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
@@ -78,8 +78,8 @@ func (d forward) follow(i int, m model.Miss) {
 	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
 }
 
-// giveUp ends node i as failed, with the failure m. exhausted is true if the failure allowed
-// another attempt, but no attempts or no time were left.
+// giveUp ends node i as failed, with the failure m. The parameter exhausted is true if the
+// failure allowed another attempt, but no attempts or no time were left.
 func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
 	if !n.Item {
@@ -175,9 +175,10 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
 }
 
-// repeat plans the next attempt of this round. planned is true if attempts and time are left.
-// late is true if only time is missing: the pause before the attempt would end after the
-// deadline. The limit for attempts applies to each round separately (S64, S79).
+// repeat plans the next attempt of this round. The result planned is true if attempts and
+// time are left. The result late is true if only time is missing: the pause before the
+// attempt would end after the deadline. The limit for attempts applies to each round
+// separately (S64, S79).
 func (d forward) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)

@@ -188,9 +188,9 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 
 // idempotencyKey hashes the data that identify a call. It writes the length of each part
 // before the part, so that two different lists of parts never give the same bytes. For
-// example, "ab", "c" and "a", "bc" differ. The zero after the direction is the place of a
-// repeat index, which no step has. The zero must stay, because without it the keys of existing
-// runs would change.
+// example, "ab", "c" and "a", "bc" differ. After the direction it writes a zero. This is the
+// place of a repeat index, which no step has. The zero must stay, because without it the keys
+// of existing runs would change.
 func idempotencyKey(id status.RunID, step, key, direction string, generation int) string {
 	var short [128]byte
 	b := short[:0]

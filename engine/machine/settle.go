@@ -93,9 +93,9 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following returns what the settlement of node i decides. It is StatedEnd (the effect and the
-// end of the node) if the run is parked because of the node, otherwise StatedEffect (only the
-// effect).
+// following returns what a person decides with the verb settle for node i. If the run is
+// parked because of the node, it is StatedEnd: the effect and the end of the node. Otherwise
+// it is StatedEffect: only the effect.
 func (d verbs) following(i int) model.Statement {
 	if d.blocks(i) {
 		return model.StatedEnd
@@ -243,10 +243,11 @@ func (r Refused) WantsOutput() bool {
 	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
 }
 
-// undoWith evaluates the input of a node's undo with the given output, and returns the error;
-// nil if there is no such undo. The input may read the failure that made the run turn back. If
-// the run has not turned back, undoWith uses the node's own failure, because it is the most
-// likely one.
+// undoWith evaluates the input of a node's undo with the given output. It returns the error of
+// this evaluation. It returns nil if the node has no undo that uses the output, or if the undo
+// will never be called because of the pivot. The input may read the failure that made the run
+// turn back. If the run has not turned back, undoWith uses the node's own failure, because it
+// is the most likely one.
 func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {

@@ -13,7 +13,8 @@ const maxSignals = 1000
 // signalCost is an estimate of the memory for an early signal without its payload, in bytes.
 const signalCost = 160
 
-// A signal is a signal that a run has accepted. It is early while no wait step has taken it.
+// A signal (this type) holds the data of one signal that a run has accepted. It is early
+// while no wait step has taken it.
 type signal struct {
 	Number  int32 // a run numbers its signals from 1, in the order in which it accepted them
 	Name    string
@@ -29,8 +30,8 @@ type signals struct {
 	list  []signal        // early signals, the oldest first
 	ids   map[string]bool // ids of all signals that the run accepted
 	last  int32           // number of the newest signal that the run accepted; 0 = none
-	ahead int32           // largest number of a signal that a node took before the signal was in list
-	bytes int64           // estimate of the memory that list takes
+	ahead int32           // largest number of a signal that was taken before it was in the list; 0 = none
+	bytes int64           // estimated memory of the early signals, in bytes
 }
 
 // knows reports whether the run has accepted a signal with this id before. It returns false if id

@@ -74,9 +74,9 @@ func (d slots) hold(i int, agent string) {
 
 // news returns until when and why an agent takes no call now, according to Input.Slots. The
 // third result is false if the decision must use the agent's entry in run.Holds instead. That
-// happens in four cases. Input.Slots has no entry for the agent. No call of the run may start
-// at all. The event says that the engine did not send a call of this agent. An earlier refusal
-// still applies, and Input.Slots gives no future time.
+// happens in four cases: (1) Input.Slots has no entry for the agent; (2) no call of the run
+// may start at all; (3) the event says that the engine did not send a call of this agent; (4)
+// an earlier refusal still applies, and Input.Slots gives no future time.
 func (d slots) news(agent string) (until model.Instant, why string, news bool) {
 	slot, limited := d.in.Slots[agent]
 	until = model.ToInstant(slot.Until)

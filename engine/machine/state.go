@@ -16,7 +16,7 @@ type State struct {
 	run   model.Run
 	nodes []*model.Node // a node is never changed in place, unless private is true
 
-	private bool // no record, draft or other state uses nodes or the data that nodes points to
+	private bool // no record, draft or other state shares the list nodes, or data of its nodes
 
 	schedule
 	values known
@@ -133,7 +133,7 @@ func (s *State) at(o model.Origin) dsl.Value {
 }
 
 // resolve sets h.V if h is a reference to another value. That value is in the state as it was
-// before the record, or it is key, the each.key of the node.
+// before the record, or it is the each.key of the node, which is the parameter key.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -62,7 +62,7 @@ func (d undoing) newUndoDeadline() {
 func (d undoing) turnNode(i int) {
 	d.caller().retract(i)
 	n := d.edit(i)
-	if n.Clearing { // the undo before the next attempt; the answer to its call still counts
+	if n.Clearing { // undo before the next attempt: the answer to this undo still counts
 		d.abandon(i)
 		n.Undo = model.UndoPending
 		n.State, n.Fwd.Ended = status.StepFailed, d.at

@@ -169,8 +169,8 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 }
 
 // undoLookupMissed handles a lookup of the forward call that did not find out the outcome,
-// while the node is being undone. It plans another lookup, at most maxLookups in all. Then the
-// method climb chooses another call.
+// while the node is being undone. If fewer than maxLookups lookups were tried, it plans
+// another one. Otherwise the method climb chooses another call.
 func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
@@ -187,8 +187,8 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
-// repeatUndo plans the next attempt of an undo after the failure m. If again is false, or no
-// attempts or no time are left, it ends the undo as failed.
+// repeatUndo plans the next attempt of an undo after the failure m. If the parameter again
+// is false, or no attempts or no time are left, it ends the undo as failed.
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry

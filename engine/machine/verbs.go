@@ -185,7 +185,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows it
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows this failure
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {

@@ -78,7 +78,7 @@ type OpenAttempt struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
 	Step       string // name of the step or instance
-	Agent      string // key of Workflow.Agents
+	Agent      string // key of the agent in the map Workflow.Agents
 	StartedAt  time.Time
 	CompleteBy time.Time
 }
@@ -90,15 +90,16 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 	return s.openUpTo(wf, always)
 }
 
-// ExpiredAttempts returns the calls in flight whose complete-by is not later than at. They are
-// ordered by node and call. If there are none, the method costs almost nothing.
+// ExpiredAttempts returns the calls in flight whose complete-by is not later than the
+// parameter at. They are ordered by node and call. If there are none, the method costs almost
+// nothing.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
-// openUpTo returns the calls in flight whose complete-by is not later than limit. It uses the
-// index s.expiry to find the nodes. This index also contains nodes of which only a heartbeat
-// is late, so openUpTo checks the complete-by of each call.
+// openUpTo returns the calls in flight whose complete-by is not later than the parameter
+// limit. It uses the index s.expiry to find the nodes. This index also contains nodes of
+// which only a heartbeat is late, so openUpTo checks the complete-by of each call.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
 	var open []OpenAttempt
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {

@@ -47,8 +47,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 		return 0, err
 	}
 	st := store.Complete(pointed.Store(o.Store))
-	// A person has decided about the run, so engines that died with the run before do not count
-	// any more.
+	// A person has decided about the run, so the engines that died while they had this run in
+	// hand do not count any more.
 	if err := st.Absolve(ctx, run); err != nil {
 		return 0, fmt.Errorf("forget which engines died with run %s: %w", naming.RunName(run), err)
 	}
@@ -93,7 +93,7 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 		return nil // accepted; the owner decides again with store time, because this machine's clock may be wrong
 	}
 	if now := time.Now(); err == nil && now.After(last) {
-		err = guard.Do(try(now)) // a verb may be refused at the time of the last record and accepted now
+		err = guard.Do(try(now)) // refused at the time of the last record: try again with the present time
 	}
 	switch {
 	case err != nil:

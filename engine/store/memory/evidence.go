@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An alert is a stored alert, with the information whether the alert was pushed. The names
-// of the run are not stored: namedLocked adds them when the alert is read.
+// An alert (this type) holds the row of an alert, and whether the alert was pushed. The row
+// has no names of the run: the method namedLocked adds them when the alert is read.
 type alert struct {
 	store.AlertRow
 	delivered bool
@@ -24,7 +24,7 @@ type evidence struct {
 	*state
 	alertIDs  int64 // the last id that was used for an alert
 	logLines  int64 // the last id that was used for a log line
-	delivered int   // number of alerts at the beginning of the list alerts that were all pushed
+	delivered int   // all alerts before this index of state.alerts were pushed
 }
 
 func (s *evidence) alertLocked(run status.RunID, a store.AlertRow) {
@@ -103,8 +103,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	return nil
 }
 
-// Logs returns up to limit log lines of a run, those with the smallest ids greater than
-// after.
+// Logs returns log lines of a run, in the order of their ids. It returns only lines with an
+// id greater than the parameter after. The parameter limit is the largest number of lines.
 func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -118,7 +118,8 @@ func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit
 	return slices.Clone(r.logs[i:min(len(r.logs), i+limit)]), nil
 }
 
-// Undelivered returns up to limit alerts that were not pushed yet, oldest first.
+// Undelivered returns the alerts that were not pushed yet, oldest first. The parameter
+// limit is the largest number of alerts.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type inboxRole struct {
 	*hands
 	*hints
 	messages store.MessageID   // the last id that was used for a message
-	turns    storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
+	turns    storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
 // Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
@@ -48,8 +48,9 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	return m.ID, nil
 }
 
-// Messages returns up to limit messages of a run, in the order of their ids. It returns
-// only messages with an id greater than after.
+// Messages returns messages of a run, in the order of their ids. It returns only messages
+// with an id greater than the parameter after. The parameter limit is the largest number of
+// messages.
 func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -89,9 +90,9 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns an engine's next page of runs with waiting messages, at most limit
-// runs. The page has runs of the engine, runs without an owner, and ended runs whose owner
-// is dead.
+// waitingLocked returns an engine's next page of runs with waiting messages. The parameter
+// limit is the largest number of runs in a page. The page has runs of the engine, runs
+// without an owner, and ended runs whose owner is dead.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)

@@ -250,8 +250,8 @@ func (s *journal) existsLocked(id status.RunID) store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: id, Name: s.runs[id].head.Name, Exists: true}}
 }
 
-// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
-// missing from the result.
+// Load returns the head and all rows of each run with one of these ids, in the order of the
+// ids. Runs that do not exist are missing from the result.
 func (s *journal) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -271,7 +271,8 @@ func (s *journal) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// Rows returns up to limit rows with seq >= from.
+// Rows returns rows of a run, in order. The parameter from is the seq of the first row. The
+// parameter limit is the largest number of rows.
 func (s *journal) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

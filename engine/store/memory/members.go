@@ -69,8 +69,8 @@ func (s *membership) dueLocked(owner store.EngineID, now time.Time, limit int) [
 	return due
 }
 
-// Fence declares a member dead if the member's lease has expired. It waits for a batch in
-// flight, because a commit holds the mutex.
+// Fence declares a member dead if the member's lease has expired. It reports whether the
+// member is dead now. Fence waits for a batch in flight, because a commit holds the mutex.
 func (s *membership) Fence(ctx context.Context, id store.EngineID) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -98,8 +98,8 @@ func (s *membership) Leave(ctx context.Context, id store.EngineID) error {
 	return nil
 }
 
-// buryLocked declares a member dead and removes its fence. If the member owns no open run,
-// buryLocked removes the member completely.
+// buryLocked declares a member dead, so that its writers can commit nothing any more. If
+// the member owns no open run, buryLocked removes the member completely.
 func (s *membership) buryLocked(id store.EngineID) {
 	m := s.members[id]
 	if m == nil {
@@ -115,7 +115,8 @@ func (s *membership) buryLocked(id store.EngineID) {
 	}
 }
 
-// Pass reports whether the caller may make the named scan now.
+// Pass reports whether the caller may now make the scan with this name. If so, no engine
+// may make it again before the period has passed.
 func (s *membership) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner as a heap: the run with the earliest next_check
 // is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // the heap; the field place of a run is its index here
+	runs []*run // the heap; the field place of a run is the index of the run in this list
 }
 
 // before reports whether r comes before other in a queue: r has an earlier next_check, or
@@ -44,8 +44,8 @@ func (q *queue) Pop() any {
 	return r
 }
 
-// due returns up to limit runs whose next_check is at the time at or earlier, earliest
-// first. The runs stay in the queue.
+// due returns the runs whose next_check is not later than the parameter at, earliest first.
+// The parameter limit is the largest number of runs. The runs stay in the queue.
 func (q *queue) due(at time.Time, limit int) []*run {
 	if q == nil {
 		return nil
@@ -71,8 +71,8 @@ type places struct {
 	at []int
 }
 
-// look adds the index i to the heap if the queue has a run with this index, and this run is
-// due at the time at.
+// look adds the index i to the heap if the queue has a run with this index, and the
+// next_check of this run is not later than the parameter at.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)

@@ -101,8 +101,8 @@ func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// addressedLocked returns open runs with waiting messages whose owner is dead. The run with
-// the oldest message is the first.
+// addressedLocked returns open runs of dead members for which messages wait. It leaves out
+// runs for which shunnedLocked returns true. The run with the oldest message is the first.
 func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {
@@ -162,8 +162,8 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
-// Alerts returns up to limit alerts of a run, newest first. If the run's id is 0, it
-// returns alerts of all runs.
+// Alerts returns the alerts of a run, newest first. The parameter limit is the largest
+// number of alerts. If the run's id is 0, Alerts returns alerts of all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ type run struct {
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
-	place int // index of the run in queue
+	place int // index of the run in queue.runs
 }
 
 type row struct {
@@ -160,8 +160,8 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// addLocked adds a run, and keeps the field order sorted. The id of a new run is usually
-// the greatest, but runs of different engines may arrive in another order.
+// addLocked adds a run, and keeps the ids in the field order sorted. The id of a new run is
+// usually the greatest, but runs of different engines may arrive in another order.
 func (s *state) addLocked(r *run) {
 	s.runs[r.head.Run] = r
 	i := len(s.order)
@@ -171,7 +171,8 @@ func (s *state) addLocked(r *run) {
 	s.order = slices.Insert(s.order, i, r.head.Run)
 }
 
-// idsOf returns a row for each of the first limit runs. A row has only the id of the run.
+// idsOf returns a row for each run. A row has only the id of the run. If there are more
+// runs than the parameter limit, idsOf leaves out the last ones.
 func idsOf(runs []*run, limit int) []store.RunRow {
 	rows := make([]store.RunRow, min(len(runs), limit))
 	for i := range rows {

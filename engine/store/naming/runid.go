@@ -18,8 +18,8 @@ var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // years.
 const runIDRandomBits = 22
 
-// FirstRunOf returns the lowest id that a run submitted at t can have. All runs submitted
-// before t have lower ids.
+// FirstRunOf returns the lowest id that a run can have if it was submitted at the time t.
+// All runs that were submitted earlier have lower ids.
 func FirstRunOf(t time.Time) status.RunID {
 	return status.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
 }
@@ -38,8 +38,9 @@ type RunIDSource struct {
 	last status.RunID
 }
 
-// Next returns a new id for a run that is submitted at now. The id is greater than all ids
-// that this source has returned before, even if now is earlier than before.
+// Next returns a new id for a run. The parameter now is the time of its submission. The id
+// is greater than all ids that this source has returned before, even if the clock was set
+// back.
 func (s *RunIDSource) Next(now time.Time) (status.RunID, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {

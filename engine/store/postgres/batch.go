@@ -22,15 +22,15 @@ type batch struct {
 	// Some transition adds instances or alerts. Statements that insert these rows also have
 	// the parts for names and keys.
 	side    bool
-	heard   bool // some transition has a value in the field Heard
-	consume bool // some transition consumes messages; the statement for that has all parts
+	heard   bool // some transition has the field Heard set
+	consume bool // some transition consumes messages; then the statement has all parts
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
 	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
-	// Another column for the rows of existing runs. Only statements for batches with heard
-	// or consume use it.
+	// Another column for the rows of existing runs. A statement uses it only if the field
+	// heard or the field consume is true.
 	oldHeard                                         array
 	nameRun, name, nameKey                           array
 	keyFlow, key, keyRun                             array
@@ -38,7 +38,7 @@ type batch struct {
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
 	scratch                                          []byte
-	order                                            []*store.Transition // transitions with names
+	order                                            []*store.Transition // transitions with a name or a key
 	sent                                             []any               // arguments of the statement
 }
 
@@ -67,8 +67,8 @@ func (b *batch) fill(items []store.Transition) {
 	clear(b.order)
 }
 
-// addNames encodes names and keys, sorted. All engines lock names and keys in this order,
-// so that they do not deadlock.
+// addNames encodes the names and keys of new runs in a fixed order. All engines lock names
+// and keys in this order, so that they do not deadlock.
 func (b *batch) addNames() {
 	slices.SortFunc(b.order, byName)
 	for _, t := range b.order {
@@ -216,7 +216,8 @@ func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone boo
 }
 
 // shape returns the commit statement that has all parts which the batch needs. If ifNone is
-// true, the statement tolerates conflicts.
+// true, the statement does not fail if a transition conflicts with a row that exists. It
+// leaves out this transition.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:

@@ -73,8 +73,8 @@ type commit struct {
 // sortOut selects the transitions that can be committed with one statement, and returns
 // them as send. It sets the outcome of each invalid transition. A submission goes into the
 // field doubt if its name or key occurs earlier in the batch, or if its workflow may not be
-// in the database. where holds the index in c.items of each transition in send; nil = send
-// has all transitions.
+// in the database. The result where holds, for each transition in send, its index in
+// c.items; nil = send has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -147,8 +147,8 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	return c.out, nil
 }
 
-// giveUp is how many times an operation is repeated before its error is returned. stuck
-// logs an operation after the same number of tries.
+// giveUp is how many times an operation is repeated before its error is returned. The
+// method stuck logs an operation after the same number of tries.
 const giveUp = 5
 
 // A sending is a part of a batch that the method land sends, again and again until the
@@ -156,13 +156,13 @@ const giveUp = 5
 type sending struct {
 	from, to int
 	open     bool // an earlier try may have committed the part
-	ifNone   bool // send the statement that tolerates conflicts
+	ifNone   bool // send the statement that leaves out conflicting rows
 	try      int
 	last     error // error of the previous try
 }
 
 // land sends the transitions items[from:to], and repeats this until it knows their
-// outcomes. open says that an earlier call may have committed these transitions.
+// outcomes. If open is true, an earlier call may have committed these transitions.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
@@ -188,8 +188,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed handles the error of one try to send a part. If it returns done = false, land must
-// send the part again. If done is true, land must return result.
+// failed handles the error of one try to send a part. If it returns false, the method land
+// must send the part again. Otherwise land must return the error result.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -207,7 +207,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		}
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
-		s.ifNone, s.try = true, -1 // at once, send the statement that tolerates conflicts
+		s.ifNone, s.try = true, -1 // at once, send the statement that leaves out conflicting rows
 	case v == taken && c.w.batch.names && s.try < giveUp:
 		// Another client has committed the same name or key first. Send again: the next
 		// statement sees this row.
@@ -229,7 +229,7 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 
 // unconnected handles a failure to connect, after which nothing was sent. It returns nil if
 // the caller must try again. Otherwise the caller must return the error that unconnected
-// returns. open says that an earlier try may have committed the rows.
+// returns. If open is true, an earlier try may have committed the rows.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
@@ -241,9 +241,9 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted returns the error for an operation whose context has ended. err is the error
-// of the context. last is the error of the last try. open says that the outcome of the
-// operation is unknown.
+// interrupted returns the error for an operation whose context has ended. The parameter err
+// is the error of the context. The parameter last is the error of the last try. If open is
+// true, the outcome of the operation is unknown.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
 		what += ": outcome unknown"
@@ -268,7 +268,7 @@ func (w *Writer) stuck(what string, try int, open bool, err error) {
 	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
 
-// any reports whether some transition of the commit is committed already.
+// any returns true if at least one transition of the commit is committed already.
 func (c *commit) any() bool {
 	for i := range c.out {
 		if c.out[i].Landed {
@@ -336,9 +336,9 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. alive is true if the writer's fence row exists. landed has the
-// runs whose transitions are committed; nil = all transitions are committed. After an
-// error, alive and landed have no meaning.
+// send sends the batch once. The result alive is true if the writer's fence row exists. The
+// result landed has the runs whose transitions are committed; nil = all transitions are
+// committed. After an error, alive and landed have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {
@@ -374,7 +374,7 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 
 // settle sets the outcomes of items[from:to] from alive and landed, the results of the
 // method send. It returns ErrFenced if the engine was declared dead and nothing is
-// committed. open says that an earlier try may have committed these transitions.
+// committed. If open is true, an earlier try may have committed these transitions.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {

@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// serverCondition returns one row with the fields of a condition. A user without privileges
-// does not see the transactions of other users. Then the row ignores these transactions.
+// serverCondition returns one row with the fields of the type condition. A user without
+// privileges does not see the transactions of other users. Then the row ignores these
+// transactions.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,

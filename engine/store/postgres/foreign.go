@@ -52,8 +52,8 @@ const shownStrange = 5
 type strange struct {
 	rank        int
 	kind, name  string
-	owner, self string // the role that owns it, and the role of this session
-	remedy      string // the statement that makes self the owner of the object
+	owner, self string // role that owns the object, and role of this session
+	remedy      string // statement that makes the role self the owner of the object
 }
 
 // ownedByUs returns a *foreignError if another role owns the schema, or an object that a

@@ -67,8 +67,9 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// Messages returns up to limit messages of a run, in the order of their ids. It returns
-// only messages with an id greater than after.
+// Messages returns messages of a run, in the order of their ids. It returns only messages
+// with an id greater than the parameter after. The parameter limit is the largest number of
+// messages.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
 	if err != nil {
@@ -106,11 +107,11 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 // It returns "" if the server does not know the transaction any more.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
-// once commits a transaction exactly once. The function write runs the statements of the
-// transaction and returns the transaction's id. If write returns an error, once rolls the
-// transaction back. If the answer to COMMIT is lost, once asks the server for the status of
-// the transaction. If an error shows that nothing was committed and may be temporary, once
-// runs the transaction again.
+// once commits one transaction, and never commits it twice. The function write runs the
+// statements of the transaction and returns the transaction's id. If write returns an
+// error, the transaction is rolled back. If the answer to COMMIT is lost, the method once
+// asks the server for the status of the transaction. After a temporary error it runs the
+// transaction again, but only if nothing was committed.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {
@@ -157,7 +158,8 @@ func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, err
 }
 
 // rolledBack rolls back a transaction after the error err, and returns err. If the rollback
-// fails, too, its error is added, unless the connection was broken before.
+// fails, too, rolledBack also returns the error of the rollback, unless the connection was
+// broken before.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
 		return errors.Join(err, e)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// serverIdentity reads the fields of an identity from the server. It also applies
+	// serverIdentity reads the fields of the type identity from the server. It also applies
 	// sessionSettings to the session.
 	serverIdentity = `
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -22,9 +22,9 @@ SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
-	// serverIdentityPooled reads the same fields, but does not change the settings of the
-	// session. A pooler may give the session to another client. It is used until the store
-	// knows that there is no pooler.
+	// serverIdentityPooled reads the same fields as serverIdentity. It does not change the
+	// settings of the session, because a pooler may give the session to another client. The
+	// store uses it until it knows that there is no pooler.
 	serverIdentityPooled = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
@@ -66,7 +66,7 @@ type lineage struct {
 	off    error      // why the server does not report its identity; nil = the server reports it
 	system int64
 	line   int64                    // the highest timeline seen so far
-	known  int64                    // log position up to which commits on the timeline line are confirmed
+	known  int64                    // log position up to which commits on the highest timeline are confirmed
 	marks  map[*Writer]mark         // the last confirmed row of each writer
 	joined map[store.EngineID]int64 // for each engine of this store, the timeline on which it joined
 	lost   *store.LossError
@@ -76,8 +76,8 @@ func newLineage() *lineage {
 	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
 }
 
-// err returns a *store.LossError if see has found that the server lost commits. Otherwise
-// it returns nil.
+// err returns a *store.LossError if the method see has found that the server lost commits.
+// Otherwise it returns nil.
 func (l *lineage) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +102,8 @@ func (l *lineage) disabled() error {
 	return l.off
 }
 
-// stale reports whether a connection leads to a server that was replaced since. line is the
-// server's timeline when the connection was opened.
+// stale reports whether a connection leads to a server that was replaced since. The
+// parameter line is the timeline that the server had when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,9 +119,9 @@ func (l *lineage) reached() (line, known int64) {
 	return l.line, l.known
 }
 
-// confirm records m as the last committed row of a writer. line is the timeline of the
-// server that confirmed the row. If this server has been replaced, confirm records nothing
-// and returns false, because the confirmation does not count.
+// confirm records m as the last committed row of a writer. The parameter line is the
+// timeline of the server that confirmed the row. If this server has been replaced, confirm
+// records nothing and returns false, because the confirmation does not count.
 func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,9 +161,9 @@ func (l *lineage) moved(id store.EngineID) bool {
 	return ok && line != l.line
 }
 
-// ticked records that a server has confirmed a tick on the timeline line, and with it all
-// commits up to the log position at. It returns false if the tick was on another timeline,
-// because the server was replaced.
+// ticked records that a server has confirmed a tick. The tick also confirms all commits
+// before a log position, which is the parameter at. If the timeline of the tick is not the
+// newest one, the server was replaced, and ticked returns false.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,10 +175,10 @@ func (l *lineage) ticked(line, at int64) bool {
 }
 
 // see compares the identity of a server with the lineage, and returns the timeline of the
-// connection. The function present reports whether the server's journal has a row. If the
-// store must not write to this server, see returns a *postgres.WrongServerError. If the
-// server has lost confirmed commits, see returns no error, but from then on the method err
-// returns the loss.
+// connection. The function present reports whether the server's journal has the row of a
+// mark. If the store must not write to this server, see returns a
+// *postgres.WrongServerError. If the server has lost confirmed commits, see returns no
+// error, but from then on the method err returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {
@@ -357,8 +357,8 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 
 var errNoRow = errors.New("postgres: no row")
 
-// first runs a query on a connection of the driver and returns the first row. It returns
-// errNoRow if the query has no row.
+// first returns the first row of a query, which it runs on a connection of the driver. It
+// returns errNoRow if the query has no row.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {

@@ -28,7 +28,7 @@ type members struct {
 	*access
 	*waker
 	minima minima
-	turns  storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
+	turns  storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
 // Join registers a new membership and returns its number. It returns a *store.LossError if
@@ -75,9 +75,9 @@ UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
-	// memberTickLine does the same, and also returns the timeline on which the lease was
-	// renewed, and the present position in the server's log. When the renewal is durable,
-	// the log is durable up to this position.
+	// memberTickLine does the same as memberTick. It also returns the timeline on which the
+	// lease was renewed, and the present position in the server's log. When the renewal is
+	// durable, the log is durable up to this position.
 	memberTickLine = memberTick + `
 UNION ALL SELECT 'line', ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8, NULL FROM me
 UNION ALL SELECT 'log', (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8, NULL FROM me`
@@ -119,9 +119,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	return t, nil
 }
 
-// tick runs memberTick or memberTickLine, and reads the result. line is the timeline, and
-// pos the position in the server's log; both are 0 for memberTick. tick returns ErrLapsed
-// if the engine is not alive.
+// tick runs memberTick or memberTickLine, and reads the result. The result line is the
+// timeline, and the result pos is the position in the server's log. For memberTick both are
+// 0. tick returns ErrLapsed if the engine is not alive.
 func (s *members) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// The index run_active keeps the entries of ended runs until vacuum removes them, and
-// longer while any session holds a snapshot. A scan of all past next_check values visits
-// every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
-// times a second. So a scan does not begin at the first entry. It begins at the earliest of
-// three times: a minute before the last scan, the earliest next_check that this scan found,
-// and the earliest next_check committed since. This is safe because only the owner's writers
-// commit next_check values of its runs. Every tenth scan still begins at the first entry.
+// The index run_active keeps the entries of ended runs until vacuum removes them, and longer
+// while any session holds a snapshot. A scan of all past next_check values visits every such
+// entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five times a
+// second. So a scan does not begin at the first entry. It begins at the earliest of three
+// times: a minute before the last scan, the earliest next_check that the last scan found,
+// and the earliest next_check that was committed since then. This is safe because only the
+// owner's writers commit next_check values of its runs. Every tenth scan still begins at the
+// first entry.
 const (
 	lowTrail = time.Minute
 	lowSkips = 10
@@ -80,7 +81,7 @@ func (l *minima) set(id store.EngineID, m low) {
 }
 
 // scanned notes that a scan of an engine was committed, and computes where the next scan
-// begins. due holds the runs that the scan found, sorted by next_check.
+// begins. The parameter due holds the runs that the scan found, sorted by next_check.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

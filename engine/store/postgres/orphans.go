@@ -42,12 +42,13 @@ const orphanScan = 1 << 16
 // of the list.
 type walk struct {
 	mu    sync.Mutex     // protects following fields
-	after status.RunID   // last run that was returned from the list; 0 = rest is empty
+	after status.RunID   // last run that was returned from the list; 0 = no run is left
 	rest  []status.RunID // the runs that were not returned yet
 }
 
-// take returns the next page of the list, with up to limit runs, and removes these runs
-// from the list. It returns nil if the list does not continue after the given run.
+// take returns the next page of the list, and removes the runs of the page from the list.
+// The parameter limit is the largest number of runs in the page. It returns nil if the list
+// does not continue after the given run.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,9 +82,10 @@ type runs struct {
 }
 
 // orphaned returns open runs of dead members. If unowned is true, it also returns open runs
-// without an owner. It leaves out runs at rest, unless a message waits for them. If a
-// caller reads page after page, orphaned makes one query for many pages. A run that becomes
-// an orphan after this query may be missing in the pages until the next query.
+// without an owner. It leaves out runs at rest, unless a message waits for the run and
+// fewer than store.MaxDeaths engines died with it in hand. If a caller reads page after
+// page, orphaned makes one query for many pages. A run that becomes an orphan after this
+// query may be missing in the pages until the next query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {
@@ -93,7 +95,7 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 }
 
 // walked returns the next page of orphans. It first takes runs from the walk. If these are
-// fewer than limit, it makes a new query for the others.
+// fewer than the parameter limit, it makes a new query for more runs.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
 	for len(out) < limit {
@@ -133,9 +135,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename sets the field after to the last run that the caller received, because the
-// caller's next call names this run. The last runs of the walk's page may not be orphans
-// any more, so the caller did not receive them.
+// rename replaces the value of the field after by the last run that the caller received,
+// because the caller's next call names this run. The last runs of the walk's page may not
+// be orphans any more, so the caller did not receive them.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

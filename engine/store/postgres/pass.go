@@ -28,8 +28,8 @@ ORDER BY o.next_check, o.run_id LIMIT $3`
 	memberList = `SELECT engine, address, joined_at, lease_until, least(extract(epoch FROM lease_until - pg_catalog.clock_timestamp())::float8, CASE WHEN dead THEN 0 END) FROM engine.member ORDER BY engine`
 )
 
-// Pass reports whether the caller may make the named scan now. If the server gives the
-// permission and its answer is lost, no engine makes the scan in this period.
+// Pass reports whether the caller may now make the scan with this name. If the server gives
+// the permission and its answer is lost, no engine makes the scan in this period.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	res, err := s.db.ExecContext(ctx, passTake, name, period.Seconds())
 	if err != nil {
