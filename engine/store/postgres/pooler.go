@@ -19,7 +19,7 @@ SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeo
 ` + transactionSettings
 
 // poolerTurns is how many queries detectPooler sends to find a pooler. Two queries are not
-// enough: a pooler that serves other clients, too, may use the expected backends by chance.
+// enough: a pooler may by chance give each of the two sessions its own backend.
 const poolerTurns = 24
 
 // detectPooler reports whether there is a pooler in transaction mode in front of the
@@ -40,8 +40,8 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	}
 	var pids [2]int64
 	for turn := range poolerTurns {
-		// The order of the sessions is 0 1 0 0 1 0 …: a query on session 0 follows a query
-		// on session 1 or a query on session 0.
+		// The order of the sessions is 0 1 0 0 1 0 …, because a pooler may use two backends
+		// in turn. With the order 0 1 0 1, each session would then always have the same one.
 		i := turn % 3 % 2
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {

@@ -53,7 +53,7 @@ ORDER BY r.run_id LIMIT ?2`
 // the next scans may be made.
 type members struct {
 	*file
-	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
+	turns storekit.Rotation // for each engine, the run after which the list Inbox of its next tick begins
 }
 
 // Join registers a new membership and returns its number.

@@ -2,7 +2,7 @@ package sqlite
 
 import "io/fs"
 
-// careful is 0 and sets no flags: on Windows the name of a pipe is not the name of a file.
+// careful has no flags: on Windows, opening a file cannot wait for the other end of a pipe.
 const careful = 0
 
 // othersWrite always returns "": on Windows access lists, not modes, say who may write. A
