@@ -181,9 +181,9 @@ type Retainer interface {
 	// store has about these runs: rows, names, steps, alerts, late replies and logs.
 	//
 	// Retain examines runs that were created before the given time, oldest first. One call
-	// examines no more runs than the parameter limit says. If there may be more, it sets RetainStats.More, and the next
-	// call continues after the last examined run. Otherwise the next call begins with the
-	// oldest run again.
+	// examines no more runs than the parameter limit says. If there may be more, it sets
+	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
+	// next call begins with the oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Another run can use its name and its unique key, even if the

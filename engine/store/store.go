@@ -77,10 +77,10 @@ type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer. A writer can
 	// commit only while its fence row exists.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
-	// Tick renews the lease of an engine and returns the work for the engine. No list of
-	// runs in the result is longer than the parameter limit says. If the lease had expired or the engine
-	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and
-	// join again.
+	// Tick renews the lease of an engine and returns the work for the engine. No list of runs in
+	// the result is longer than the parameter limit says. If the lease had expired or the engine
+	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and join
+	// again.
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence checks the lease of a member. If the lease has expired, Fence declares the
 	// member dead and removes the member's fence rows. Then the member cannot commit any

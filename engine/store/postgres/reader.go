@@ -27,9 +27,9 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'
 FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 
-// Load returns the heads and all journal rows of runs, in the order of the run ids. Runs
-// that do not exist are missing from the result. For one run, Load does not prepare a statement, because that
-// would need another round trip.
+// Load returns the heads and all journal rows of runs, in the order of the run ids. Runs that do
+// not exist are missing from the result. For one run, Load does not prepare a statement, because
+// that would need another round trip.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retainNote stores the greatest run id that Retain may remove. Retain stores
-	// this id before it removes any run up to the id. If the row of a run with a smaller id is missing,
+	// retainNote stores the greatest run id that Retain may remove. Retain stores this id before
+	// it removes any run up to the id. If the row of a run with a smaller id is missing,
 	// retention has removed it, and the database has not lost it.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)

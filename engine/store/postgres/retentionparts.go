@@ -103,9 +103,10 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 	return parts, now, nil
 }
 
-// tend drops partitions that have only few remaining runs, and returns how many it has
-// dropped. It drops only partitions without runs whose id is greater than the parameter end. It also makes sure that there is a partition for future
-// runs. If another session is changing partitions, tend stops without an error.
+// tend drops partitions that have only few remaining runs, and returns how many it has dropped.
+// It drops only partitions without runs whose id is greater than the parameter end. It also
+// makes sure that there is a partition for future runs. If another session is changing
+// partitions, tend stops without an error.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
@@ -161,8 +162,9 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
 }
 
-// dropBelow moves the rows of the remaining runs with smaller ids than the parameter below
-// to a new partition. Then it drops the former partitions of these runs, and returns how many it has dropped.
+// dropBelow moves the rows of the remaining runs with smaller ids than the parameter below to a
+// new partition. Then it drops the former partitions of these runs, and returns how many it has
+// dropped.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
@@ -237,8 +239,9 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
-// limitTail adds a constraint to the last partition: the partition may contain only runs
-// whose id is smaller than the parameter at. The server does not check the constraint for existing rows (NOT VALID).
+// limitTail adds a constraint to the last partition: the partition may contain only runs whose
+// id is smaller than the parameter at. The server does not check the constraint for existing
+// rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))

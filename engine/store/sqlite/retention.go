@@ -67,8 +67,8 @@ const (
 )
 
 // Retain removes runs that finished before the given time. One call examines no more runs than
-// the parameter limit says.
-// SQLite uses the freed space again, but the file does not become smaller.
+// the parameter limit says. SQLite uses the freed space again, but the file does not become
+// smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()

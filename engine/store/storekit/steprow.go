@@ -15,8 +15,8 @@ import (
 const StepRowSize = 16
 
 // stepEpoch is the zero of stored complete-by times: they are stored as the number of
-// microseconds since stepEpoch. PostgreSQL uses the same epoch, so a view in SQL can easily convert the number to a
-// timestamp.
+// microseconds since stepEpoch. PostgreSQL uses the same epoch, so a view in SQL can easily
+// convert the number to a timestamp.
 var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // AppendStepRows appends the stored form of rows to b. Each row has these fields, in big
