@@ -71,7 +71,7 @@ type Store struct {
 	*retention
 	*waker
 	*examiner
-	tokens atomic.Uint32 // number of the last commit; the method token makes the commit's token with it
+	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
 }
 
 // An access holds what all parts of a Store need to use the database: the connection pools,

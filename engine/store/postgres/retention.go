@@ -33,8 +33,8 @@ ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// retainRemove removes the locked runs that have no messages, with their names and
 	// keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
-	// transaction, and then finds no run. If a client is just claiming the key of a removed
-	// run, retainRemove does not delete the row of the key. That does no harm, because a
+	// transaction, and then finds no run. If another session has locked the row of a
+	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
 	// key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (

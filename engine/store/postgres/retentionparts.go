@@ -70,7 +70,8 @@ const (
 	lockTries = 5
 )
 
-// restName is the beginning of the name of each partition that contains only moved rows.
+// restName is the beginning of some partitions' names. Such a partition contains only rows
+// that the store has moved there before it dropped their former partitions.
 const restName = "journal_rest_"
 
 // A part is a partition of the journal.
@@ -138,7 +139,7 @@ func (s *retention) dropPartitions(ctx context.Context, before time.Time, end st
 	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
 }
 
-// onlyRest reports whether all given partitions contain only moved rows.
+// onlyRest reports whether all given partitions contain only moved rows (restName).
 func onlyRest(parts []part) bool {
 	for _, p := range parts {
 		if !strings.HasPrefix(p.name, restName) {

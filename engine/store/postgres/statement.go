@@ -225,7 +225,8 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
 
-	// The same changes as in a commit, but for a run that never exists (trialID). Their
+	// A writer sends these statements to find out whether the server accepts new rows. They
+	// make the same changes as a commit, but for a run that never exists (trialID). Their
 	// transaction is always rolled back.
 	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
 	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`

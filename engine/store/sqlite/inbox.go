@@ -18,8 +18,8 @@ const (
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
 	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without
-	// an owner. It returns one page, which begins after the run ?4. It starts with the table
-	// inbox, because that table has few rows. A run that has ended counts as a run without an
+	// an owner. It returns one page, which begins after the run ?4. The query starts with the
+	// table inbox, because that table has few rows. A run that has ended counts as a run without an
 	// owner if its owner is gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id

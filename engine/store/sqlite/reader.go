@@ -135,8 +135,8 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	// Usually the rows are in order already, because SQLite reads the index of the table in
-	// order.
+	// Sort the rows of each run. This costs little, because SQLite usually returns them in
+	// the right order already.
 	for _, l := range out[first:] {
 		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}

@@ -26,7 +26,8 @@ type noRow struct{ err error }
 // Scan returns the error of the query.
 func (r noRow) Scan(...any) error { return r.err }
 
-// stmt returns a prepared statement. The caller holds file.mu.
+// stmt returns the prepared statement for a query. It prepares each query only once for a
+// connection. The caller holds file.mu.
 func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	if st, ok := x.s.stmts[query]; ok {
 		return st, nil
