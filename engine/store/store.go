@@ -128,8 +128,8 @@ type DueRun struct {
 	NextCheck time.Time
 }
 
-// Never is the NextCheck of a run that does not wait for a time: no engine needs to look at
-// the run before a message arrives.
+// Never is the NextCheck of a run that does not wait for a time. An engine looks at such a
+// run only if something else happens, for example if a message arrives.
 var Never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // A Journal keeps the records of runs, in order. The state of a run can be computed from
@@ -146,8 +146,8 @@ type Journal interface {
 	// returns no more rows than the parameter limit says. Rows never makes a commit slower.
 	Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]Row, error)
 	// Runs returns the runs that a filter selects, in the order that RunFilter describes.
-	// For a filter without an index it returns an error, because it never reads all runs. A
-	// list for people never blocks a writer and never makes a commit slower (S86).
+	// If there is no index for a filter, Runs returns an error, because it must never read
+	// all runs. A list for people never blocks a writer and never makes a commit slower (S86).
 	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
@@ -218,7 +218,7 @@ type Writer interface {
 	// twice.
 	//
 	// After an error the outcome of the batch is open: each transition may be committed or
-	// not. Only if NothingLanded returns true for the error, nothing is committed. After any
+	// not. If NothingLanded returns true for the error, nothing is committed. After any
 	// other error the caller must call Commit with exactly the same transitions again. If
 	// the first call has committed one of the transitions, the second call returns ErrStale
 	// for this transition, or ErrExists at Seq 0. Then the journal has the row of the

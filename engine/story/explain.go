@@ -343,7 +343,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // it was refused only because it has no output; the person adds one
+		return r.WantsOutput() // the verb was refused only because it has no output; the person will add the output
 	}
 	return !refused
 }

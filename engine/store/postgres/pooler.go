@@ -18,8 +18,8 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 ` + transactionSettings
 
-// poolerTurns is how many queries detectPooler sends to find a pooler. Two queries are not
-// enough: a pooler may by chance give each of the two sessions its own backend.
+// poolerTurns is how many queries detectPooler sends on its two sessions to find a pooler.
+// Two queries are not enough: a pooler may by chance give each of the two sessions its own backend.
 const poolerTurns = 24
 
 // detectPooler reports whether there is a pooler in transaction mode in front of the

@@ -458,7 +458,7 @@ FROM `
 
 	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
 	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
-	// alertUndelivered lists the alerts that were not sent to people yet, oldest first.
+	// alertUndelivered lists the alerts that were not pushed to people yet, oldest first.
 	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
 )
 

@@ -52,8 +52,8 @@ const (
 // Limits for partitions and for the work on them.
 const (
 	// partsPerAge is how many partitions cover one retention period. The rows of a partition
-	// are removed together. So a row may stay longer than the retention period, by up to an
-	// eighth of the period.
+	// are removed together. So a row may stay longer than the retention period, by about the
+	// time that one partition covers.
 	partsPerAge = 8
 	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour

@@ -271,7 +271,7 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 // afterFence is called if the answer to a submission was lost, and the engine was declared
 // dead before the next try. It reads whether the submission is committed. This cannot change
 // any more, because Fence waited for the transaction. If the submission is committed,
-// afterFence sets sub and returns nil. Otherwise it returns its parameter fenced, an error.
+// afterFence sets sub and returns nil. Otherwise it returns the error in its parameter fenced.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {

@@ -53,8 +53,8 @@ func (b *bell) beside(fn func(context.Context)) {
 }
 
 // ring returns true if the caller should send a notification now. If it returns false, the
-// bell calls the parameter after, a function, at the end of the pause. It calls the function
-// only once, even if ring was called several times. A closed bell does not call it.
+// bell calls the given function when the pause is over. It calls the function only once, even
+// if ring was called several times. A closed bell does not call it.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

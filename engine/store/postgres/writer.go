@@ -30,7 +30,7 @@ type Writer struct {
 	conn  *sql.Conn // connection to the server; nil = the connection must be opened first
 	stmts map[string]*sql.Stmt
 	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
-	line  int64                    // PostgreSQL timeline of the server of conn; a failover begins a new timeline
+	line  int64                    // PostgreSQL timeline of conn's server; a failover begins a new timeline
 	batch batch
 	names map[string]bool    // names in the present batch
 	keys  map[[2]string]bool // keys in the present batch, each with its workflow

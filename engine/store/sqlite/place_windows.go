@@ -2,7 +2,7 @@ package sqlite
 
 import "io/fs"
 
-// careful has no flags: on Windows, opening a file cannot wait for the other end of a pipe.
+// careful has no flags, because on Windows a named pipe is not a file in a directory.
 const careful = 0
 
 // othersWrite always returns "": on Windows access lists, not modes, say who may write. A

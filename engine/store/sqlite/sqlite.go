@@ -185,7 +185,7 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	// The lock proves that every engine that used this file has ended: let their leases end.
+	// The lock proves that every engine that used this file has ended. So end their leases.
 	_, err = s.conn.ExecContext(ctx, memberLapse, micros(time.Now()))
 	return err
 }
@@ -202,7 +202,8 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 // openRead opens a file that another process may be writing. It tries up to four modes. "rw"
 // and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
 // writable, or the disk is full. Then openRead tries the constant asItStands as the mode, but
-// only if the WAL is empty. If the disk is full, the last mode is the constant alone.
+// only if the WAL is empty. At last, but only if the disk is full, it tries the constant named
+// alone.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

@@ -229,7 +229,7 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // number that boxed contains
+	last  int64 // number that the field boxed contains
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 

@@ -87,7 +87,7 @@ var passRules = []rule{
 		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
-		late(b, bs[1], grace/2) // not overdue: next_check passed half of the time grace ago
+		late(b, bs[1], grace/2) // not listed: the time since next_check is shorter than grace
 		late(b, bs[2], 4*grace)
 		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
