@@ -99,11 +99,11 @@ type Evidence interface {
 	// storekit.MaxLogLines lines and removes older lines. It ignores lines of runs that do
 	// not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
-	// Logs returns up to limit log lines of a run, ordered by id. It returns only lines
-	// with an id greater than after.
+	// Logs returns the log lines of a run whose ids are greater than the parameter after,
+	// in the order of their ids. It returns no more lines than the parameter limit says.
 	Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]LogLine, error)
-	// Undelivered returns up to limit alerts that were not pushed to people yet, oldest
-	// first.
+	// Undelivered returns the alerts that were not pushed to people yet, oldest first. It
+	// returns no more alerts than the parameter limit says.
 	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
 	// Delivered records that the alerts with these ids were pushed to people. For an alert
 	// that was recorded already, Delivered changes nothing.
@@ -141,8 +141,8 @@ type LogLine struct {
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
-	// Alerts lists up to limit alerts of a run, or of all runs if run is 0,
-	// newest first.
+	// Alerts returns the alerts of a run, or of all runs if run is 0, newest first. It
+	// returns no more alerts than the parameter limit says.
 	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
 }
 
@@ -180,10 +180,10 @@ type Retainer interface {
 	// Retain removes runs that finished before the given time, and everything that the
 	// store has about these runs: rows, names, steps, alerts, late replies and logs.
 	//
-	// Retain examines up to limit runs that were created before the given time, oldest
-	// first. If there may be more runs to examine, it sets RetainStats.More, and the next
-	// call continues after the last examined run. Otherwise the next call begins with the
-	// oldest run again.
+	// Retain examines runs that were created before the given time, oldest first. One call
+	// examines no more runs than the parameter limit says. If there may be more, it sets
+	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
+	// next call begins with the oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Another run can use its name and its unique key, even if the

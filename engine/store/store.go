@@ -77,10 +77,10 @@ type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer. A writer can
 	// commit only while its fence row exists.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
-	// Tick renews the lease of an engine and returns the work for the engine. Each list of
-	// runs in the result has up to limit entries. If the lease had expired or the engine
-	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and
-	// join again.
+	// Tick renews the lease of an engine and returns the work for the engine. No list of runs in
+	// the result is longer than the parameter limit says. If the lease had expired or the engine
+	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and join
+	// again.
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence checks the lease of a member. If the lease has expired, Fence declares the
 	// member dead and removes the member's fence rows. Then the member cannot commit any
@@ -103,8 +103,8 @@ type Member struct {
 	Address    string
 	JoinedAt   time.Time
 	LeaseUntil time.Time // time at which the lease ends, or has ended if the member is dead
-	// Time from the call until the lease ends, by the store's clock; 0 or less = the lease
-	// has ended, so the member is dead.
+	// Time until the lease ends, measured by the store's clock when Members was called. 0 or
+	// less = the lease has ended, so the member is dead.
 	Left time.Duration
 }
 
@@ -128,8 +128,8 @@ type DueRun struct {
 	NextCheck time.Time
 }
 
-// Never is the NextCheck of a run for which no time is set at which an engine must look at
-// it again.
+// Never is the NextCheck of a run that does not wait for a time. An engine looks at such a
+// run only if something else happens, for example if a message arrives.
 var Never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // A Journal keeps the records of runs, in order. The state of a run can be computed from
@@ -142,12 +142,12 @@ type Journal interface {
 	// exist is missing from the result. Load reads many runs with few statements, because a
 	// takeover may load thousands of runs. The function LoadRun reads one run.
 	Load(ctx context.Context, runs ...status.RunID) ([]Loaded, error)
-	// Rows returns up to limit journal rows of a run with seq >= from. Rows never makes a
-	// commit slower.
+	// Rows returns the journal rows of a run whose seq is at least the parameter from. It
+	// returns no more rows than the parameter limit says. Rows never makes a commit slower.
 	Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]Row, error)
 	// Runs returns the runs that a filter selects, in the order that RunFilter describes.
-	// It refuses a filter that no index serves. A list for people never blocks a writer and
-	// never makes a commit slower (S86).
+	// If there is no index for a filter, Runs returns an error, because it must never read
+	// all runs. A list for people never blocks a writer and never makes a commit slower (S86).
 	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
@@ -168,8 +168,9 @@ type Inbox interface {
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
 	// the earlier message. It returns ErrNotFound if there is no such run.
 	Post(ctx context.Context, m Message) (MessageID, error)
-	// Messages returns up to limit messages of a run, in order of arrival, which is the
-	// order of their ids. It returns only messages with an id greater than after.
+	// Messages returns the messages of a run whose ids are greater than the parameter after,
+	// in order of arrival, which is the order of their ids. It returns no more messages than
+	// the parameter limit says.
 	Messages(ctx context.Context, run status.RunID, after MessageID, limit int) ([]Message, error)
 	// Discard removes messages of a run that has ended. Messages of an open run stay. If a
 	// message contains a late reply, the caller must store the reply with Evidence.KeepLate
@@ -217,7 +218,7 @@ type Writer interface {
 	// twice.
 	//
 	// After an error the outcome of the batch is open: each transition may be committed or
-	// not. Only an error for which NothingLanded reports true promises more. After any
+	// not. If NothingLanded returns true for the error, nothing is committed. After any
 	// other error the caller must call Commit with exactly the same transitions again. If
 	// the first call has committed one of the transitions, the second call returns ErrStale
 	// for this transition, or ErrExists at Seq 0. Then the journal has the row of the

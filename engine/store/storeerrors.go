@@ -47,11 +47,11 @@ func (e *SchemaError) Error() string {
 // must not continue until a person has acted: it stops claiming runs and raises an alert.
 type LossError struct {
 	Store    string // kind of the store: "postgres"
-	From, To int64  // timelines before and after the loss; equal if a backup was restored
+	From, To int64  // PostgreSQL timelines before and after the loss; equal if a backup was restored
 	Known    string // position in the database's log up to which commits were confirmed on timeline From
 	Switch   string // position in the database's log at which timeline To continues; "" = not known
 	// Internal id of a run that has lost journal rows; 0 = no such run is known. If Run is
-	// set, Known and Switch are numbers of rows.
+	// not 0, Known and Switch are not positions but numbers of journal rows of this run.
 	Run int64
 }
 

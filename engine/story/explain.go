@@ -17,7 +17,7 @@ import (
 type Explanation struct {
 	Sentences []string
 	// Next is the time at which the run continues without any other event. Zero means that
-	// another event must happen first; Sentences say which.
+	// another event must happen first; the field Sentences says which event.
 	Next time.Time
 	// NeedsHuman says that only a person can make the run continue.
 	NeedsHuman bool
@@ -142,7 +142,7 @@ func (x *explainer) repetition() {
 		}
 		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.Run().Vars.V})
 		if err != nil {
-			return // the settings depend on results of steps, so they are not evaluated here
+			return // the step's settings depend on results of other steps, so no reason can be found
 		}
 		if why := notRepeated(x.wf.Steps[n.Step], settings, n).Because(model.ActionName(x.wf, n, model.CallDo)); why != "" {
 			x.say("%s was not repeated, because %s.", model.NodeName(x.wf, i, n), why)
@@ -343,7 +343,7 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // the verb has no output yet; the person will add an output that fits
+		return r.WantsOutput() // the verb was refused only because it has no output; the person will add the output
 	}
 	return !refused
 }

@@ -68,7 +68,8 @@ type Fact struct {
 	Undone     int          // run_finished, run_parked: number of effects that were undone
 	LeftAsIs   int          // run_finished, run_parked: number of effects that operators left in place
 	Undeclared int          // run_finished: number of effects that stay because of compensation = "none"
-	// run_finished: names of the steps and instances whose effects Undeclared counts.
+	// run_finished: names of the steps and instances whose effects stay because of
+	// compensation = "none".
 	Kept         []string
 	UndoFailures []UndoFailure // run_parked: the undos that have failed
 	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
@@ -99,8 +100,8 @@ const (
 	PurposeDo     Purpose = "do"
 	PurposeUndo   Purpose = "undo"
 	PurposeLookup Purpose = "lookup" // the call asks for the outcome of an earlier call
-	// PurposeLearn repeats the action with the same key, to learn the output that the undo
-	// needs.
+	// PurposeLearn means that the call repeats the action with the same idempotency key. The
+	// engine needs the output of the action for the undo.
 	PurposeLearn Purpose = "learn"
 )
 

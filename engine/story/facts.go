@@ -32,7 +32,7 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 }
 
 // Count returns the number of facts that a record has. c is the change that the record makes.
-// It is much cheaper than computing the facts.
+// Calling Count is much cheaper than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
 	if !c.Tells() {
 		return 0
@@ -48,7 +48,7 @@ func (t *teller) tell() {
 	for k := range t.c.Len() {
 		t.attemptEnds(t.pair(k))
 	}
-	for k := range t.c.Len() { // instances come before their step
+	for k := range t.c.Len() { // first the ends of instances, then the ends of steps
 		if v := t.pair(k); v.now.Item {
 			t.nodeEnds(v)
 		}
@@ -84,8 +84,8 @@ type pair struct {
 	old, now *model.Node
 }
 
-// before returns the run's fields as they were before the record, and after returns them as
-// they are after it.
+// before returns the run's fields as they were before the record. The next method, after,
+// returns the fields as they are after the record.
 func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }
@@ -97,15 +97,16 @@ func (t *teller) pair(k int) pair {
 	return pair{i, was, now}
 }
 
-// say adds a fact. The caller must have checked with skips that the kind of the fact is wanted.
+// say adds a fact. The caller must have checked with the method skips that facts of this kind are
+// wanted.
 func (t *teller) say(f Fact) {
 	t.count++
 	f.At = t.c.At().Time()
 	t.facts = append(t.facts, f)
 }
 
-// skips reports whether facts of this kind are not wanted. If they are not wanted, it counts
-// the fact.
+// skips returns true if facts of this kind are not wanted. Then it counts the fact, and the caller
+// must not add it.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -318,9 +319,10 @@ func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	return s.Retry.MaxAttempts
 }
 
-// factCost is the largest cost, in nominal nanoseconds, of evaluating the settings of a step
-// for a fact. The shard computes facts after a decision, and other runs wait meanwhile. So the
-// engine does not evaluate settings that cost more, and the fact does not show them.
+// factCost is the largest cost of evaluating the settings of a step for a fact. Its unit is
+// approximately a nanosecond (dsl.Allowance). The shard computes facts after a decision, and
+// other runs wait meanwhile. So the engine does not evaluate settings that cost more, and the
+// fact does not show them.
 const factCost = 1_000_000
 
 // scope returns the values that the settings of a step can read for a fact: the run's

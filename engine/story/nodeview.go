@@ -19,7 +19,7 @@ type NodeView struct {
 	Each    bool // the node is a for_each step; its instances have views of their own
 	Count   int  // number of instances; -1 = not known yet
 	State   status.StepState
-	Forward status.StepState // state of the step as if it had no undo
+	Forward status.StepState // state of the step without regard to its undo; State also shows the undo
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
 	Action   string
@@ -29,10 +29,10 @@ type NodeView struct {
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
 	FinishedAt time.Time
-	CompleteBy time.Time // latest complete-by of the open attempts; zero = no attempt is open
+	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
 	Deadline   time.Time // deadline of the step; zero = no deadline
-	// If the node is in backoff, held, or a timer that waits: time at which it continues; zero =
-	// not known.
+	// Time at which the node continues, if it is in backoff, is held, or waits for a time. Zero =
+	// not known, or the node does not wait.
 	Until  time.Time
 	Awaits []string // names of the signals for which the node waits now; nil = it waits for none
 	Signal string   // name of the signal that ended the wait; "" = no signal ended it
@@ -44,7 +44,7 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
-	By             string // the operator who last settled or skipped the step
+	By             string // the operator who last decided the outcome of the step or skipped it; "" = none
 
 	UndoAction string
 	// Number of undo attempts in all rounds. Calls that only learn the output (PurposeLearn) do

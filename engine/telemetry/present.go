@@ -22,8 +22,8 @@ type Snapshot struct {
 }
 
 // An AgentSnapshot describes one agent. An agent with several versions or configurations has
-// several snapshots. The metrics show the sum of their numbers, and the worst state of their
-// circuits.
+// several snapshots. The metrics show the sums of their fields Instances and InFlight, and the
+// worst state of their circuits.
 type AgentSnapshot struct {
 	Agent     string
 	Circuit   int // state of the circuit breaker: 0 closed, 1 half-open, 2 open

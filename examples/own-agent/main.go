@@ -38,8 +38,8 @@ func newAgent() *sdk.Agent {
 	})
 	sdk.Action(a, "hold", func(_ context.Context, c *sdk.Call, in holdIn) (holdOut, error) {
 		ticket, err := house.Hold(c.IdempotencyKey, in.Seat)
-		// These three errors guarantee that nothing was done. After any other error the outcome is
-		// unknown, and the engine calls the agent again to find it out.
+		// After errTaken, errReleased and errNoSeat it is certain that nothing was done. After any
+		// other error the outcome is unknown, and the engine calls the agent again to find it out.
 		err = sdk.Code(err, errTaken, "taken")
 		err = sdk.Code(err, errReleased, "released")
 		if errors.Is(err, errNoSeat) {

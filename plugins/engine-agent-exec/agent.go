@@ -67,10 +67,10 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules says what each exit code means. The method check makes it from the inputs `ok_codes`
-// and `errors`.
+// rules holds the meaning of each exit code. The method check makes the rules from the inputs
+// `ok_codes` and `errors`.
 type rules struct {
-	ok     map[int]bool   // exit codes that are results
+	ok     map[int]bool   // exit codes that mean success
 	errors map[int]string // error code for each exit code that is a definite failure
 }
 

@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// groupAttr returns attributes for the start of the program. With them the program leads its
-// own process group. The kernel kills the program if the thread that started it ends first.
+// groupAttr returns attributes for the start of a program. A program that was started with these
+// attributes is the leader of its own process group. The kernel kills the program if the thread
+// that started it ends first.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// groupAttr returns attributes for the start of the program. With them the program leads its
-// own process group.
+// groupAttr returns attributes for the start of a program. A program that was started with these
+// attributes is the leader of its own process group.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -26,7 +26,8 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // the outputs open.
 const drain = 500 * time.Millisecond
 
-// A program is one execution of the program that the input of a call names.
+// A program is one execution of an external command for a call. The call's input names the
+// command.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
@@ -34,7 +35,7 @@ type program struct {
 }
 
 // newProgram prepares the program, but does not start it. The program will have its own process
-// group. When ctx ends, this process kills the group.
+// group. When ctx ends, the agent kills the group.
 func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	path, err := find(in.Argv[0], in.Cwd, searchPath(in.Env))
 	if err != nil {
@@ -137,7 +138,8 @@ func (p *program) start() error {
 
 // own starts the program and waits for its end, both on one locked thread. The kernel kills the
 // program when the thread that started it ends. So this thread must exist until the program has
-// ended. own sends the result of the start to started, and the result of the wait to p.done.
+// ended. own sends the result of the start to the channel started, and the result of the wait to
+// the channel p.done.
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -18,8 +18,8 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_memoize = off; SET LOCAL jit = 
 SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
 ` + transactionSettings
 
-// poolerTurns is how many queries detectPooler sends to find a pooler. Two queries are not
-// enough: a pooler that serves other clients, too, may use the expected backends by chance.
+// poolerTurns is how many queries detectPooler sends on its two sessions to find a pooler.
+// Two queries are not enough: a pooler may by chance give each of the two sessions its own backend.
 const poolerTurns = 24
 
 // detectPooler reports whether there is a pooler in transaction mode in front of the
@@ -40,8 +40,8 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	}
 	var pids [2]int64
 	for turn := range poolerTurns {
-		// The order of the sessions is 0 1 0 0 1 0 …: a query on session 0 follows a query
-		// on session 1 or a query on session 0.
+		// The order of the sessions is 0 1 0 0 1 0 …, because a pooler may use two backends
+		// in turn. With the order 0 1 0 1, each session would then always have the same one.
 		i := turn % 3 % 2
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {
@@ -55,9 +55,9 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	return false, settle(ctx, conns[:])
 }
 
-// noteLost records that there is a pooler, if err shows this. The server may report that it
-// does not know a prepared statement which this session has made. Or it may report that it
-// knows one which this session has not made.
+// noteLost records that there is a pooler if err shows this. Two errors show it: the server
+// does not know a prepared statement of this session, or the server already has a prepared
+// statement that this session has not made.
 func (s *access) noteLost(err error) {
 	if state := sqlstate(err); state == "26000" || state == "42P05" {
 		s.behindPooler()

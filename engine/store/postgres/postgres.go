@@ -71,7 +71,7 @@ type Store struct {
 	*retention
 	*waker
 	*examiner
-	tokens atomic.Uint32 // number of the last commit; a token consists of the engine's number and this number
+	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
 }
 
 // An access holds what all parts of a Store need to use the database: the connection pools,
@@ -79,7 +79,7 @@ type Store struct {
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people: see the type look
+	reads   *sql.DB // pool for the queries of people; only the type named look uses it
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
 	direct  atomic.Bool // examineServer has found no pooler

@@ -27,9 +27,9 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'
 FROM engine.run r JOIN engine.journal j USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 
-// Load returns the heads and all rows of runs, ascending. Runs that do not exist are
-// missing from the result. For one run, Load does not prepare a statement, because that
-// would need another round trip.
+// Load returns the heads and all journal rows of runs, in the order of the run ids. Runs that do
+// not exist are missing from the result. For one run, Load does not prepare a statement, because
+// that would need another round trip.
 func (s *runs) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded, error) {
 	switch len(ids) {
 	case 0:
@@ -239,7 +239,8 @@ const rowList = `
 SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
-// Rows returns up to limit journal rows of a run with seq >= from.
+// Rows returns the journal rows of a run whose seq is at least the parameter from. It
+// returns no more rows than the parameter limit says.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
@@ -289,7 +290,7 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 )
 
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement,
-// so that an index serves it.
+// so that the server can use an index.
 func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {
 	kind, err := storekit.KindOf(f)
 	if err != nil {
@@ -457,12 +458,12 @@ FROM `
 
 	alertList      = alertColumns + `(SELECT * FROM engine.alert ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
 	alertListOfRun = alertColumns + `(SELECT * FROM engine.alert WHERE run_id = $2 ORDER BY at DESC, id DESC LIMIT $1)` + alertJoins + ` ORDER BY a.at DESC, a.id DESC`
-	// alertUndelivered lists the alerts that were not pushed yet, oldest first.
+	// alertUndelivered lists the alerts that were not pushed to people yet, oldest first.
 	alertUndelivered = alertColumns + `(SELECT * FROM engine.alert WHERE delivered_at IS NULL ORDER BY id LIMIT $1)` + alertJoins + ` ORDER BY a.id`
 )
 
-// Alerts returns up to limit alerts of a run, newest first. If the run's id is 0, it
-// returns alerts of all runs.
+// Alerts returns the alerts of a run, newest first. If the run's id is 0, it returns alerts
+// of all runs. It returns no more alerts than the parameter limit says.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))

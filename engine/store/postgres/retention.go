@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retainNote stores the greatest run id that Retain may remove. Retain sends it before
-	// it removes any run up to this id. If the row of a run with a smaller id is missing,
+	// retainNote stores the greatest run id that Retain may remove. Retain stores this id before
+	// it removes any run up to the id. If the row of a run with a smaller id is missing,
 	// retention has removed it, and the database has not lost it.
 	retainNote = `
 INSERT INTO engine.setting AS s (name, value) VALUES ('retained', $1::int8::text)
@@ -24,16 +24,17 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < ex
 	// returns the number of these runs and the id of the last one.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock returns and locks the runs of a window that may be removed. It does not
-	// wait for locks: it leaves out a run that another session has locked.
+	// retainLock locks the runs that may be removed, and returns their ids. It reads only
+	// the runs that one call of Retain examines ($1 < id <= $2). It does not wait for
+	// locks: it leaves out a run that another session has locked.
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
 	// retainRemove removes the locked runs that have no messages, with their names and
 	// keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
-	// transaction, and then finds no run. If a client is just claiming the key of a removed
-	// run, retainRemove does not delete the row of the key. That does no harm, because a
+	// transaction, and then finds no run. If another session has locked the row of a
+	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
 	// key whose run does not exist is free.
 	retainRemove = `
 WITH gone AS (
@@ -142,8 +143,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, err
 }
 
-// forget removes those runs of a window that ended before the given time, with their names
-// and keys. A run with waiting messages is not removed.
+// forget removes the runs with after < id <= last that ended before the given time. It also
+// removes their names and keys. A run with waiting messages is not removed.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -168,7 +169,8 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, late replies and logs of the removed runs of a window.
+// sweep removes the steps, alerts, late replies and logs of removed runs: of those runs with
+// after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
 		for {

@@ -41,8 +41,8 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
 )
 
 // Before the store drops a partition, it moves the rows of the remaining runs to another
-// partition. These are the limits for that. A partition with more remaining rows is not
-// dropped.
+// partition. These constants say how many runs, rows and bytes it moves at most. A partition
+// with more of them is not dropped.
 const (
 	maxMovedRuns  = 1000
 	maxMovedRows  = 100_000
@@ -51,25 +51,27 @@ const (
 
 // Limits for partitions and for the work on them.
 const (
-	// partsPerAge is how many partitions cover one retention period. Journal rows may stay
-	// longer than the retention period: at most by the time that one partition covers.
+	// partsPerAge is how many partitions cover one retention period. The rows of a partition
+	// are removed together. So a row may stay longer than the retention period, by about the
+	// time that one partition covers.
 	partsPerAge = 8
 	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour
-	// smallTail is the largest size, in bytes, of a small last partition. Commits have to
-	// wait while the server reads the whole last partition, so it does this only for a
-	// small one.
+	// smallTail is the largest size, in bytes, at which the last partition counts as small.
+	// To end a small partition, the server reads all of it, and commits have to wait. With
+	// a larger partition they would wait too long.
 	smallTail = 8 << 20
-	// firstWidth is how far in the future a large last partition will end. A constraint
-	// forbids runs beyond this end (limitTail), until a new partition for these runs
-	// exists. In that time, the store can try many times to create the new partition.
+	// firstWidth is the time from now to the end of a large last partition. The method
+	// limitTail adds a constraint that forbids runs after this end. So the store must create
+	// the partition for these runs in time, but it can try many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the method change requests the lock that commits need,
 	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.
 	lockTries = 5
 )
 
-// restName is the beginning of the name of each partition that contains only moved rows.
+// restName is the beginning of some partitions' names. Such a partition contains only rows
+// that the store has moved there before it dropped their former partitions.
 const restName = "journal_rest_"
 
 // A part is a partition of the journal.
@@ -102,9 +104,10 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 	return parts, now, nil
 }
 
-// tend drops those partitions up to the run end that have only few remaining runs, and
-// returns how many it has dropped. It also makes sure that there is a partition for future
-// runs. If another session is changing partitions, tend stops without an error.
+// tend drops partitions that have only few remaining runs, and returns how many it has dropped.
+// It drops only partitions without runs whose id is greater than the parameter end. It also
+// makes sure that there is a partition for future runs. If another session is changing
+// partitions, tend stops without an error.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
 	dropped, err := s.dropPartitions(ctx, before, end)
 	if errors.Is(err, errOthers) {
@@ -136,7 +139,7 @@ func (s *retention) dropPartitions(ctx context.Context, before time.Time, end st
 	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
 }
 
-// onlyRest reports whether all given partitions contain only moved rows.
+// onlyRest reports whether all given partitions contain only moved rows (restName).
 func onlyRest(parts []part) bool {
 	for _, p := range parts {
 		if !strings.HasPrefix(p.name, restName) {
@@ -146,8 +149,8 @@ func onlyRest(parts []part) bool {
 	return true
 }
 
-// fewLeft reports whether the remaining runs below an id have so few rows that the store
-// may move them.
+// fewLeft reports whether the store may move the rows of the remaining runs with smaller ids
+// than the parameter below. They must not have too many rows.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
@@ -160,8 +163,9 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
 }
 
-// dropBelow moves the rows of the remaining runs below an id to a new partition. Then it
-// drops the former partitions of these runs, and returns how many it has dropped.
+// dropBelow moves the rows of the remaining runs with smaller ids than the parameter below to a
+// new partition. Then it drops the former partitions of these runs, and returns how many it has
+// dropped.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
@@ -176,9 +180,10 @@ func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped 
 	return dropped, nil
 }
 
-// cutTail ends the last partition at an id in the future, and creates a new last partition
-// that begins there. It does nothing if the last partition begins far enough in the future.
-// width is the time that a partition covers.
+// cutTail ends the last partition, and creates a new last partition for later runs. The end
+// is a run id, and so also a time, because a run id contains the time of its creation. cutTail
+// does nothing if the last partition begins far enough in the future. The parameter width is
+// the time that a partition covers.
 func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
@@ -235,8 +240,9 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 	return naming.FirstRunOf(zero.Add((from.Sub(zero)/width + 2) * width))
 }
 
-// limitTail adds a constraint to the last partition: the partition may contain only runs
-// below at. The server does not check the constraint for existing rows (NOT VALID).
+// limitTail adds a constraint to the last partition: the partition may contain only runs whose
+// id is smaller than the parameter at. The server does not check the constraint for existing
+// rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, partLimit, int64(at))
@@ -272,9 +278,9 @@ var errOthers = errors.New("another session is at work on the journal's partitio
 
 // change runs a transaction that changes partitions: first the function prepare, unless it
 // is nil, and then the function last. If another session is in such a transaction, change
-// returns errOthers. prepare may take long. last requests the lock that commits need, too.
-// If it does not get the lock within 100 ms, change calls last again after a second. So
-// commits do not wait long.
+// returns errOthers. prepare may take long. The function last requests the lock that commits
+// need, too. If it does not get the lock within 100 ms, change waits for a second and calls
+// the function again. So commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -6,10 +6,10 @@ package postgres
 // arrays, and perhaps old statistics that say that the table is small. Then it would scan
 // the whole table.
 //
-// The last statement of writerSession prepares the server's memory allocator (glibc) for
-// batches. When the allocator has freed one large block, it keeps up to twice as much free
-// memory. Otherwise each statement would return its memory to the kernel and request it
-// again. That takes a sixteenth of a commit's CPU time.
+// The last statement of writerSession uses and frees one large block of memory. Afterwards
+// the server's memory allocator (glibc) keeps free memory up to twice that size. Otherwise
+// each statement would return its memory to the kernel and request it again. That takes a
+// sixteenth of a commit's CPU time.
 const writerSession = `
 SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -72,10 +72,10 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// The form that tolerates conflicts handles new runs with names separately. Its part
-	// named fresh selects the submissions without a visible conflict. If there is a
-	// conflict that the statement does not see yet, the statement fails. The next statement
-	// sees this conflict.
+	// The forms that tolerate conflicts handle new runs with names separately. Their part
+	// named fresh selects the submissions whose name, key and id no other run has. If another
+	// transaction commits such a run meanwhile, the statement fails. When it is sent again,
+	// it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
@@ -116,9 +116,9 @@ WITH own AS MATERIALIZED (
 	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
-	// A transition may have the field Heard, a largest number of waiting messages. If more
-	// messages wait for the run, the statement does not change the run. Then the run counts
-	// as missing (runGone), and nothing is committed.
+	// The field Heard of a transition says how many messages may wait for the run. If more
+	// messages wait, the statement does not change the run. Then the run counts as missing
+	// (runGone), and nothing is committed.
 	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -225,7 +225,8 @@ ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
 	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
 
-	// The same changes as in a commit, but for a run that never exists (trialID). Their
+	// A writer sends these statements to find out whether the server accepts new rows. They
+	// make the same changes as a commit, but for a run that never exists (trialID). Their
 	// transaction is always rolled back.
 	trialJournal = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, 1, pg_catalog.clock_timestamp(), 0, '\x00')`
 	trialRun     = `INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at) VALUES ($1, 0, 1, 0, 0, 'infinity', pg_catalog.clock_timestamp())`

@@ -61,7 +61,7 @@ func (c *commit) meet(ctx context.Context) {
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed
-		// it. Then the method alone finds that out.
+		// the submission. Then it stays in doubt, and the method named alone checks it.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
@@ -269,9 +269,9 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 }
 
 // afterFence is called if the answer to a submission was lost, and the engine was declared
-// dead before the next try. It reads whether the submission is committed; Fence waited for
-// the transaction, so this cannot change any more. If the submission is committed,
-// afterFence sets sub and returns nil. Otherwise it returns the error fenced.
+// dead before the next try. It reads whether the submission is committed. This cannot change
+// any more, because Fence waited for the transaction. If the submission is committed,
+// afterFence sets sub and returns nil. Otherwise it returns the error in its parameter fenced.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {

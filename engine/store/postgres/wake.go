@@ -53,8 +53,8 @@ func (b *bell) beside(fn func(context.Context)) {
 }
 
 // ring returns true if the caller should send a notification now. If it returns false, the
-// bell calls the function after once at the end of the pause, also for several calls of
-// ring. A closed bell does not call it.
+// bell calls the given function when the pause is over. It calls the function only once, even
+// if ring was called several times. A closed bell does not call it.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,7 +102,8 @@ func (s *waker) notifyNow() bool {
 }
 
 // notifyLate sends one notification for the earlier transactions that did not send a
-// notification. It only logs an error, because a hint may be lost.
+// notification. It only logs an error: without the hint, engines find the work at their next
+// tick.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -182,7 +183,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			}
 			hint(hints)
 		case <-probe.C:
-			// During the probe, the channel told stores notifications that arrive.
+			// Notifications that arrive during the probe stay in the buffer of the channel told.
 			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}
@@ -193,7 +194,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 }
 
 // ask runs a statement on a listening connection. If the server does not answer within
-// patience, ask closes the connection: the server may be unreachable, although the
+// the time patience, ask closes the connection: the server may be unreachable, although the
 // connection reports no error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -207,8 +208,8 @@ func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Du
 	return err
 }
 
-// hangUp closes a listening connection. It also reads the channel told until it is closed,
-// so that the driver's goroutine can end.
+// hangUp closes a listening connection. The driver's goroutine ends only when it can send its
+// last notifications to the channel told. So hangUp starts a goroutine that receives them.
 func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 	// The connection may be closed or broken already; ignore that error.
 	_ = c.Close()

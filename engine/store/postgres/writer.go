@@ -30,7 +30,7 @@ type Writer struct {
 	conn  *sql.Conn // connection to the server; nil = the connection must be opened first
 	stmts map[string]*sql.Stmt
 	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
-	line  int64                    // timeline of the server to which conn leads
+	line  int64                    // PostgreSQL timeline of conn's server; a failover begins a new timeline
 	batch batch
 	names map[string]bool    // names in the present batch
 	keys  map[[2]string]bool // keys in the present batch, each with its workflow
@@ -59,7 +59,8 @@ func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store
 	return w, nil
 }
 
-// Close closes the writer's connection, and removes the writer from the lineage.
+// Close closes the writer's connection. It also removes the writer from the field lineage,
+// which keeps the last confirmed row of each writer.
 func (w *Writer) Close() error {
 	w.s.lineage.forget(w)
 	return w.hangUp()
@@ -189,7 +190,7 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 }
 
 // token returns a new token for a commit. A token consists of the engine's number and a
-// number that the store counts up.
+// number that is one greater than in the store's last token.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }

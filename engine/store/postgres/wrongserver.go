@@ -7,7 +7,7 @@ import "fmt"
 // has written nothing to this server.
 type WrongServerError struct {
 	Store      string // kind of the store: "postgres"
-	Seen, Have int64  // timelines: the highest one seen so far, and that of this server
+	Seen, Have int64  // PostgreSQL timelines: the highest of all servers so far; the timeline of this server
 	Reason     string // what is wrong; only for display
 }
 

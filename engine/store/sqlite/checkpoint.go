@@ -46,9 +46,9 @@ func (s *file) wrote(items []store.Transition) {
 	}()
 }
 
-// checkpoint writes the WAL back into the file, in the two parts described above. It does not
-// report errors: no data is lost, the WAL only grows longer, and the next commit or checkpoint
-// reports what is wrong with the file.
+// checkpoint writes the WAL back into the file. It does this in two parts, so that commits have
+// to wait only for the second, short one. It does not return errors: no data is lost, and the
+// WAL only grows longer. The next commit returns an error if something is wrong with the file.
 func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {

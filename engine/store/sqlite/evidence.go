@@ -20,7 +20,7 @@ ON CONFLICT (run_id, node, call, outcome) DO NOTHING`
 )
 
 // evidence is the part of a Store that keeps late replies and log lines. It also records which
-// alerts were pushed.
+// alerts were pushed to people.
 type evidence struct {
 	*file
 	*views
@@ -95,8 +95,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	})
 }
 
-// Logs returns log lines of a run, in order: at most limit lines, all with an id greater than
-// after.
+// Logs returns the log lines of a run whose ids are greater than the parameter after, in the
+// order of their ids. It returns no more lines than the parameter limit says.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {
@@ -129,8 +129,8 @@ func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 	return err
 }
 
-// Alerts returns up to limit alerts of a run, newest first. If id is 0, it returns alerts of
-// all runs.
+// Alerts returns the alerts of a run, newest first. If id is 0, it returns alerts of all runs.
+// It returns no more alerts than the parameter limit says.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))
@@ -138,7 +138,8 @@ func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store
 	return s.alerts(ctx, alertList, limit)
 }
 
-// Undelivered returns up to limit alerts that were not pushed yet, oldest first.
+// Undelivered returns the alerts that were not pushed to people yet, oldest first. It returns
+// no more alerts than the parameter limit says.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, alertUndelivered, limit)
 }
@@ -162,7 +163,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 	return out, err
 }
 
-// Delivered records that alerts were pushed.
+// Delivered records that the alerts with these ids were pushed to people.
 func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil

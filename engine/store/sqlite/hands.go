@@ -70,7 +70,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 }
 
 // Absolve sets the recorded number of deaths (of engines) to 0 for each run. It also works in a
-// store that was opened with Beside.
+// store that was opened with Options.Beside.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {

@@ -8,7 +8,7 @@ type LockedError struct {
 	Holder string // what is known about that process; only for display
 }
 
-// Error names the file and the process.
+// Error returns a text with the name of the file and of the process.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, e.Holder)
 }

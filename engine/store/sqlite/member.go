@@ -29,8 +29,8 @@ const (
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
-	// runOverdue starts with the table member, because that table has few rows. It reads
-	// only the overdue runs of each member.
+	// runOverdue lists the overdue runs of other live members. The query starts with the
+	// table member, because that table has few rows.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
@@ -53,7 +53,7 @@ ORDER BY r.run_id LIMIT ?2`
 // the next scans may be made.
 type members struct {
 	*file
-	turns storekit.Rotation // remembers where the next Tick.Inbox of each engine begins
+	turns storekit.Rotation // for each engine, the run after which the list Inbox of its next tick begins
 }
 
 // Join registers a new membership and returns its number.

@@ -55,7 +55,8 @@ func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	if err := db.QueryRowContext(ctx, schemaVersions).Scan(&v); err != nil {
 		return 0, err
 	}
-	// If the process was killed during the first migration, only the table of versions exists.
+	// The first migration sets the application id. If v is 0, that migration was interrupted,
+	// so the id may be missing.
 	if v > 0 && owner != applicationID {
 		return 0, errForeign
 	}

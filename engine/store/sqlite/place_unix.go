@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// careful holds flags for opening a file. With them the call refuses a symbolic link, and
-// does not wait for the other end of a named pipe.
+// careful holds flags for opening a file. With these flags, a symbolic link is an error, and
+// opening a named pipe does not wait for the other end of the pipe.
 const careful = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // othersWrite returns who else can write to a directory; "" = only its owner. On many

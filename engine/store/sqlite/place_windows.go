@@ -2,7 +2,7 @@ package sqlite
 
 import "io/fs"
 
-// careful is 0 and sets no flags: on Windows the name of a pipe is not the name of a file.
+// careful has no flags, because on Windows a named pipe is not a file in a directory.
 const careful = 0
 
 // othersWrite always returns "": on Windows access lists, not modes, say who may write. A

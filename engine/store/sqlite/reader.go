@@ -135,8 +135,8 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 	if err != nil {
 		return nil, err
 	}
-	// Usually the rows are in order already, because SQLite reads the index of the table in
-	// order.
+	// Sort the rows of each run. This costs little, because SQLite usually returns them in
+	// the right order already.
 	for _, l := range out[first:] {
 		slices.SortFunc(l.Rows, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
@@ -175,7 +175,8 @@ func (h *headRow) head(id status.RunID) store.Head {
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
-// Rows returns up to limit journal rows of a run, in order. They begin at the number from.
+// Rows returns the journal rows of a run whose seq is at least the parameter from, in order. It
+// returns no more rows than the parameter limit says.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	var rows []store.Row
 	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {

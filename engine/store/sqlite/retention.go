@@ -13,13 +13,13 @@ import (
 // retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex   // protects retained; only one call runs at a time
-	retained status.RunID // the last run that Retain has examined; 0 = begin with the oldest
+	retainMu sync.Mutex   // protects retained; only one Retain runs at a time
+	retained status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
 
-// Retained returns the highest id of a run that this process has removed. No other process
-// can have removed a run that this process accepted, because this process has the lock.
+// Retained returns the highest id of a run that this process has removed; 0 = it has removed
+// no run. Other processes remove no runs meanwhile, because this process has the lock.
 func (s *retention) Retained(context.Context) (status.RunID, error) {
 	return status.RunID(s.removed.Load()), nil
 }
@@ -66,8 +66,9 @@ const (
 	retainPage = 64
 )
 
-// Retain examines up to limit runs, and removes those that finished before the given time.
-// SQLite uses the freed space again, but the file does not become smaller.
+// Retain removes runs that finished before the given time. One call examines no more runs than
+// the parameter limit says. SQLite uses the freed space again, but the file does not become
+// smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
@@ -103,7 +104,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 // A retainedPage is one page of the runs that Retain examines.
 type retainedPage struct {
 	runs   []status.RunID // the runs that may be removed
-	looked int            // number of examined runs that were created before the time
+	looked int            // number of examined runs that were created before the time given to Retain
 	last   status.RunID
 }
 
@@ -129,9 +130,9 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 		}
 		return nil
 	})
-	// The search ends if the last run of the page was created at that time or later. Such a
-	// run in the middle does not end it: the clocks of engines differ, so older runs may
-	// follow.
+	// This is the last page if its last run was created at the given time or later. Such a
+	// run in the middle of a page says nothing: the clocks of engines differ, so older runs
+	// may follow.
 	return p, n < limit || end, err
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	// (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Each of these operations is
 	// a short transaction on its own connection. They work even if no other process has the
 	// file open. Such a store never locks the file, never migrates its schema and fences no
-	// engine. Methods that only a run's owner needs fail.
+	// engine. The methods that are only for the owner of a run return an error.
 	Beside bool
 }
 
@@ -81,7 +81,7 @@ type file struct {
 	checkpoints sync.WaitGroup // the checkpoints of the WAL that run now
 
 	// commit commits a transaction. The argument what names the operation, such as "tick".
-	// A test replaces this function in order to lose an answer.
+	// A test replaces this function with one that returns an error after the commit.
 	commit func(x *tx, what string) error
 }
 
@@ -185,7 +185,7 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	// The lock proves that every engine that used this file has ended.
+	// The lock proves that every engine that used this file has ended. So end their leases.
 	_, err = s.conn.ExecContext(ctx, memberLapse, micros(time.Now()))
 	return err
 }
@@ -199,10 +199,11 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	return err
 }
 
-// openRead opens a file that another process may be writing. It tries up to four modes. The
-// first two fail if SQLite cannot share the index of the WAL: the file or its directory is not
-// writable, or the disk is full. After them, openRead tries the mode asItStands if the WAL is
-// empty. At last, it tries the mode alone if the disk is full.
+// openRead opens a file that another process may be writing. It tries up to four modes. "rw"
+// and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
+// writable, or the disk is full. Then openRead tries the constant asItStands as the mode, but
+// only if the WAL is empty. At last, but only if the disk is full, it tries the constant named
+// alone.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -250,8 +251,8 @@ func noRoom(err error) bool {
 	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
 }
 
-// cannotOpen reports whether an error says that SQLite could not open the file in this
-// mode.
+// cannotOpen reports whether an error says that SQLite could not open the file. Opening it in
+// another mode may help.
 func cannotOpen(err error) bool {
 	if noRoom(err) {
 		return true
@@ -326,7 +327,7 @@ func (s *file) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// code returns the primary result code of an SQLite error, or 0.
+// code returns the primary result code of an SQLite error. For any other error it returns 0.
 func code(err error) int {
 	var e *driver.Error
 	if errors.As(err, &e) {
@@ -335,8 +336,9 @@ func code(err error) int {
 	return 0
 }
 
-// explain adds the operation, the file and, if known, a hint for the person to an error. It
-// returns nil, a *LockedError and a *store.SchemaError unchanged.
+// explain returns an error whose text names the operation and the file. For some errors, the
+// text also says what the person can do. explain returns nil, a *LockedError and a
+// *store.SchemaError unchanged.
 func (s *file) explain(what string, err error) error {
 	var (
 		locked *LockedError

@@ -26,7 +26,8 @@ type noRow struct{ err error }
 // Scan returns the error of the query.
 func (r noRow) Scan(...any) error { return r.err }
 
-// stmt returns a prepared statement. The caller holds file.mu.
+// stmt returns the prepared statement for a query. It prepares each query only once for a
+// connection. The caller holds file.mu.
 func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	if st, ok := x.s.stmts[query]; ok {
 		return st, nil
@@ -86,8 +87,9 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned does the same as write, but also for a store that was opened with Beside, which
-// does not have the lock. For such a store it opens a connection and closes it afterwards.
+// writeUnowned does the same as the method write, but also works in a store that was opened with
+// Options.Beside and so does not have the lock. In such a store it opens a connection and closes
+// it afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +120,7 @@ const (
 
 // begin takes SQLite's write lock. While another process writes, SQLite itself tries only every
 // 100 ms. So SQLite would rarely find the short moment between two commits of that process. In
-// a store that was opened with Beside, begin therefore tries every 2 ms.
+// a store that was opened with Options.Beside, begin therefore tries every 2 ms.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {
@@ -196,7 +198,7 @@ type unanswered struct{ err error }
 // Error returns the text of the error.
 func (u *unanswered) Error() string { return u.err.Error() }
 
-// Unwrap returns the error.
+// Unwrap returns the error that COMMIT returned.
 func (u *unanswered) Unwrap() error { return u.err }
 
 func execCommit(x *tx, _ string) error {

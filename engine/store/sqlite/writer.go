@@ -66,8 +66,8 @@ const (
 )
 
 // Commit commits a batch and returns one outcome for each transition. It returns ErrFenced if
-// the engine was declared dead. A store that was opened with Beside commits only submissions of
-// runs without an owner.
+// the engine was declared dead. A store that was opened with Options.Beside commits only
+// submissions of runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	}
 }
 
-// mayLand returns nil if the store may commit the batch. A store that was opened with Beside
-// may commit only submissions of runs without an owner.
+// mayLand returns nil if the store may commit the batch. A store that was opened with
+// Options.Beside may commit only submissions of runs without an owner.
 func (s *Store) mayLand(items []store.Transition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,8 +229,8 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // last argument of the method box
-	boxed any   // last result of the method box
+	last  int64 // number that the field boxed contains
+	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 
 // land writes one transition and returns its outcome. If the outcome is not Landed, nothing
@@ -251,8 +251,8 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 }
 
 // settle is called if the engine was fenced and an earlier try may have committed the batch. It
-// sets in out which transitions that try committed. It returns ErrFenced if that try committed
-// none.
+// finds the transitions that were committed, and sets the outcomes in the parameter out. If no
+// transition was committed, it returns ErrFenced.
 func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
@@ -306,8 +306,8 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: the journal row and, if that row is new, the changes of the
 // run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	// Step changes as arguments of statements: steps for the journal row, wide for the table
-	// named wide; nil = NULL.
+	// The changes of the steps, as an argument of a statement. If they are small, they are in
+	// steps, for the journal row; otherwise in wide, for the table named wide. nil = NULL.
 	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
@@ -401,8 +401,9 @@ func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64,
 	return n, err
 }
 
-// box returns n as an argument of a statement. Most times in a batch are equal, so box
-// returns its last result again if n is the same. This saves an allocation.
+// box returns n as an argument of a statement. If n is the same as in the last call, box returns
+// its last result again. This saves an allocation, because the transitions of a batch often have
+// the same time.
 func (x *landing) box(n int64) any {
 	if x.boxed == nil || n != x.last {
 		x.last, x.boxed = n, n
@@ -410,8 +411,8 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side handles the parts that only few transitions have. It adds new instances and alerts, and
-// removes consumed messages.
+// side writes the parts of a transition that are usually empty: new instances and alerts. It also
+// removes the messages that the transition consumes.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {

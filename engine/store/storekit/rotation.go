@@ -16,8 +16,8 @@ type Rotation struct {
 	after map[store.EngineID]status.RunID
 }
 
-// After returns the run after which the next page of an engine begins; 0 = begin with the
-// first run.
+// After returns the last run of the engine's last page. The next page begins after this run;
+// 0 = it begins with the first run of the list.
 func (r *Rotation) After(engine store.EngineID) status.RunID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,8 +25,8 @@ func (r *Rotation) After(engine store.EngineID) status.RunID {
 }
 
 // Shown records that an engine has received a page. The runs of the page must be sorted by
-// id, and there are at most limit runs. After a page with fewer runs, the engine's next
-// page begins with the first run of the list.
+// id. The parameter limit is the number of runs in a full page. After a page with fewer runs,
+// the engine's next page begins with the first run of the list.
 func (r *Rotation) Shown(engine store.EngineID, page []status.RunID, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

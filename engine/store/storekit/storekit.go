@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// CanBecome reports whether a run in state from may change to state to. Final states do not
-// change, except that a parent may undo a child that has succeeded. No run returns to the
+// CanBecome reports whether a run may change from the first state to the second. Final states do
+// not change, except that a parent may undo a child that has succeeded. No run returns to the
 // queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {

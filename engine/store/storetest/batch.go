@@ -67,7 +67,7 @@ var batchRules = []rule{
 	{name: "batch/a key is taken over from a run that freed it", why: "failed, compensated and cancelled runs are done with: the same order may be tried again", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		var batch []store.Transition
-		want := make(map[status.RunID]status.RunID) // the earlier run that holds the key of each refused submission
+		want := make(map[status.RunID]status.RunID) // for each refused submission, the earlier run that holds its key
 		for n, s := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCancelled, status.RunSucceeded, status.RunParked, status.RunCompensating, 0} {
 			first := w.named(a, "", fmt.Sprint("k", n))
 			w.land(a.writers[0], first)

@@ -312,7 +312,7 @@ var unknownRules = []rule{
 			landed := w.landLater(a.writers[0], next(ids[0], 1), next(ids[1], 1), next(ids[2], 1))
 			wait(1)
 			w.Cut(w.T)
-			wait(2) // now the first try waits for release, and the second try waits for the first
+			wait(2) // now the first try waits until release is called, and the second try waits for the first try
 			release()
 			landed()
 			for _, id := range ids {

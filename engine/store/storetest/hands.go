@@ -15,7 +15,7 @@ var handRules = []rule{
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.hold(a, runs[0])
-		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list; there is no run with the last id
+		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list of engine a; no run has the id 1<<50
 		w.wantSuspects(runs, nil)
 		w.bury(a)
 		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}
@@ -130,7 +130,7 @@ func (w suspects) hold(a actor, runs ...status.RunID) {
 }
 
 // wantSuspects checks, for each run, the number of engines that died with the run in hand.
-// A run without deaths is not in want.
+// The parameter want has no entry for a run without deaths.
 func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)

@@ -473,7 +473,7 @@ func (w *frame) fenceWaits(n int) {
 		}
 		fenced <- err
 	}()
-	wait(2) // now the batch waits for release, and Fence waits for the batch
+	wait(2) // now the batch waits until release is called, and Fence waits for the batch
 	select {
 	case err := <-fenced:
 		w.Errorf("fence returned (%v) while a batch was in flight", err)

@@ -60,8 +60,8 @@ var passRules = []rule{
 				}
 				continue // the period was over before the second call: try a longer period
 			}
-			// The period begins with the permission. A refused call does not extend the
-			// period.
+			// The period begins when Pass returns true. A call of Pass that returns false does
+			// not make the period longer.
 			for !pass(w.Store, name, time.Hour) {
 				if time.Since(start) > 10*time.Second+period {
 					w.Fatalf("no permission %v after the last one, with a period of %v", time.Since(start), period)
@@ -83,11 +83,11 @@ var passRules = []rule{
 			return run
 		}
 		const grace = time.Minute
-		late(a, w.started(a, 1)[0], time.Hour)       // a run of engine a, which asks for overdue runs
+		late(a, w.started(a, 1)[0], time.Hour)       // a run of engine a, and engine a itself asks for overdue runs
 		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
-		late(b, bs[1], grace/2) // next_check passed less than grace ago
+		late(b, bs[1], grace/2) // not listed: the time since next_check is shorter than grace
 		late(b, bs[2], 4*grace)
 		ended := end(bs[3], 1, status.RunFailed)
 		ended.NextCheck = now.Add(-time.Hour)
@@ -325,8 +325,8 @@ var passRules = []rule{
 	}},
 }
 
-// Now returns store time. It reads the time from the tick of an engine that it joins for
-// this purpose.
+// Now returns store time. For this purpose it registers a new engine (Join) and reads the
+// time from the engine's tick.
 func (w *frame) Now(s store.Store) time.Time {
 	w.Helper()
 	id, err := s.Join(w.ctx, "clock", time.Hour, 1)

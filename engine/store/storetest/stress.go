@@ -344,8 +344,8 @@ func sorted(batch []store.Transition) []store.Transition {
 }
 
 // learn records the outcomes of a batch. It returns the runs on which the writer still
-// works: mine and the new runs, without runs that ended and runs that another engine took
-// over.
+// works: the runs in the parameter mine and the new runs, but not runs that ended or that
+// another engine took over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()

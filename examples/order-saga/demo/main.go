@@ -127,7 +127,7 @@ func exitCode(cmd *exec.Cmd) (int, error) {
 // A shopProcess holds the running process of the shop.
 type shopProcess struct {
 	url   string
-	stdin io.Closer // input of the shop, which ends when this pipe is closed; the end of the demo closes the pipe, too
+	stdin io.Closer // pipe to the shop's standard input; the shop ends when the pipe is closed or the demo ends
 	exit  <-chan error
 	cmd   *exec.Cmd
 }

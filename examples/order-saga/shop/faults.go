@@ -12,7 +12,7 @@ import (
 
 // A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // number of calls with one key that get the fault; 0 = every call
+	Times      int           // number of calls with one key that get the fault, from the first call on; 0 = every call
 	Status     int           // HTTP status of the answer; 0 = the usual answer
 	RetryAfter int           // Retry-After header, in seconds; 0 = none
 	Delay      time.Duration // pause before the answer

@@ -64,8 +64,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse parses the flags. It returns an error if a flag named in need is empty, because the flag
-// package treats all flags as optional.
+// parse parses the flags. The parameter need has the names of the flags that must not be empty.
+// If one of them is empty, parse returns an error. The flag package itself treats all flags as
+// optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {
 	fs.SetOutput(stderr)
 	fs.Usage = func() {}

@@ -72,7 +72,7 @@ func newService(st *store, r rules, f *faults) http.Handler {
 	return mux
 }
 
-// setFault replaces the fault of a kind. The body of the request holds the settings.
+// setFault replaces the fault of one kind of call. The body of the request holds the settings.
 func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
 	if err == nil {
@@ -85,8 +85,8 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// call answers one call. It records the arrival of the call, applies the fault of this kind, and
-// does the work.
+// call handles one request of an agent. It records that the request has arrived, applies the
+// fault of this kind, does the work, and writes the answer.
 func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
 	rec, req, bad := s.read(w, r, kind, op)
 	if bad != nil {

@@ -156,7 +156,7 @@ func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
 
 // move changes the stock of an article and returns the new stock. If the article has no row
-// yet, its stock before the change is the parameter first.
+// yet, the change is added to the parameter first.
 func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
 	var left int64
 	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {
@@ -167,8 +167,8 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns the stock of an article. The parameter first is the stock of an article that
-// has no row yet.
+// onHand returns the stock of an article. If the article has no row yet, onHand returns the
+// parameter first.
 func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
 	n := first
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
