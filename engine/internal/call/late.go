@@ -134,7 +134,8 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 }
 
-// wait returns when no late reply waits any more, when limit has passed, or when ctx ends.
+// wait returns when no late reply waits any more, when ctx ends, or at the latest after the
+// duration limit.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle

@@ -70,7 +70,8 @@ func (w *World) load(perSecond int) (stop func() int) {
 	}
 }
 
-// A load is the state of World.load. flows, defs and vars have the same indexes.
+// A load is the state of World.load. The elements of the fields flows, defs and vars with the same
+// index belong to the same workflow.
 type load struct {
 	w     *World
 	flows []Flow // the workflow that succeeds, and the one that is undone
@@ -97,7 +98,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // reading the open runs costs more time than submitting runs
+				time.Sleep(time.Second) // pause between two calls of look, because they cost much time
 				continue
 			}
 		}

@@ -34,8 +34,8 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer receives the facts about unstaffed runs that this engine decides. See
-// engine.Observer.
+// An Observer receives the facts that follow from this engine's decisions about unstaffed
+// runs. See engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)

@@ -32,7 +32,7 @@ type Call struct {
 	Run     string // public id of the run
 	Step    string // name of the step as agents see it
 	Attempt int    // number of the attempt
-	Fence   int64  // sdk.Request.Fence
+	Fence   int64  // field Fence of the request; the fence of a later owner of the run is larger
 }
 
 // An Entry holds what the ledger knows about one key: its effects and their undos.
