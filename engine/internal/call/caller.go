@@ -20,9 +20,9 @@ func New(cfg Config) *Caller {
 	return w
 }
 
-// StartCall starts a call and does not block. After StopAll it only gives the slot back. The
-// call may continue after the end of the present membership. The call's answer counts even if
-// another engine owns the run by then (language.md, What counts).
+// StartCall starts a call and does not block. After StopAll, it starts no call, and only gives
+// the slot of the call back. The call may continue after the end of the present membership. The
+// call's answer counts even if another engine owns the run by then (language.md, What counts).
 func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)

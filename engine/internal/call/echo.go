@@ -78,8 +78,8 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			// The key k contains a secret: mark the whole object. The pointer of a smaller part
-			// would contain k, and so show the secret.
+			// If the key k contains a secret, mark the whole object. The pointer of a smaller
+			// part would contain k, and so show the secret.
 			if m.holds(k) {
 				m.marks = append(m.marks, at)
 				return

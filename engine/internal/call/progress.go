@@ -96,7 +96,7 @@ func (p *progressSender) progress(pr invoke.Progress) {
 }
 
 // beatLocked delivers a heartbeat to the run. It does nothing if the step has no
-// heartbeat_timeout, or if the time since the last delivered heartbeat is less than every returns.
+// heartbeat_timeout, or if the last heartbeat was delivered too recently (see the method every).
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
@@ -128,7 +128,8 @@ func (p *progressSender) sendLocked() {
 	p.member, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
-	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // not in a new goroutine, so that checkpoints keep their order
+	// Deliver is not called in a new goroutine, so that the checkpoints keep their order.
+	t.Deliver(p.c.Run, *d, func(err error) { answer <- err })
 	go func() {
 		select {
 		case err := <-answer:

@@ -169,8 +169,8 @@ func (c *Call) late(reply sdk.Reply) {
 // itself, because the shard's other runs would wait too long: a new goroutine does so.
 const largeReply = 64 << 10
 
-// answered receives the Invoker's answer and passes the call to the goroutine that owns the run.
-// If that is not possible, or if the reply is large, a new goroutine handles the answer.
+// answered receives the Invoker's answer and passes the call to the shard of the run. If that is
+// not possible, or if the reply is large (largeReply), a new goroutine handles the answer.
 // answered does not block.
 func (c *Call) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))

@@ -81,7 +81,7 @@ type load struct {
 	batch int           // number of runs in a batch
 	limit int           // number of open runs at which load pauses
 
-	open                    []status.RunID // accepted runs, oldest first; look removes runs that have ended
+	open                    []status.RunID // accepted runs that may be open, oldest first (see look)
 	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
 }
 
@@ -149,7 +149,7 @@ func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {
 		head, err := l.w.head(run)
-		if err != nil { // the next call of look reads this run again
+		if err != nil { // keep the run in the list, so that the next call of look reads it
 			kept = append(kept, l.open[i:]...)
 			break
 		}

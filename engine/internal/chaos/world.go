@@ -345,8 +345,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns the row (store.Head) of each given run, by run id. The map has no entry for a run
-// that the store does not have.
+// heads returns the rows (store.Head) of those given runs that the store has, by run id.
 func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
@@ -369,8 +368,7 @@ func (w *World) head(run status.RunID) (store.Head, error) {
 	return head, err
 }
 
-// await calls fn until fn returns true, and returns the text that fn has returned with it. After
-// patience(limit) the test fails.
+// await calls fn until fn returns true, and returns fn's text. After patience(limit) the test fails.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
 	deadline := time.Now().Add(patience(limit))

@@ -46,7 +46,7 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 			return nil, fmt.Errorf("open writer %d: %w", i, err)
 		}
 		t.writers = append(t.writers, w)
-		if time.Since(sent) > o.Lease/4 { // opening the writers takes long: renew the lease before it expires
+		if time.Since(sent) > o.Lease/4 { // opening writers takes long: renew the lease in time
 			if err := renew(); err != nil {
 				return nil, err
 			}

@@ -161,7 +161,8 @@ func (p *scanner) round(ctx context.Context) error {
 	case len(dead) > 0 || hinted:
 		period := n.cfg.Options.ClaimInterval
 		if len(dead) == 0 {
-			period = max(period, n.cfg.Options.MaxScan/10) // hints are frequent: the store gives one for each message
+			// Hints may be frequent, because the store gives one for each message.
+			period = max(period, n.cfg.Options.MaxScan/10)
 		}
 		may, err := n.cfg.Store.Pass(ctx, passOrphans, period)
 		errs = append(errs, err)

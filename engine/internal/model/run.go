@@ -46,7 +46,7 @@ type Run struct {
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
-	Turning bool // the run waits to turn back until the outcome of the pivot is known
+	Turning bool // the run should turn back, but it first waits for the outcome of the pivot
 	Cancel  bool // a person asked for cancel
 	NoUndo  bool // the person asked for cancel --no-compensate
 	Overdue bool // the deadline has passed, but the run did not turn back

@@ -27,9 +27,9 @@ const (
 	// the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
-	// slowDecision is the duration from which on a decision leads to an alert, because it
-	// delays other costly decisions and the calls of its run. An engine raises at most one
-	// such alert for a run.
+	// A decision that takes at least slowDecision leads to an alert, because it delays other
+	// costly decisions and the calls of its run. An engine raises at most one such alert for
+	// a run.
 	slowDecision = time.Second
 )
 
@@ -46,7 +46,7 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
+// AlertSlow is the kind of an alert. It says that a decision took at least slowDecision.
 const AlertSlow = "slow_decision"
 
 // tellSlow adds an alert to t if a decision took at least slowDecision. It does nothing if

@@ -48,8 +48,8 @@ type Entry struct {
 	Refused   int  // number of effects that were refused because their undo was called before
 }
 
-// A change is one line of the ledger's file: a call or the new state of an entry. The other field
-// is nil.
+// A change is one line of the ledger's file: a call or the new state of an entry. One of
+// the two fields is nil.
 type change struct {
 	Call  *Call  `json:",omitempty"`
 	Entry *Entry `json:",omitempty"`
