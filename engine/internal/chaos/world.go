@@ -45,7 +45,7 @@ type World struct {
 	URL     string   // URL of the ledger
 	Ledger  ledger.Client
 	store   store.Full   // the store, opened by the test itself to submit, read and check runs
-	opened  openStore    // the same store, which the method end closes
+	opened  openStore    // the same store as in the field store; the method end closes it
 	sealer  crypt.Sealer // decrypts what engines have stored; nil = no key is known
 	defs    *journal.Definitions
 	catalog *agents.Catalog // finds the agents in bins.Dir

@@ -171,7 +171,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // orphans skips runs whose agents are missing here, but addressed does not skip them
+	if hinted { // unlike orphans, addressed also considers runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))

@@ -75,8 +75,8 @@ type writer struct {
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
 	rows  []*Item            // items of the batch in flight
-	batch []store.Transition // transitions of these items
-	told  []*Item            // those of these items that are passed to one receiver
+	batch []store.Transition // transitions of the items in the field rows
+	told  []*Item            // items of the batch that are passed to one receiver
 }
 
 // New returns a Committer. It sends nothing until Run is called.

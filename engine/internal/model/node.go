@@ -112,7 +112,7 @@ type Statement uint8
 const (
 	StatedNothing Statement = 0 // no person decided, or the decision cannot be corrected any more
 	StatedEffect  Statement = 1 // a person decided only whether the step has an effect
-	StatedEnd     Statement = 2 // a person also decided how the step ended
+	StatedEnd     Statement = 2 // a person decided the effect, and also how the step ended
 )
 
 func forwardEnded(s status.StepState) bool {

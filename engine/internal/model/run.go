@@ -47,8 +47,8 @@ type Run struct {
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
 	Turning bool // the run should turn back, but it first waits for the outcome of the pivot
-	Cancel  bool // a person asked for cancel
-	NoUndo  bool // the person asked for cancel --no-compensate
+	Cancel  bool // a person asked for `cancel`
+	NoUndo  bool // a person asked for `cancel --no-compensate`
 	Overdue bool // the deadline has passed, but the run did not turn back
 
 	UndoExpired bool // the time UndoDeadline has passed, so all active undos have failed

@@ -39,7 +39,7 @@ type backoff struct {
 	// unstaffed is true if the agents of the run are missing here. This engine could decide
 	// messages to the run without these agents, but skips the messages until ignoredUntil.
 	unstaffed    bool
-	ignoredUntil time.Time // store time; zero = messages are not skipped
+	ignoredUntil time.Time // store time until which messages are skipped; zero = none are skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
@@ -102,8 +102,8 @@ func (s *backoffSet) ReportedAt(run status.RunID) int {
 	return s.runs[run].reported
 }
 
-// IgnoresMessages reports whether this engine now skips messages to a run. The parameter now
-// is the present store time.
+// IgnoresMessages reports whether this engine skips messages to a run at present. The parameter
+// now is the present store time.
 func (s *backoffSet) IgnoresMessages(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]

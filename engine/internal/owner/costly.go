@@ -74,7 +74,7 @@ type DecisionPool struct {
 	waiting map[*dsl.Workflow][]poolTask // for each workflow, the decisions that wait
 	turns   []*dsl.Workflow              // workflows with waiting decisions; the first is next
 	busy    int                          // number of goroutines that exist now, including hanging ones
-	hanging int                          // number of these goroutines whose decision exceeds the limit
+	hanging int                          // number of goroutines whose decision takes longer than the field limit
 	slowest time.Duration                // duration of the slowest decision so far
 }
 

@@ -41,10 +41,10 @@ type Entry struct {
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // how many of these effects were undone
+	Undone    int  // how many of the effects of the key were undone
 	Tombstone bool // an undo was called: Apply with honours refuses later effects
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
-	UndoneAt  int  // position of the last undo in the same order; 0 = none
+	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before
 }
 
