@@ -20,9 +20,9 @@ func New(cfg Config) *Caller {
 	return w
 }
 
-// StartCall starts a call and does not block. After StopAll it only gives the slot back. The
-// call may continue after the end of the present membership. The call's answer counts even if
-// another engine owns the run by then (language.md, What counts).
+// StartCall starts a call and does not block. After StopAll, it starts no call, and only gives
+// the slot of the call back. The call may continue after the end of the present membership. The
+// call's answer counts even if another engine owns the run by then (language.md, What counts).
 func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
@@ -84,8 +84,8 @@ func (w *Caller) StopAll() {
 }
 
 // Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
-// complete-by. So Wait returns an error if a call is still in flight when grace has passed
-// after the latest complete-by. It waits for the late replies at most for another grace.
+// complete-by. So Wait returns an error if a call is still in flight at the latest complete-by
+// plus the duration grace. After that, it waits for late replies at most for the same duration.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err

@@ -21,7 +21,7 @@ const leastEcho = 4
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
-		s = strings.ToValidUTF8(s, "\ufffd") // the form of the secret in the JSON of the output
+		s = strings.ToValidUTF8(s, "\ufffd") // as the secret appears in the JSON of the output
 		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
 			found = append(found, s)
 		}
@@ -33,7 +33,8 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	dec := json.NewDecoder(bytes.NewReader(out.JSON()))
 	dec.UseNumber()
 	if dec.Decode(&doc) != nil {
-		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets()) // cannot happen: this engine encoded the value
+		// This cannot happen, because this engine encoded the value. Mark the whole output.
+		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets())
 	}
 	m := &echoes{found: found, known: out.Sensitive()}
 	m.look(doc, "")
@@ -55,12 +56,13 @@ func inJSON(s string) []byte {
 
 // echoes collects the JSON pointers of the parts of an output that contain secrets.
 type echoes struct {
-	found []string // the secrets to search for
-	known []string // pointers of the parts that are sensitive already
-	marks []string // pointers of the parts that were found
+	found []string // secrets that the output contains
+	known []string // JSON pointers of the parts that are already marked as sensitive
+	marks []string // JSON pointers of the parts in which a secret was found
 }
 
-// look searches a part of the output, with the JSON pointer at, for secrets.
+// look searches a part of the output for secrets. The parameter at is the JSON pointer of this
+// part.
 func (m *echoes) look(doc any, at string) {
 	if slices.Contains(m.known, at) {
 		return
@@ -76,7 +78,8 @@ func (m *echoes) look(doc any, at string) {
 		}
 	case map[string]any:
 		for k := range x {
-			// A pointer to a part of this object would contain the key k, and so the secret.
+			// If the key k contains a secret, mark the whole object. The pointer of a smaller
+			// part would contain k, and so show the secret.
 			if m.holds(k) {
 				m.marks = append(m.marks, at)
 				return

@@ -21,7 +21,7 @@ import (
 // or the second limit, the engine drops it. The engine logs how many it has dropped.
 const (
 	maxLateWaiting = 1000     // largest number of late replies that are not stored yet
-	maxLateBytes   = 16 << 20 // largest size of these late replies together, in bytes
+	maxLateBytes   = 16 << 20 // largest size of all late replies that are not stored yet, in bytes
 	lateTries      = 6        // how many times the engine tries to store one late reply
 )
 
@@ -134,7 +134,8 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 }
 
-// wait returns when no late reply waits any more, when limit has passed, or when ctx ends.
+// wait returns when no late reply waits any more, when ctx ends, or at the latest after the
+// duration limit.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle

@@ -76,8 +76,9 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. It must not be
-	// decided as if it had arrived earlier, and the call needs the slot until the call ends.
+	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. With a
+	// CompleteBy, it could be decided at its time of arrival instead of the present time. With
+	// a Slot, the decision could take the slot, which the call needs until its end.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -95,8 +96,7 @@ func (p *progressSender) progress(pr invoke.Progress) {
 }
 
 // beatLocked delivers a heartbeat to the run. It does nothing if the step has no
-// heartbeat_timeout, or if the last delivery was too short a time ago: such heartbeats stay in
-// memory. A checkpoint counts as a heartbeat.
+// heartbeat_timeout, or if the last heartbeat was delivered too recently (see the method every).
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
@@ -128,7 +128,8 @@ func (p *progressSender) sendLocked() {
 	p.member, p.sent, p.next = t, d, nil
 	p.paceLocked(d)
 	answer := make(chan error, 1)
-	t.Deliver(p.c.Run, *d, func(err error) { answer <- err }) // in this goroutine, to keep the order
+	// Deliver is not called in a new goroutine, so that the checkpoints keep their order.
+	t.Deliver(p.c.Run, *d, func(err error) { answer <- err })
 	go func() {
 		select {
 		case err := <-answer:
@@ -139,7 +140,8 @@ func (p *progressSender) sendLocked() {
 	}()
 }
 
-// settled handles the outcome of the delivery of d to t. err is nil if d was committed.
+// settled handles the outcome of delivering the checkpoint d to the membership t. err is nil if
+// d was committed.
 func (p *progressSender) settled(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,7 +277,7 @@ func (p *progressSender) flush() bool {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.member = nil // let sendLocked send at once: the run's queue keeps the order
+		p.member = nil // so sendLocked does not wait for the checkpoint in flight
 	}
 	p.sendLocked()
 	return p.sent != nil

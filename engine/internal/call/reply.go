@@ -26,12 +26,11 @@ type Spec struct {
 	Invoke machine.Invoke
 	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
-	// Refusals is the number of calls of this node that were not sent, in a row up to now.
+	// Refusals is how many calls of this node could not be sent since the last call that was sent.
 	Refusals int
 	// Silence is how long the call may give no sign of life (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration
-	// Capacity is the Capacity that has reserved the slot of the call; nil = the call needs no
-	// slot.
+	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
 	Capacity invoke.Capacity
 }
 

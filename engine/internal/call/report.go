@@ -115,8 +115,8 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	}
 }
 
-// post puts an answer into the run's inbox. It may be called again for the same answer: the key
-// Dedup prevents a second message.
+// post puts an answer into the run's inbox. It may be called again for the same answer: the
+// field Dedup of the message prevents a second message.
 func (c *Call) post(ctx context.Context, a *Answer) error {
 	data, err := journal.EncodeMessage(c.w.cfg.Sealer, c.Run, a.Event)
 	if err != nil {

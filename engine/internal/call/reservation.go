@@ -29,8 +29,8 @@ func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.c
 // slot was taken or given back before.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack takes the slot from s and gives it back to the Reservation to, from which it was
-// taken before. It does nothing if s has no slot any more.
+// HandBack undoes a Take: it takes the slot from s and returns it to its first Reservation,
+// which is the parameter to. It does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)

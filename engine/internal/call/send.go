@@ -83,8 +83,8 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 
 // input returns the call's input with the secrets filled in. It also collects, for the redactor,
 // all sensitive strings that the agent may know. A secret of the input that cannot be resolved
-// is an error. A secret of the agent's configuration is not: without it, the agent does not
-// start and gets no call.
+// is an error. A missing secret of the agent's configuration is no error here, because without
+// this secret the agent does not start and gets no call.
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
@@ -169,8 +169,8 @@ func (c *Call) late(reply sdk.Reply) {
 // itself, because the shard's other runs would wait too long: a new goroutine does so.
 const largeReply = 64 << 10
 
-// answered receives the Invoker's answer and passes the call to the goroutine that owns the run.
-// If that is not possible, or if the reply is large, a new goroutine handles the answer.
+// answered receives the Invoker's answer and passes the call to the shard of the run. If that is
+// not possible, or if the reply is large (largeReply), a new goroutine handles the answer.
 // answered does not block.
 func (c *Call) answered(reply sdk.Reply, err error) {
 	failpoint.HitPurpose("receive.before", uint8(c.Invoke.Purpose))
@@ -194,7 +194,7 @@ func (c *Call) Conclude() {
 }
 
 // Concluded turns the Invoker's answer into the Answer that must be delivered to the run. ok is
-// false if there is nothing to deliver. From then on, the call ignores signs of life.
+// false if there is nothing to deliver. After Concluded was called, the call ignores signs of life.
 func (c *Call) Concluded() (a Answer, ok bool) {
 	c.sender.close()
 	err := guard.Do(func() error {
@@ -243,8 +243,8 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent, and why. The run tries the
-// call again after a pause. The first pause is the given one. It doubles with each further try
-// in a row that is not sent, up to limit.
+// call again after a pause. The first pause has the length of the parameter pause. It doubles
+// after each further try that is not sent, up to the parameter limit.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

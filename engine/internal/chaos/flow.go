@@ -110,8 +110,8 @@ func head(b *strings.Builder, url string) {
 	b.WriteString("workflow \"w\" {\n  deadline = \"5m\"\n  compensation { deadline = \"5m\" }\n")
 }
 
-// write writes the step s. words and undo are the faults of the step's calls and undos. park is
-// an argument of the retry block, or "".
+// write writes the source text of the step s. The parameters words and undo are the faults of the
+// step's calls and undos. The parameter park is a further line of the retry block; "" = none.
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
 	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = %q\n", s.Name, s.Action, stepTimeout.String())
 	if s.Keys != nil {
@@ -177,6 +177,6 @@ func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) 
 type flowStep struct {
 	Step
 	// words and undo are the faults of the calls and of the undos, each separated by commas.
-	// park is an argument of the retry block, as text; "" = none.
+	// park is a further line of the retry block; "" = none.
 	words, undo, park string
 }

@@ -215,7 +215,8 @@ func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	}
 }
 
-// step returns the step with a node of this name. It returns the zero Step if there is none.
+// step returns the step to which a node belongs. The parameter node is the name of the node. step
+// returns the zero Step if the workflow has no such step.
 func (r Run) step(node string) Step {
 	name, _, _ := strings.Cut(node, "[")
 	i := slices.IndexFunc(r.Flow.Steps, func(s Step) bool { return s.Name == name })
@@ -225,7 +226,8 @@ func (r Run) step(node string) Step {
 	return r.Flow.Steps[i]
 }
 
-// audits holds, by what each checks, queries on the database. If all is well, they return no rows.
+// audits holds queries that check the database. The key says what the query checks. A query
+// returns a row for each violation, so it returns no rows if all is well.
 var audits = map[string]string{
 	"journals have no gaps (I10)": `
 SELECT run_id::text || ' row ' || seq FROM (SELECT run_id, seq, row_number() OVER (PARTITION BY run_id ORDER BY seq) - 1 AS want FROM engine.journal) x WHERE seq <> want`,

@@ -70,7 +70,8 @@ func (w *World) load(perSecond int) (stop func() int) {
 	}
 }
 
-// A load is the state of World.load. flows, defs and vars have the same indexes.
+// A load is the state of World.load. The elements of the fields flows, defs and vars with the same
+// index belong to the same workflow.
 type load struct {
 	w     *World
 	flows []Flow // the workflow that succeeds, and the one that is undone
@@ -80,7 +81,7 @@ type load struct {
 	batch int           // number of runs in a batch
 	limit int           // number of open runs at which load pauses
 
-	open                    []status.RunID // accepted runs, oldest first; look removes runs that have ended
+	open                    []status.RunID // accepted runs that may be open, oldest first (see look)
 	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
 }
 
@@ -97,7 +98,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // reading the open runs costs more time than submitting runs
+				time.Sleep(time.Second) // pause between two calls of look, because they cost much time
 				continue
 			}
 		}
@@ -148,7 +149,7 @@ func (l *load) look() {
 	kept := l.open[:0]
 	for i, run := range l.open {
 		head, err := l.w.head(run)
-		if err != nil { // the next call of look reads this run again
+		if err != nil { // keep the run in the list, so that the next call of look reads it
 			kept = append(kept, l.open[i:]...)
 			break
 		}

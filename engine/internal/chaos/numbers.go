@@ -11,7 +11,8 @@ import (
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
 // times returns how many rounds a test runs. It returns short in `make test`, and long in
-// `make chaos`. In `make chaos SHORT=1` it returns a seventh of long, but at least short.
+// `make chaos`. In `make chaos SHORT=1` it returns the parameter long divided by seven, but at
+// least the parameter short.
 func times(short, long int) int {
 	switch {
 	case part:

@@ -26,7 +26,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// An openStore is a store whose World must close it.
+// An openStore is a store that a World has opened and must close.
 type openStore interface {
 	store.Store
 	Close() error
@@ -45,7 +45,7 @@ type World struct {
 	URL     string   // URL of the ledger
 	Ledger  ledger.Client
 	store   store.Full   // the store, opened by the test itself to submit, read and check runs
-	opened  openStore    // the same store, which the method end closes
+	opened  openStore    // the same store as in the field store; the method end closes it
 	sealer  crypt.Sealer // decrypts what engines have stored; nil = no key is known
 	defs    *journal.Definitions
 	catalog *agents.Catalog // finds the agents in bins.Dir
@@ -317,7 +317,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	left := w.Runs() // runs that were not seen at rest; a run at rest stays so, as no verb is sent
+	left := w.Runs() // runs that may not be at rest; a run at rest stays at rest, as no person acts on it
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
 		var next []Run
@@ -345,7 +345,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns the store's rows of the given runs, by run.
+// heads returns the rows (store.Head) of those given runs that the store has, by run id.
 func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()
@@ -368,7 +368,7 @@ func (w *World) head(run status.RunID) (store.Head, error) {
 	return head, err
 }
 
-// await calls fn until fn returns true, and returns its text. After patience(limit) the test fails.
+// await calls fn until fn returns true, and returns fn's text. After patience(limit) the test fails.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
 	deadline := time.Now().Add(patience(limit))

@@ -16,7 +16,7 @@ import (
 type Clock struct {
 	mu     sync.Mutex // protects following fields
 	store  time.Time  // store time at the last tick
-	local  time.Time  // time at which the answer to that tick arrived, with monotonic reading
+	local  time.Time  // time at which the answer to the last tick arrived, with monotonic reading
 	latest time.Time  // largest time returned so far: times never go backwards
 	lease  time.Time  // end of the lease by this process's clock; zero = there was no lease yet
 }

@@ -30,7 +30,7 @@ type Membership struct {
 	Runs      *owner.Scheduler
 	Committer *commit.Committer
 	writers   []store.Writer
-	ctx       context.Context         // ends with the membership; only Done and the cause of its end are used
+	ctx       context.Context         // ends with the membership; used only for Done and context.Cause
 	end       context.CancelCauseFunc // ends the membership with a reason
 
 	taker   *taker
@@ -40,15 +40,17 @@ type Membership struct {
 	mu     sync.Mutex    // protects following fields
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
-	lag    time.Duration // largest delay of the runs that the last call of due found
-	busy   bool          // there was a hint, or the last tick found messages or runs of other engines to work on
+	lag    time.Duration // largest delay of the runs that the last call of the method due has found
+	// The last call of due got a hint, or its tick found messages, or found runs of other
+	// engines that this engine may take over.
+	busy bool
 }
 
 // hintPause is the shortest pause between two ticks that follow hints.
 const hintPause = 20 * time.Millisecond
 
-// listen receives hints of the store that work may be waiting, until ctx ends. After each
-// hint it makes the next tick come early. If a hint is lost, the next regular tick finds the
+// listen receives hints from the store until ctx ends. A hint says that work may be waiting,
+// so listen makes the next tick come early. If a hint is lost, the next regular tick finds the
 // work. listen returns at once if the store gives no hints.
 func (t *Membership) listen(ctx context.Context) {
 	w, ok := t.n.cfg.Store.Store.(store.Waker)
@@ -72,10 +74,10 @@ func (t *Membership) scan() {
 	wait.Wake(t.Runs.Timers.Poke)
 }
 
-// due implements DueFunc for the runs of this engine. It finds runs in memory at the exact
-// time, and the engine's other runs by a scan of the store, which is a tick. A tick also
-// renews the lease. So an engine whose Supervisor hangs, or cannot reach the store, loses
-// its lease. Then an engine whose Supervisor works takes over the runs.
+// due implements DueFunc for the runs of this engine. Runs in memory have timers, so due finds
+// them at the exact time. It finds the engine's other runs with a tick, which asks the store. A
+// tick also renews the lease. So an engine whose Supervisor hangs, or cannot reach the store,
+// loses its lease. Then an engine whose Supervisor works takes over the runs.
 func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, error) {
 	runs, lag := t.Runs.Timers.Take(t.n.shared.Clock.Now())
 	wait := time.Duration(-1)
@@ -120,8 +122,8 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and
 // passes the tick to the scanner, which looks for runs of other engines. It returns the runs
-// of this engine that may be due. Some of these runs may have no timer: see also returns the
-// largest delay of such a run. hinted is true if a hint of the store caused the tick.
+// of this engine that may be due. The second result is the largest delay of those of these runs
+// that have no timer. hinted is true if a hint of the store caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -154,16 +156,16 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	return runs, lag
 }
 
-// isBusy reports whether there may be work besides due runs of this engine: there was a
-// hint, or the last tick found messages or runs of other engines.
+// isBusy reports whether there may be work in addition to the due runs of this engine. See the
+// field busy.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.busy
 }
 
-// passed reports a scan of the engine's own runs to the function Config.Passed. told is the
-// number of runs that got TimePassed, and took is the duration of the scan.
+// passed reports a scan of the engine's own runs to the function Config.Passed. The
+// parameter told is the number of runs that got TimePassed. took is the duration of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}

@@ -34,8 +34,8 @@ type Config struct {
 	Options  Options
 }
 
-// An Observer receives the facts about unstaffed runs that this engine decides. See
-// engine.Observer.
+// An Observer receives the facts that follow from this engine's decisions about unstaffed
+// runs. See engine.Observer.
 type Observer interface {
 	Facts(run status.RunID, first int, facts []story.Fact)
 	LateReply(run status.RunID, attempt machine.AttemptID)
@@ -59,7 +59,7 @@ func New(cfg Config, shared *owner.Shared) *Local { return &Local{cfg: cfg, shar
 type Pass struct {
 	Took    time.Duration // duration of the scan, and of the work on the runs that it found
 	Due     int           // number of due runs that were found
-	Lag     time.Duration // largest delay of these runs; 0 = no run was late
+	Lag     time.Duration // largest delay of the due runs; 0 = no run was late
 	Foreign bool          // the scan also looked for runs that this engine does not own
 	Taken   int           // number of runs taken over or claimed
 }

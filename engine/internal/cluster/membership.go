@@ -46,7 +46,7 @@ func (n *Local) Join(ctx context.Context) (*Membership, error) {
 			return nil, fmt.Errorf("open writer %d: %w", i, err)
 		}
 		t.writers = append(t.writers, w)
-		if time.Since(sent) > o.Lease/4 { // on a slow server the lease must not expire during Join
+		if time.Since(sent) > o.Lease/4 { // opening writers takes long: renew the lease in time
 			if err := renew(); err != nil {
 				return nil, err
 			}
@@ -82,8 +82,8 @@ func (t *Membership) closeWriters() {
 }
 
 // Run works until the membership is over, and returns the reason for the end. After ctx has
-// ended, Run waits for the work in flight and then ends the membership. When hard ends, Run
-// ends the membership at once.
+// ended, Run waits for the work in flight and then ends the membership. When the context
+// hard ends, Run ends the membership at once.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -146,7 +146,7 @@ func (t *Membership) drain(ctx context.Context) {
 	if err == nil {
 		t.end(ErrDrained)
 	}
-	<-t.ctx.Done() // a failed Flush also means that the membership is over
+	<-t.ctx.Done() // if Flush returned an error, the membership is over, too
 }
 
 // InheritFrom makes the membership take over the runs that a former membership of the same

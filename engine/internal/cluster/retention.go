@@ -51,7 +51,7 @@ func (n *Local) retain(ctx context.Context) {
 }
 
 // forget removes old runs in batches, and returns how much it removed. After each batch it
-// pauses for as long as the batch took. It stops when period has passed, because another
+// pauses for as long as the batch took. It stops after the duration period, because another
 // engine may then begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)

@@ -50,9 +50,9 @@ func newScanner(by *taker, soon func()) *scanner {
 		routine: time.Now().Add(2 * by.n.cfg.Options.MaxScan)}
 }
 
-// see stores the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
-// reports whether the findings contain work or the goroutine is working. hinted is true if a
-// hint of the store caused the tick.
+// see remembers the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
+// returns true if the findings contain work, or if the goroutine is already working. hinted is
+// true if a hint of the store caused the tick.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,9 +149,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// There are very many runs without an owner, and the dead engines have only a few runs,
-		// which wait for a person. Finding these runs would cost more than all other work. If
-		// such a run gets a message, the method addressed finds the run.
+		// Very many runs have no owner. The dead engines have only a few runs left, which wait
+		// for a person. Finding all of these few runs would cost more than all other work. So
+		// the method addressed takes over only those that have got a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -161,7 +161,8 @@ func (p *scanner) round(ctx context.Context) error {
 	case len(dead) > 0 || hinted:
 		period := n.cfg.Options.ClaimInterval
 		if len(dead) == 0 {
-			period = max(period, n.cfg.Options.MaxScan/10) // the store gives a hint for each message
+			// Hints may be frequent, because the store gives one for each message.
+			period = max(period, n.cfg.Options.MaxScan/10)
 		}
 		may, err := n.cfg.Store.Pass(ctx, passOrphans, period)
 		errs = append(errs, err)
@@ -170,7 +171,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // unlike orphans, addressed does not skip runs only because their agents are missing here
+	if hinted { // unlike orphans, addressed also considers runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))

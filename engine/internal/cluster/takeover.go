@@ -212,7 +212,7 @@ func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool 
 	return true
 }
 
-// readable reports whether this engine can decode one of the messages.
+// readable reports whether this engine can decode at least one of the messages.
 func readable(letters []owner.Message) bool {
 	for _, l := range letters {
 		if l.Err == nil {
@@ -265,7 +265,8 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	if err != nil {
 		return taken, err
 	}
-	for _, engine := range dead { // fence again, because then the store forgets dead engines without runs
+	// Fence the dead engines again. Then the store forgets those that have no runs any more.
+	for _, engine := range dead {
 		if !gone[engine] {
 			continue
 		}
@@ -276,8 +277,8 @@ func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeover
 	return taken, nil
 }
 
-// withoutBackoff returns the given runs without those that are in a backoff. A takeover skips
-// a run that is in a backoff.
+// withoutBackoff returns the given runs, but leaves out runs in the backoff set that a takeover
+// must skip now.
 func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 	now := t.n.shared.Clock.Now()
 	var out []status.RunID

@@ -19,7 +19,7 @@ import (
 
 // A takeoverScope says which runs a takeover may take.
 type takeoverScope struct {
-	// from reports whether a run with this head may be taken over.
+	// The function from reports whether a run may be taken over. It gets the row of the run.
 	from func(h store.Head) bool
 	// passed is true if the owners of the runs are alive, but the runs are overdue.
 	passed bool
@@ -38,7 +38,7 @@ type taker struct {
 	engine    store.EngineID
 	runs      *owner.Scheduler
 	unstaffed *unstaffed
-	ctx       context.Context // ends with the membership; only Done and the cause of its end are used
+	ctx       context.Context // ends with the membership; used only for Done and context.Cause
 
 	mu sync.Mutex // protects following fields
 	// others holds the runs that this engine leaves to another engine, because the other engine

@@ -33,8 +33,8 @@ type cause struct {
 	late   bool // the run has been overdue for longer than Options.grace: an alert may be needed
 }
 
-// grace returns how long this engine does not take over an overdue run of another engine,
-// because that engine may still continue the run.
+// grace returns how long a run of another engine must be overdue before this engine takes it
+// over. Until then, its owner may still continue it.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
 // An unstaffed decides on runs that this engine could take over if it had the runs' agents.
@@ -42,13 +42,13 @@ type unstaffed struct {
 	n      *Local
 	engine store.EngineID
 	runs   *owner.Scheduler
-	ctx    context.Context // ends with the membership; only Done and the cause of its end are used
+	ctx    context.Context // ends with the membership; used only for Done and context.Cause
 }
 
-// decide decides those waiting events of an unstaffed run that need no agent. It puts the
-// run into the backoff set and starts to commit a row; the method settle waits for the
-// outcome. decide returns nil if there is nothing to write. elsewhere is the function that
-// the method elsewhere returned.
+// decide decides the waiting events of an unstaffed run, if this is possible without an agent.
+// It puts the run into the backoff set and starts to commit a row; the method settle waits for
+// the outcome. decide returns nil if there is nothing to write. The function elsewhere reports
+// whether other engines have runs of a workflow in progress (see the method elsewhere).
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -199,8 +199,8 @@ func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	return x.Rows[0].At, nil
 }
 
-// missingAgentsMessage returns the text of an alert. It says which agents the engine self
-// lacks, and which engines are alive.
+// missingAgentsMessage returns the text of an alert. The text says which agents are missing on
+// this engine, whose number is the parameter self. It also says which engines are alive.
 func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.Member) string {
 	var missing []string
 	for _, agent := range slices.Sorted(maps.Keys(x.Why)) {

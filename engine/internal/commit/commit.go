@@ -50,8 +50,8 @@ type Landing struct {
 
 // Options holds the settings of a Committer.
 type Options struct {
-	// MaxRows is the largest number of transitions in a batch. A batch that has MaxBytes bytes
-	// takes no further transition.
+	// MaxRows is the largest number of transitions in a batch. A batch that has at least
+	// MaxBytes bytes of data takes no further transition.
 	MaxRows, MaxBytes int
 	RetryStore        time.Duration // longest pause between two tries; pauses grow up to it
 }
@@ -62,7 +62,7 @@ type Committer struct {
 	writers []*writer
 	opts    Options
 	outage  *outage.Outage
-	spill   int // number of waiting transitions above which another writer helps
+	spill   int // number of transitions that must wait for one writer before another writer helps
 }
 
 // A writer sends one batch at a time to the store.
@@ -75,8 +75,8 @@ type writer struct {
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
 	rows  []*Item            // items of the batch in flight
-	batch []store.Transition // transitions of these items
-	told  []*Item            // items that one receiver gets
+	batch []store.Transition // transitions of the items in the field rows
+	told  []*Item            // items of the batch that are passed to one receiver
 }
 
 // New returns a Committer. It sends nothing until Run is called.
@@ -176,8 +176,8 @@ func (c *Committer) Run(ctx context.Context, n int) error {
 	}
 }
 
-// gather takes transitions from the queue, as many as fit into one batch. It returns first
-// and these transitions, sorted by run.
+// gather takes transitions from the queue, as many as fit into one batch. It returns the item
+// in the parameter first together with these transitions, sorted by run.
 func (c *Committer) gather(w *writer, first *Item) []*Item {
 	rows, bytes := w.rows[:0], 0
 	for it := first; it != nil; {

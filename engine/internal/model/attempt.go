@@ -5,9 +5,9 @@ import "slices"
 // An Attempt describes one call that a node made: of its action, of its undo, or a lookup. The
 // state keeps all open attempts and the last KeptAttempts of the closed ones.
 type Attempt struct {
-	Call       int32 // number of the call within its node, counted from 1 over all kinds
+	Call       int32 // number of the call within its node, counted from 1 over calls of all kinds
 	Number     int32 // number that people see, counted from 1 in each round of attempts
-	Gen        int32 // generation of the idempotency key of this call; copied from Node.Gen
+	Gen        int32 // value of Node.Gen at the start of this call; it is part of the idempotency key
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant
@@ -34,7 +34,7 @@ const (
 	AttemptFailed  AttemptStatus = 2
 	AttemptUnknown AttemptStatus = 3
 	AttemptNotSent AttemptStatus = 4
-	// for a lookup: no call with the idempotency key had an effect
+	// the result of a lookup: no call with the idempotency key had an effect
 	AttemptNotDone  AttemptStatus = 5
 	AttemptNeedless AttemptStatus = 6 // closed because another attempt had decided the outcome
 )

@@ -45,8 +45,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field of the type Held, which is compared with SameHeld. The function p
-// returns a pointer to the field.
+// value returns a Field for a value of the type Held, which is compared with SameHeld. The
+// function p returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -211,7 +211,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // only for a for_each step: whether its instances exist, index of the first, count
+	{ // only for a for_each step: whether its instances exist, the first one's index, their number
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },

@@ -15,7 +15,7 @@ type Node struct {
 	Attempts []Attempt
 
 	Fwd   Track
-	Quiet Instant // time until which a closed attempt may still be running; 0 = none may
+	Quiet Instant // time until which a closed attempt may still be running; 0 = no closed attempt runs
 	Queue Instant // time at which the node began to wait for its agent; 0 = it does not wait
 	*More
 
@@ -24,10 +24,10 @@ type Node struct {
 	Back  int32 // number of dependent steps whose undo has ended or was not needed
 	Doubt int32 // number of attempts that may have had an effect: sent, without a definite failure
 	Calls int32 // number of calls made so far; the next call gets the next number
-	// Generation of the idempotency key. `retry --new-key` and an undo before the next attempt
-	// raise it.
+	// Number of times that the node has got a new idempotency key, for example by
+	// `retry --new-key` or by an undo before the next attempt.
 	Gen  int32
-	Hold int32 // index in Run.Holds plus one; 0 = the node waits for no agent
+	Hold int32 // index in Run.Holds of the awaited agent, plus one; 0 = the node waits for no agent
 
 	State    status.StepState // state of the forward part
 	Undo     UndoState        // state of the undo
@@ -58,7 +58,7 @@ const (
 	UndoDone     UndoState = 3
 	UndoFailed   UndoState = 4
 	UndoLeft     UndoState = 5 // an operator left the effect in place
-	UndoDeclared UndoState = 6 // no undo is made, because the workflow declares none for the step
+	UndoDeclared UndoState = 6 // no undo is made, because the step declares no undo
 	UndoNothing  UndoState = 7 // there is no effect to undo
 )
 
@@ -79,18 +79,19 @@ type More struct {
 	Data   Held   // data of the last failure (error.data); null = no data
 	Caught Held   // output that the catch block gave to a failed step
 	BizKey string // value of idempotency_key; "" = the step does not set it
-	// The person who last settled the step, or who repeated or skipped its failed undo; "" =
-	// nobody did.
+	// The person who last used `engine settle` for the step, or who repeated or skipped its
+	// failed undo; "" = no person did.
 	Manual string
-	Stated Statement // what the last settlement decided, if it can still be corrected
+	// What a person last decided with `engine settle`; StatedNothing = nothing can be corrected.
+	Stated Statement
 	Signal Reception // signals of a wait step; zero = the step has not begun to wait for a signal
-	Point  int       // number of the last checkpoint of the action
+	Point  int       // number of the last checkpoint of the action, as the agent gave it
 	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
 	Und       Track
 	UndoInput Held
 	UndoDoubt int    // number of undo attempts whose outcome is unknown
-	UndoPoint int    // number of the last checkpoint of the undo
+	UndoPoint int    // number of the last checkpoint of the undo, as the agent gave it
 	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data
 }
 
@@ -109,9 +110,9 @@ type Statement uint8
 
 // Values of Statement.
 const (
-	StatedNothing Statement = 0 // there is no settlement, or it cannot be corrected any more
-	StatedEffect  Statement = 1 // the settlement decided only the effect
-	StatedEnd     Statement = 2 // the settlement decided the end of the step as well
+	StatedNothing Statement = 0 // no person decided, or the decision cannot be corrected any more
+	StatedEffect  Statement = 1 // a person decided only whether the step has an effect
+	StatedEnd     Statement = 2 // a person decided the effect, and also how the step ended
 )
 
 func forwardEnded(s status.StepState) bool {

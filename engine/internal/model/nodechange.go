@@ -1,7 +1,7 @@
 package model
 
-// A boxed holds a node, and memory for the first attempt of the node. Both need only one
-// allocation.
+// A boxed holds a node, and memory for the first attempt of the node, so that one allocation
+// is enough for both.
 type boxed struct {
 	Node
 	one [1]Attempt
@@ -15,9 +15,10 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share prepares a node of a draft for use in a state. old is the node before the decision.
-// mask has the bits of the fields that the decision changed. Share replaces unchanged data
-// with the data of old, to save memory. It also removes old closed attempts (Forget).
+// Share prepares a node that a decision has changed for use in the state of the run. The
+// parameter old is the node before the decision. The parameter mask has the bits of the changed
+// fields. To save memory, Share replaces unchanged data with the same data of the node before.
+// It also removes old closed attempts (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -55,8 +56,8 @@ func (n *Node) Tally(kind CallKind) {
 }
 
 // Wipe removes the effect, the output and the checkpoints of a node, as if the node had done
-// nothing. If newKey is true, the node also gets a new idempotency key. The caller wants a new
-// key if the undo was called for the present one.
+// nothing. If newKey is true, the node also gets a new idempotency key. The caller sets
+// newKey if an undo was called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}
 	n.Point, n.Blob = 0, nil

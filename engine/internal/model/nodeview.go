@@ -71,8 +71,9 @@ func (n *Node) Effect() status.Effect {
 // node may have an effect, even if its attempt fails later.
 func (n *Node) Marked() bool { return n.Point != 0 || len(n.Blob) > 0 }
 
-// Correctable reports whether a person may still correct what was stated about the node. It
-// returns false if no person has stated anything. The verb settle checks further conditions.
+// Correctable reports whether a person may still correct what a person has decided about the
+// node with the verb settle. It returns false if no person has decided anything. The verb
+// settle checks further conditions.
 func (n *Node) Correctable() bool {
 	return n.Stated != StatedNothing && !n.Expanded && !n.Clearing && !n.Open() &&
 		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
@@ -133,7 +134,7 @@ func (n *Node) Limit() Instant {
 }
 
 // Wake returns the time at which the node's pause or timer ends. It returns 0 if the node is
-// neither in a pause nor a timer that waits.
+// not in a pause and does not wait for the end of a timer.
 func (n *Node) Wake() Instant {
 	switch {
 	case n.Und.Act == Backoff:

@@ -46,9 +46,9 @@ type Run struct {
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
-	Turning bool // the run waits to turn back until the outcome of the pivot is known
-	Cancel  bool // a person asked for cancel
-	NoUndo  bool // the person asked for cancel --no-compensate
+	Turning bool // the run should turn back, but it first waits for the outcome of the pivot
+	Cancel  bool // a person asked for `cancel`
+	NoUndo  bool // a person asked for `cancel --no-compensate`
 	Overdue bool // the deadline has passed, but the run did not turn back
 
 	UndoExpired bool // the time UndoDeadline has passed, so all active undos have failed

@@ -59,12 +59,12 @@ type Track struct {
 	// End of the present pause or timer; only used while Act is Backoff or Waiting. 0 = the track
 	// waits for a signal.
 	Until Instant
-	Rest  Instant // time before which the agent asked not to be called; 0 = it did not ask
+	Rest  Instant // the agent asked for no further call before this time; 0 = it did not ask
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
 	// deadline = "1h" count from this time.
 	Ready    Instant
 	Deadline Instant // deadline of this track; 0 = none
-	Began    Instant // start of the first attempt
+	Began    Instant // start of the first attempt or of the wait; 0 = it has not started
 	Ended    Instant // time at which the track ended; 0 = it has not ended
 	Said     *Saying // code and message of the last failure; nil = none
 }
@@ -128,7 +128,7 @@ const (
 	MissPermanent  MissKind = 2 // definite failure that must not be repeated
 	MissUnknown    MissKind = 3 // the outcome of the call is unknown
 	MissCondition  MissKind = 4 // a precondition or postcondition failed
-	MissExpression MissKind = 5 // an expression could not be evaluated, or a ceiling was reached
+	MissExpression MissKind = 5 // an expression failed, or a limit of the engine was reached
 	MissDeadline   MissKind = 6 // a deadline has passed, or leaves no time for another attempt
 )
 

@@ -15,8 +15,8 @@ type Held struct {
 	From Origin
 }
 
-// An Origin says where the state, before the record is applied, has an equal value. The zero
-// Origin means that the record itself contains the value.
+// An Origin says where to find the value of a record. That is a place in the state of the run,
+// before the record is applied. The zero Origin means that the record itself contains the value.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -66,8 +66,8 @@ func KeepEach(key string, v dsl.Value) Held {
 	return Held{V: v}
 }
 
-// plain reports whether Go and JSON quote the key in the same way. It may return false for a
-// key for which they do.
+// plain returns true only if Go and JSON quote the key in the same way. It checks only the
+// characters of the key, so it may also return false for such a key.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {

@@ -39,13 +39,13 @@ type backoff struct {
 	// unstaffed is true if the agents of the run are missing here. This engine could decide
 	// messages to the run without these agents, but skips the messages until ignoredUntil.
 	unstaffed    bool
-	ignoredUntil time.Time // store time; zero = messages are not skipped
+	ignoredUntil time.Time // store time until which messages are skipped; zero = none are skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
-// Add puts a run into the backoff set, at store time now. The first backoff of the run has
-// the length pause. Each later backoff is twice as long as the one before, up to 20 times
-// pause.
+// Add puts a run into the backoff set. The parameter now is the present store time. The first
+// backoff of the run is as long as the parameter pause. Each later backoff is twice as long as
+// the one before, up to 20 times the first.
 func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,8 @@ func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 }
 
 // addForOthers puts a run into the backoff set because this engine claims no runs without
-// an owner (Shared.Claims). The backoff begins at store time now and has the length pause.
+// an owner (Shared.Claims). The parameter now is the start of the backoff, in store time. The
+// parameter pause is its length.
 func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,10 +63,11 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The
-// backoff is as long as with Add. But it ends earlier, at store time tell, if an alert or a
-// decision about the run is due then. This engine still decides messages to the run. If
-// vain is true, the engine has just tried to decide them. Then it skips messages to the run
-// for the duration pause.
+// backoff is as long as with Add. The parameter tell is the store time at which an alert or a
+// decision about the run is due; if this time comes earlier, the backoff ends then. During the
+// backoff, this engine still decides messages to the run. If the parameter vain is true, the
+// engine has just tried to decide them in vain. Then it first skips messages to the run for the
+// duration pause.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +102,8 @@ func (s *backoffSet) ReportedAt(run status.RunID) int {
 	return s.runs[run].reported
 }
 
-// IgnoresMessages reports whether this engine skips messages to a run at store time now.
+// IgnoresMessages reports whether this engine skips messages to a run at present. The parameter
+// now is the present store time.
 func (s *backoffSet) IgnoresMessages(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]
@@ -118,10 +121,11 @@ func (s *backoffSet) Woken() uint64 {
 	return s.wakes
 }
 
-// Rest puts a run into the backoff set that waits for a person, or whose messages cannot be
-// decided here. The backoff ends at store time until, or earlier, when restFor has passed.
-// woken is what the method Woken returned before the run was read. If WakeResting was
-// called since then, Rest does nothing, because a new message may have arrived.
+// Rest puts a run into the backoff set if the run waits for a person, or if its messages cannot
+// be decided here. The backoff ends at the store time in the parameter until, or earlier, after
+// the duration restFor. The parameter woken is what the method Woken returned before the run
+// was read. If WakeResting was called since then, Rest does nothing, because a new message may
+// have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,16 +142,16 @@ func (s *backoffSet) putLocked(run status.RunID, e backoff) {
 	s.runs[run] = e
 }
 
-// Has reports whether a run is in the backoff set and its backoff has not ended at store
-// time now.
+// Has reports whether a run is in the backoff set and its backoff has not ended. The parameter
+// now is the present store time.
 func (s *backoffSet) Has(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasLocked(s.runs[run], now)
 }
 
-// Stops reports whether a takeover must skip a run at store time now. It is like Has, but it
-// returns false for runs that addForOthers added.
+// Stops reports whether a takeover must skip a run now. It is like Has, but it returns false
+// for runs that addForOthers added. The parameter now is the present store time.
 func (s *backoffSet) Stops(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

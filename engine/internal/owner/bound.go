@@ -11,7 +11,7 @@ import (
 // next_check to find runs that are due.
 type check struct {
 	at       time.Time     // store time of the last record
-	due      time.Time     // the next time at which the state changes without an event
+	due      time.Time     // the earliest time that the run waits for, such as a complete-by
 	hasDue   bool          // false if the run waits for no time
 	inFlight func() bool   // reports whether a call of the run is in flight
 	floor    time.Duration // the shortest timeout of the workflow; 0 = not known
@@ -35,7 +35,7 @@ func (c check) bound() time.Time {
 
 // next returns the next_check that a record must write into the run's row. It returns zero
 // if the row may keep its present next_check. A record must write next_check in these cases:
-//   - The record creates, ends or takes over the run. Then must is true.
+//   - The record creates, ends or takes over the run. Then the parameter must is true.
 //   - The run is due earlier than the present next_check.
 //   - The present next_check has passed.
 //   - The run waits for no time any more. Then readers see that it is at rest (Head.AtRest).
@@ -51,15 +51,15 @@ func (c check) next(present time.Time, must bool) time.Time {
 }
 
 // raised returns a later next_check for a run whose next_check has passed although the run
-// was not due. It ignores the workflow's shortest timeout. If it used this timeout, scans
-// would visit the run many times during a long attempt.
+// was not due. Unlike bound, it ignores the workflow's shortest timeout. With this timeout,
+// scans would find the run many times during a long attempt.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// newCheck returns the check for a run after new records were applied to its state. before
-// is the run's status before these records. The caller must set the field at.
+// newCheck returns the check for a run after new records were applied to its state. The
+// parameter before is the run's status before these records. The caller must set check.at.
 func newCheck(r *ownedRun, before status.RunState) check {
 	due, has := r.state.NextDue()
 	return check{

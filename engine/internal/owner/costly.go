@@ -27,9 +27,9 @@ const (
 	// the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
-	// slowDecision is the duration from which on a decision leads to an alert, because it
-	// delays other costly decisions and the calls of its run. An engine raises at most one
-	// such alert for a run.
+	// A decision that takes at least slowDecision leads to an alert, because it delays other
+	// costly decisions and the calls of its run. An engine raises at most one such alert for
+	// a run.
 	slowDecision = time.Second
 )
 
@@ -46,7 +46,7 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
-// AlertSlow is the kind of an alert. It says that a decision took longer than slowDecision.
+// AlertSlow is the kind of an alert. It says that a decision took at least slowDecision.
 const AlertSlow = "slow_decision"
 
 // tellSlow adds an alert to t if a decision took at least slowDecision. It does nothing if
@@ -74,7 +74,7 @@ type DecisionPool struct {
 	waiting map[*dsl.Workflow][]poolTask // for each workflow, the decisions that wait
 	turns   []*dsl.Workflow              // workflows with waiting decisions; the first is next
 	busy    int                          // number of goroutines that exist now, including hanging ones
-	hanging int                          // number of these goroutines whose decision exceeds the limit
+	hanging int                          // number of goroutines whose decision takes longer than the field limit
 	slowest time.Duration                // duration of the slowest decision so far
 }
 

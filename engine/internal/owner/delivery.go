@@ -62,8 +62,8 @@ func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the given deliveries without messages and takeovers. The engine will read
-// the messages again and queue the takeovers again.
+// unread returns the given deliveries, but leaves out takeovers, and events that came in a
+// message. The engine will read these messages again and queue these takeovers again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -71,8 +71,8 @@ func unread(deliveries []*delivery) []*delivery {
 	})
 }
 
-// begun returns an event that is decided after a takeover. The event lets those steps start
-// that were held during the takeover.
+// begun returns an event that is decided after a takeover. The takeover held all steps that
+// could start; after this event they can start.
 func begun(now time.Time) *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
 }
@@ -126,8 +126,8 @@ func OverFor(err error) bool {
 	return NotOwner(err) || errors.As(err, &loss)
 }
 
-// An OpenOutcome is the error of a submission that was sent but that the store did not
-// answer. The store may have the new run or not.
+// An OpenOutcome is the error for a submission that was sent, but got no answer of the store.
+// The store may have the new run or not.
 type OpenOutcome struct{ err error }
 
 // Error returns the text of the store's error.
@@ -139,8 +139,8 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 // InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
-// An inbox holds what an engine knows about the stored inbox of a run that it works on. The
-// engine reads first the run and then its messages, so that it decides no message twice. If a row of
+// An inbox holds what this engine knows about the stored inbox of one of its runs. The engine
+// reads first the run and then its messages, so that it decides no message twice. If a row of
 // another engine has consumed a message, the store refuses the row of this engine. Then
 // this engine reads the run and its messages again.
 type inbox struct {
@@ -154,8 +154,8 @@ type inbox struct {
 	stuck int                      // number of messages in held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
-	// quiet is the store time until which the engine does not read the inbox, because it held
-	// only messages that cannot be decided here. Zero means that the engine may read it.
+	// quiet is the store time until which the engine does not read the inbox. It is set after the
+	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
 	quiet time.Time
 	// pause is how long the engine did not read the inbox the last time. The next pause is
 	// twice as long, up to a limit. 0 = there was no pause.

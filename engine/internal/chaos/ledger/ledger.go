@@ -32,7 +32,7 @@ type Call struct {
 	Run     string // public id of the run
 	Step    string // name of the step as agents see it
 	Attempt int    // number of the attempt
-	Fence   int64  // sdk.Request.Fence
+	Fence   int64  // field Fence of the request; the fence of a later owner of the run is larger
 }
 
 // An Entry holds what the ledger knows about one key: its effects and their undos.
@@ -41,15 +41,15 @@ type Entry struct {
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // how many of these effects were undone
+	Undone    int  // how many of the effects of the key were undone
 	Tombstone bool // an undo was called: Apply with honours refuses later effects
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
-	UndoneAt  int  // position of the last undo in the same order; 0 = none
+	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before
 }
 
-// A change is one line of the ledger's file: a call or the new state of an entry. The other field
-// is nil.
+// A change is one line of the ledger's file: a call or the new state of an entry. One of
+// the two fields is nil.
 type change struct {
 	Call  *Call  `json:",omitempty"`
 	Entry *Entry `json:",omitempty"`

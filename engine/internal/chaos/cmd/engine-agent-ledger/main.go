@@ -129,7 +129,8 @@ func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, 
 	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, done, err
 }
 
-// undoID is the action undo_id. It undoes the effect whose key is the output id of the step.
+// undoID is the action undo_id. It undoes the effect whose key is in the output "id" of
+// the step.
 func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, error) {
 	n, err := f.arrive(ctx, c, ledger.Undo)
 	if err != nil {
@@ -151,8 +152,8 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play calls the function effect, and causes the n-th fault of the list before or after it. If
-// the list is shorter, there is no fault.
+// play calls the function effect. Before or after the call, it causes the n-th fault of the list
+// in the parameter faults, counted from 1. If the list has fewer faults, play causes none.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
 	word := "ok"
 	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
