@@ -107,8 +107,8 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes the events of a call to the host. After the method close, or after the
-// time until, it drops every event.
+// An emitter passes the events of a call to the host. It drops an event if the method close was
+// called before, or if the time in the field until has passed.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

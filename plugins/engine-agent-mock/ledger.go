@@ -42,7 +42,7 @@ type entry struct {
 type account struct {
 	arrivals int  // number of calls with the key that have arrived
 	applied  bool // an effect with the key was applied
-	closed   bool // the key was undone, so later effects with the key are refused
+	closed   bool // an undo for the key was applied, so later effects with the key are refused
 	value    any  // value of the applied effect
 }
 
@@ -55,7 +55,7 @@ type ledger struct {
 
 	mu       sync.Mutex // protects the fields below
 	accounts map[string]*account
-	read     int64 // number of bytes of the file that are already included in accounts
+	read     int64 // number of bytes of the file whose entries are already in the field accounts
 }
 
 func newLedger(path string) *ledger {
@@ -76,7 +76,7 @@ var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before
 
 // apply applies the effect and returns its value. If e.dedupe is true and an effect with the
 // same key was applied before, apply changes nothing and returns the value of that effect. If
-// the key was undone before, apply returns errUndone.
+// an undo for the key was applied before, apply returns errUndone.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)

@@ -41,9 +41,9 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	path, files := c.Path, []*os.File{says, held} // in the keeper these are saysFile and heldFile
+	path, files := c.Path, []*os.File{says, held} // the keeper inherits says and held as the descriptors saysFile and heldFile
 	if c.File != nil {
-		path, files = runPath, append(files, c.File) // in the keeper this is runFile
+		path, files = runPath, append(files, c.File) // the keeper inherits c.File as the descriptor runFile
 	}
 	keeper := &exec.Cmd{
 		// This path means the program that runs now, even if its file was replaced or removed.
@@ -63,7 +63,7 @@ func Start(c Command) (*Process, error) {
 	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
-		_ = keeper.Wait() // the method started has returned the important error
+		_ = keeper.Wait() // ignore this error: the error of the method started says what went wrong
 		p.close()
 		return nil, err
 	}
