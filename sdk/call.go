@@ -56,9 +56,10 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is the error of Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint sends progress to the engine, so that the next attempt can continue there.
-// The author of the agent numbers the parts of the work. n means that part n and all parts
-// before it are done. blob is the data with which the next attempt continues after part n.
+// Checkpoint reports to the engine how much of the work is done, so that the next attempt can
+// continue from this point. The author of the agent numbers the parts of the work. The parameter
+// n means that part n and all parts before it are done. The parameter blob is the data with which
+// the next attempt continues after part n.
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
 // stores checkpoints in order and before the call's answer, while the work continues. If

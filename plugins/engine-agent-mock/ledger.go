@@ -48,8 +48,8 @@ type account struct {
 
 // A ledger records effects by their idempotency keys, in memory and in a file. Several
 // processes may share the file. A process locks the file, reads the new lines of other
-// processes, and then appends its own line. So all processes together apply only one effect for
-// a key.
+// processes, and then appends its own line. So an effect that must be applied only once for a key
+// is applied by only one of the processes.
 type ledger struct {
 	path string // path of the file; "" = no file
 

@@ -11,11 +11,12 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// crashCode is the exit status of this process if a script asks for a crash.
+// crashCode is the exit status of this process if the input crash asks it to crash.
 const crashCode = 86
 
-// play does what the script says, and applies the effect e unless the script says that the call
-// fails. It returns the value of the effect, or the error with which the call ends.
+// play does what the script s says. It applies the effect e, unless the script asks for a definite
+// failure or for a crash before that. It returns the value of the effect, or the error with which
+// the call ends.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	gate, err := m.gate(s.Hold)
 	if err != nil {

@@ -113,7 +113,7 @@ func (x *session) reset(ctx context.Context) bool {
 	}
 	limit := resetTime
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2) // the other half of the remaining time is for sending the answer
+		limit = min(limit, time.Until(end)/2) // the other half of the time is for the answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -52,8 +52,9 @@ func (s *Scanner) End() bool {
 	return s.Pos == len(s.Src)
 }
 
-// Text reads a string and returns its bytes with the quotes. plain is true if the string has
-// only ASCII and no escapes. Then the bytes between the quotes are the value of the string.
+// Text reads a string and returns its bytes with the quotes. The result plain is true if the
+// string has only ASCII characters and no escapes. If it is true, the bytes between the quotes are
+// the value of the string.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
 		return nil, false, false

@@ -17,7 +17,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if the method unary returns the result
+	done    func(sdk.Reply, error) // called once with the result; nil if the method unary returns it
 	start   time.Time
 	left    time.Duration
 
@@ -38,7 +38,7 @@ type call struct {
 
 // prepare checks whether the call can be sent. If it cannot, the result over is true, and the
 // result reply or the result err says why.
-func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // the other two results count only if over is true
+func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {
 		return sdk.Reply{}, c.notSent(err), true

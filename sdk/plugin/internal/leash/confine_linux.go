@@ -10,9 +10,10 @@ import (
 )
 
 // A tree of processes (an agent and its descendants) must not keep all CPUs busy. The keeper
-// measures the CPU time of the tree once in each busyTime. If the tree used more than
-// busyShare of the time of half of the CPUs, the keeper confines the tree to half of the
-// CPUs. Once the tree uses less than calmShare of that time, it may use all CPUs again.
+// measures the CPU time of the tree once in each busyTime. It compares this CPU time with the time
+// that half of the CPUs have in busyTime. If the tree used more than the share busyShare of that
+// time, the keeper confines the tree to half of the CPUs. Once the tree uses less than the share
+// calmShare, it may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another thread runs, even if the other has a higher priority.

@@ -23,7 +23,7 @@ type Process struct {
 	keeper *exec.Cmd
 	limits Limits
 	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // end of the pipe that the field words reads
+	said   *os.File      // pipe from which the field words reads
 
 	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none
@@ -41,7 +41,8 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	path, files := c.Path, []*os.File{says, held} // the keeper inherits says and held as the descriptors saysFile and heldFile
+	// The keeper inherits the files says and held as the descriptors saysFile and heldFile.
+	path, files := c.Path, []*os.File{says, held}
 	if c.File != nil {
 		path, files = runPath, append(files, c.File) // the keeper inherits c.File as the descriptor runFile
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
-	crowd     = 100                   // so many new threads of the machine make the watch measure the tree at once
+	crowd     = 100                   // number of new threads after which the tree is measured at once
 )
 
 // A watch measures the memory, threads and CPU time of a tree of processes, and checks the
