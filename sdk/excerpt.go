@@ -46,10 +46,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// A text was cut, and one of its two sides is kept. longest returns how many bytes of the kept
-// side, counted from the cut, belong to a value that the cut divides. It returns 0 if these are
-// fewer than minKnown bytes. The parameter most is the length of the kept side. part(l) returns
-// the l bytes of the kept side at the cut, with the first byte on the other side of the cut.
+// longest is for a text that was cut and of which one side is kept. It returns how many bytes of
+// the kept side, counted from the cut, belong to a value that the cut divides. It returns 0 if
+// these are fewer than minKnown bytes. The parameter most is the length of the kept side. part(l)
+// returns the l bytes of the kept side at the cut, with the first byte on the other side.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {
