@@ -58,7 +58,7 @@ func (a *Agent) Name() string { return a.name }
 // Version returns the agent's version.
 func (a *Agent) Version() string { return a.version }
 
-// Doc sets the sentence that describes the agent in its schema. It returns a.
+// Doc sets the sentence that describes the agent in its schema. It returns the same agent, a.
 func (a *Agent) Doc(text string) *Agent {
 	a.doc = text
 	return a
@@ -68,10 +68,10 @@ func (a *Agent) Doc(text string) *Agent {
 // outputs.
 type None struct{}
 
-// Action adds an action to a. fn does the work; several calls of fn may run at the same
-// time. In and Out are structs, and the tags of their fields define the schema. The context
-// of fn ends when the engine cancels the call, or at Call.CompleteBy. The package comment
-// says what fn may return.
+// Action adds an action to the agent a. The function fn does the work; several calls of fn may
+// run at the same time. In and Out are structs, and the tags of their fields define the schema.
+// The context of fn ends when the engine cancels the call, or at Call.CompleteBy. The package
+// comment says what fn may return.
 func Action[In, Out any](a *Agent, name string, fn func(context.Context, *Call, In) (Out, error), opts ...Option) {
 	act := &action{run: func(ctx context.Context, c *Call, in reflect.Value) (reflect.Value, error) {
 		out, err := fn(ctx, c, in.Interface().(In))

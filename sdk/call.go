@@ -56,9 +56,10 @@ func (c *Call) Heartbeat(progress float64, note string) {
 // ErrCallEnded is the error of Call.Checkpoint when the call is over.
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
-// Checkpoint sends progress to the engine, so that the next attempt can continue there.
-// The author of the agent numbers the parts of the work. n means that part n and all parts
-// before it are done. blob is the data with which the next attempt continues after part n.
+// Checkpoint reports to the engine how much of the work is done, so that the next attempt can
+// continue from this point. The author of the agent numbers the parts of the work. The parameter
+// n means that part n and all parts before it are done. The parameter blob is the data with which
+// the next attempt continues after part n.
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
 // stores checkpoints in order and before the call's answer, while the work continues. If
@@ -107,8 +108,8 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes the events of a call to the host. After the method close, or after the
-// time until, it drops every event.
+// An emitter passes the events of a call to the host. It drops an event if the method close was
+// called before, or if the time in the field until has passed.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

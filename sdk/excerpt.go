@@ -7,18 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// If Excerpt cuts a text inside a value, it also removes the part of the value next to the
-// cut. It keeps a part of fewer than minKnown bytes, because such a short text occurs
-// everywhere. It removes at most maxKnown bytes, because a longer value is data and not a
-// secret. Without maxKnown, nothing could remain if a program repeats its whole input.
+// If Excerpt cuts a text inside a value, it also removes the part of the value that stands before
+// the cut. It does not remove a part of fewer than minKnown bytes, because such a short text
+// occurs everywhere. It removes at most maxKnown bytes, because a longer value is data and not a
+// secret. Without maxKnown, Excerpt could return an empty text for a program that prints its
+// whole input.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
 )
 
-// Excerpt does for a host what Call.Excerpt does for an action. It returns the beginning of
-// text, at most n bytes. If the cut would divide a value of the given JSON documents, the
-// result ends before that value.
+// Excerpt returns the beginning of text, at most n bytes. If the cut would divide a value of the
+// given JSON documents, the result ends before that value. It is for a program that calls
+// agents; an action uses Call.Excerpt.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")
@@ -45,10 +46,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many kept bytes next to a cut belong to a value that the cut divides.
-// It returns 0 if fewer than minKnown bytes belong to such a value. most is the number of all
-// kept bytes. part(l) returns the l kept bytes next to the cut, together with the first byte
-// on the other side of the cut.
+// longest is for a text that was cut and of which one side is kept. It returns how many bytes of
+// the kept side, counted from the cut, belong to a value that the cut divides. It returns 0 if
+// these are fewer than minKnown bytes. The parameter most is the length of the kept side. part(l)
+// returns the l bytes of the kept side at the cut, with the first byte on the other side.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {
@@ -72,7 +73,7 @@ func values(documents ...json.RawMessage) []string {
 		}
 		all = append(all, string(d))
 		var doc any
-		if json.Unmarshal(d, &doc) == nil { // a document that is not JSON contains no strings
+		if json.Unmarshal(d, &doc) == nil { // skip a document that is not JSON
 			all = appendStrings(all, doc)
 		}
 	}

@@ -33,7 +33,8 @@ type config struct {
 
 const maxResponseBytes = 1 << 20
 
-// configure checks the config {} block and makes the HTTP client.
+// configure checks the config {} block and makes the HTTP client. It returns an error if an
+// argument is wrong.
 func (h *agent) configure(_ context.Context, c config) error {
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)
@@ -111,7 +112,8 @@ func (c config) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// checkURL returns an error if no HTTP request can be sent to the URL.
+// checkURL returns an error if a URL is not an absolute http or https URL, or has a fragment.
+// It sends nothing.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

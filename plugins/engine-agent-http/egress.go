@@ -17,15 +17,16 @@ type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
 	ranges      []netip.Prefix // allowed addresses
-	listed      bool           // only the hosts in the fields names and ranges are allowed
+	listed      bool           // allow_hosts is not empty, so only its host names and ranges are allowed
 	denyPrivate bool           // private addresses are refused, except those in the field ranges
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress makes an egress from the arguments allow_hosts and deny_private. It returns an
-// error if an entry of the list is wrong. It also returns an error if there are restrictions and
-// the environment names a proxy, because then the proxy makes the connections.
+// newEgress makes an egress from the arguments allow_hosts (the parameter list) and deny_private.
+// It returns an error if an entry of the list is wrong. It also returns an error if there are
+// restrictions and the environment names a proxy. The reason: with a proxy, this agent does not
+// connect to the services, so it cannot check their addresses.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {
@@ -59,7 +60,7 @@ func (e egress) guards() bool { return e.listed || e.denyPrivate }
 
 func hostName(text string) string { return strings.TrimSuffix(strings.ToLower(text), ".") }
 
-// named reports whether the field names allows a host.
+// named reports whether host matches one of the allowed host names in e.names.
 func (e egress) named(host string) bool {
 	host = hostName(host)
 	for _, n := range e.names {
@@ -78,7 +79,8 @@ type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// check returns an error if the agent may not connect to address, which is an address of host.
+// check returns an error if the agent may not connect to an IP address. The parameter host is the
+// host name or address that was resolved to this IP address.
 func (e egress) check(host string, address netip.Addr) error {
 	address = address.Unmap().WithZone("")
 	for _, r := range e.ranges {
@@ -95,9 +97,9 @@ func (e egress) check(host string, address netip.Addr) error {
 	return nil
 }
 
-// dial resolves the host of address, checks the IP address and connects to it. The check uses
-// exactly the IP address of the connection. So it also works after a redirect, and for a name
-// that later resolves to another IP address.
+// dial resolves the host in the parameter address (HOST:PORT), checks the resulting IP address,
+// and connects to it. The checked IP address is exactly the one of the connection. So the check
+// also works after a redirect, and for a host name that later resolves to another IP address.
 func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	if e.guards() {

@@ -62,8 +62,8 @@ func (in writeIn) body() (body, error) {
 	return b, nil
 }
 
-// do sends the request and follows redirects if x.follow is true. It returns the response as a
-// result or as an error.
+// do sends the request and follows redirects if x.follow is true. It returns an output if the
+// response counts as a result, and otherwise an error.
 func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error) {
 	rules := rulesOf(x.Expect, x.Errors)
 	u, err := h.target(x.URL, x.Query)
@@ -82,7 +82,7 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			_ = resp.Body.Close() // closes the connection, which now uses another protocol
+			_ = resp.Body.Close() // also closes the connection: after status 101 it is not HTTP any more
 			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
 				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
 		}
@@ -199,10 +199,10 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	return h.client.Do(req)
 }
 
-// setOwn sets a header and writes its name in lower case. It does nothing if name or value is
-// "". The lower case prevents that net/http repeats a request: it does so if the request has
-// the header Idempotency-Key in exactly this spelling. But only the engine may repeat a call,
-// because it records every attempt. Services ignore the case of header names.
+// setOwn sets a header and writes its name in lower case. It does nothing if the parameter name
+// or value is "". The reason for the lower case: net/http may repeat a request that has the
+// header Idempotency-Key in exactly this spelling. But only the engine may repeat a call, because
+// it records every attempt. Services ignore the case of header names.
 func setOwn(h http.Header, name, value string) {
 	if name == "" || value == "" {
 		return

@@ -21,7 +21,7 @@ const (
 // something.
 type doubtful struct {
 	code  string
-	after time.Duration // pause before a repetition that the service asks for; 0 = not given
+	after time.Duration // the service asks for this pause before a repetition; 0 = it asks for none
 	err   error
 }
 
@@ -52,7 +52,7 @@ func nothingDone(err error) error {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return d.unknown() // a definite failure must not have one of these two codes
+		return d.unknown() // a definite failure must not have the code internal or bad_reply
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
 }

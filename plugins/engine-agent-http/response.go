@@ -50,8 +50,8 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read stores the body in the output, in the form that the input `response` names. It returns
-// an error if the body does not have this form.
+// read stores the body in the output. The parameter how is the input `response`, and says in which
+// form. read returns an error if the body does not have this form.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -133,8 +133,8 @@ const maxExcerpt = 300
 
 // excerpt returns ": " and the beginning of a body, for a message; "" if the body is empty or
 // not text. The SDK cuts the text in such a way that the engine still recognises secrets in the
-// text. For the same reason excerpt keeps control characters; the commands that show the
-// message replace them.
+// text. For the same reason excerpt keeps control characters in the text. The commands that show
+// the message replace these characters.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
@@ -150,8 +150,8 @@ func excerpt(c *sdk.Call, data []byte) string {
 // maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns the wait that the header Retry-After asks for, in seconds or as a date. It
-// returns 0 if text is "", or if it cannot parse text.
+// retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date. It
+// returns 0 if the parameter text is "" or is neither of the two.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -53,8 +53,8 @@ type doIn struct {
 	Undo *script `agent:"undo,optional" doc:"How the call of undo for this call is answered."`
 }
 
-// undoIn is the input of the action undo. All inputs of an undo that works by key must be
-// optional.
+// undoIn is the input of the action undo. This action is declared with sdk.ByKey, so all its
+// inputs must be optional.
 type undoIn struct {
 	Undo *script `agent:"undo,optional" doc:"How the call is answered."`
 }

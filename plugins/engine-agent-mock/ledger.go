@@ -42,20 +42,20 @@ type entry struct {
 type account struct {
 	arrivals int  // number of calls with the key that have arrived
 	applied  bool // an effect with the key was applied
-	closed   bool // the key was undone, so later effects with the key are refused
+	closed   bool // an undo for the key was applied, so later effects with the key are refused
 	value    any  // value of the applied effect
 }
 
 // A ledger records effects by their idempotency keys, in memory and in a file. Several
 // processes may share the file. A process locks the file, reads the new lines of other
-// processes, and then appends its own line. So all processes together apply only one effect for
-// a key.
+// processes, and then appends its own line. So an effect that must be applied only once for a key
+// is applied by only one of the processes.
 type ledger struct {
 	path string // path of the file; "" = no file
 
 	mu       sync.Mutex // protects the fields below
 	accounts map[string]*account
-	read     int64 // number of bytes of the file that are already included in accounts
+	read     int64 // number of bytes of the file whose entries are already in the field accounts
 }
 
 func newLedger(path string) *ledger {
@@ -76,7 +76,7 @@ var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before
 
 // apply applies the effect and returns its value. If e.dedupe is true and an effect with the
 // same key was applied before, apply changes nothing and returns the value of that effect. If
-// the key was undone before, apply returns errUndone.
+// an undo for the key was applied before, apply returns errUndone.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)

@@ -4,5 +4,6 @@ package main
 
 import "os"
 
-// lockFile does nothing on this system. So here several processes must not share a ledger.
+// lockFile does nothing on this system. So on this system several processes must not share the
+// file of a ledger.
 func lockFile(*os.File) error { return nil }

@@ -11,11 +11,12 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// crashCode is the exit status of this process if a script asks for a crash.
+// crashCode is the exit status of this process if the input crash asks it to crash.
 const crashCode = 86
 
-// play does what the script says, and applies the effect e unless the script says that the call
-// fails. It returns the value of the effect, or the error with which the call ends.
+// play does what the script s says. It applies the effect e, unless the script asks for a definite
+// failure or for a crash before that. It returns the value of the effect, or the error with which
+// the call ends.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	gate, err := m.gate(s.Hold)
 	if err != nil {
@@ -58,8 +59,8 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	return value, nil
 }
 
-// within reports whether the call with number n is one of the first calls of its key. times is
-// how many calls count as the first ones; 0 = all calls.
+// within reports whether n, the number of a call among the calls with its key, is at most the
+// parameter times. If times is 0, within returns true for every call.
 func within(n, times int) bool { return times == 0 || n <= times }
 
 func (f *failure) code() string {
@@ -80,9 +81,10 @@ func (f *failure) failure() error {
 	return &sdk.Failure{Code: f.code(), Message: f.text(), Permanent: f.Permanent, RetryAfter: f.RetryAfter}
 }
 
-// gate returns the path of the file for which a call waits. hold is the name of the file, which
-// is in the directory of the ledger, because a test knows that directory. gate returns "" if
-// hold is "". It returns an error if hold is not a file name, or if there is no ledger file.
+// gate returns the path of the file for which a call waits. The parameter hold is the name of the
+// file. The file is in the directory of the ledger, because a test knows that directory. If hold
+// is "", the call waits for no file, and gate returns "". gate returns an error if hold is not a
+// file name, or if there is no ledger file.
 func (m *mock) gate(hold string) (path string, err error) {
 	switch {
 	case hold == "":
@@ -102,7 +104,7 @@ func invalidHold(why string) error {
 // Pauses of a call that waits.
 const (
 	beat = 100 * time.Millisecond // pause between two heartbeats
-	poll = 20 * time.Millisecond  // pause between two checks whether the file of a hold exists
+	poll = 20 * time.Millisecond  // pause between two checks for the file for which the call waits
 )
 
 // wait waits for the latency, and then until a file exists at the path gate. If gate is "", it

@@ -148,7 +148,8 @@ func (in execIn) statements() ([]statement, error) {
 	return sts, nil
 }
 
-// one checks a single statement and its arguments, and returns them as a statement.
+// one returns the statement with the given SQL text and arguments. It returns an error if the text
+// is not allowed, or if args is not a list.
 func one(text string, args any) (statement, error) {
 	if err := checkSQL(text); err != nil {
 		return statement{}, err

@@ -24,8 +24,8 @@ type dedupe struct {
 
 // exec executes statements once for each idempotency key. The same transaction inserts a row
 // with the key into the dedupe table. So a second call with the same key waits until the
-// transaction of the first call ends, and then finds its result in the row. codes maps
-// SQLSTATEs to error codes of the workflow.
+// transaction of the first call ends. Then it finds the result of the first call in the row. The
+// parameter codes maps SQLSTATEs to error codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")
@@ -81,15 +81,15 @@ func (e *dedupe) once(ctx context.Context, tx work, key, request string, sts []s
 	return out, nil
 }
 
-// storedResult is a rowsOut in the form in which the dedupe table holds it, as JSON.
+// storedResult is the output of a call (a rowsOut) as the dedupe table holds it, in JSON.
 type storedResult struct {
 	Rows     any   `json:"rows"`
 	Affected int64 `json:"rows_affected"`
 }
 
-// recorded returns the result that the dedupe table holds for a key. request is the fingerprint
-// of the statements; "" = do not compare. If the table holds another fingerprint, the error is
-// a definite failure with codeKeyReused.
+// recorded returns the result that the dedupe table holds for a key. The parameter request is the
+// fingerprint of the call's statements; "" = do not compare it. If the table holds another
+// fingerprint for the key, the error is a definite failure with codeKeyReused.
 func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {
 	var was string
 	var result []byte

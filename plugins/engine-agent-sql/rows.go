@@ -22,7 +22,7 @@ const maxBytes = 512 << 10
 
 // run executes statements in order and returns the rows of the last statement. It prepares each
 // statement before it executes the statement. PostgreSQL refuses to prepare a text with two
-// statements. So a text cannot contain a second statement, such as COMMIT.
+// statements. So the text of a statement cannot contain a second one, such as COMMIT.
 func (tx work) run(ctx context.Context, sts []statement) (rowsOut, error) {
 	out := rowsOut{Rows: []any{}}
 	for i, st := range sts {
@@ -47,8 +47,8 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes it in any case
-	defer func() { tx.session.failed(err) }() // runs before stmt.Close, which uses the connection
+	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes stmt in any case
+	defer func() { tx.session.failed(err) }() // before stmt.Close: closes a lost connection
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {

@@ -23,8 +23,9 @@ const resetTime = time.Second
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// While the call runs, the socket is closed when ctx ends. The function stop prevents that
-	// from now on. It returns false if ctx has already ended.
+	// If the context of the call ends before the function stop is called, the socket is closed.
+	// Once stop was called, the end of the context does not close the socket any more. stop
+	// returns false if the context has already ended.
 	stop   func() bool
 	broken bool // the connection must not be used again
 }
@@ -112,7 +113,7 @@ func (x *session) reset(ctx context.Context) bool {
 	}
 	limit := resetTime
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2) // leave half of the time for the answer
+		limit = min(limit, time.Until(end)/2) // the other half of the time is for the answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -39,7 +39,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	d.socket = nil // later, the driver uses this dialer only to cancel a statement
+	d.socket = nil // drop the reference: later the driver uses this dialer only to cancel a statement
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sockets[conn] = s
@@ -70,7 +70,7 @@ type dialer struct {
 // socket is a network connection. When it is closed, it calls the function forget.
 type socket struct {
 	net.Conn
-	forget func() // removes the connection from connector.sockets; nil = not called
+	forget func() // removes the connection from connector.sockets; nil = Close does not call it
 }
 
 // Close calls the function forget and closes the network connection.

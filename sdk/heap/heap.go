@@ -29,7 +29,7 @@ const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A
 // collection begins after the process has allocated room bytes, or as many bytes as the
-// heap contains if that is more. For example, with room = 64 MiB and a heap of 10 MiB it
+// heap contains if that number is larger. For example, with room = 64 MiB and a heap of 10 MiB it
 // begins at 74 MiB; with Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if the
@@ -53,11 +53,11 @@ func Pace(ctx context.Context, room int) {
 	})
 }
 
-// Hold makes the collector run as often as needed to keep the process below limit bytes. If
-// the live objects need more, Hold raises the limit to 125 % of their size plus half of the
-// given limit. With Pace alone a process could take twice the size of its live objects, and
-// more on a busy machine. Hold returns when ctx ends, and restores the former limit. It does
-// nothing if the environment or the program has set a memory limit before.
+// Hold makes the collector run as often as needed to keep the memory of the process below the
+// parameter limit, in bytes. If the live objects need more, Hold raises the limit to 125 % of
+// their size plus half of the given limit. With Pace alone a process could take twice the size
+// of its live objects, and more on a busy machine. Hold returns when ctx ends, and restores the
+// former limit. It does nothing if the environment or the program has set a memory limit before.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
@@ -105,13 +105,13 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 	}, struct{}{})
 }
 
-// least is the smallest heap size, in bytes, that percent uses. A smaller size would give
-// an extremely large percentage.
+// least is a heap size in bytes. The function percent counts a smaller heap as one of this size,
+// because otherwise the percentage would be extremely large.
 const least = 4 << 20
 
-// percent returns the value for GOGC with which a collection begins after the program has
-// allocated room more bytes; at least Go's default. live is the size of the live objects, in
-// bytes.
+// percent returns a value for GOGC. With this value, the next collection begins after the program
+// has allocated as many bytes as the parameter room says. The result is at least Go's default.
+// The parameter live is the size of the live objects, in bytes.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
 	// The percentage is rounded, because small changes are not worth a new setting.

@@ -18,7 +18,7 @@ const MaxDepth = 100
 // parser, which also reports errors. A Scanner with Src set is ready to use.
 type Scanner struct {
 	Src []byte
-	Pos int // index in Src of the next byte
+	Pos int // index of the next byte in Src
 
 	depth int
 }
@@ -52,8 +52,9 @@ func (s *Scanner) End() bool {
 	return s.Pos == len(s.Src)
 }
 
-// Text reads a string and returns its bytes with the quotes. plain is true if the string has
-// only ASCII and no escapes. Then the bytes between the quotes are the value of the string.
+// Text reads a string and returns its bytes with the quotes. The result plain is true if the
+// string has only ASCII characters and no escapes. If it is true, the bytes between the quotes are
+// the value of the string.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
 		return nil, false, false
@@ -82,7 +83,8 @@ func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// isHex reports whether the four bytes of src from the index from on are hexadecimal digits.
+// isHex reports whether four bytes of src are hexadecimal digits. The parameter from is the index
+// of the first of these bytes.
 func isHex(src []byte, from int) bool {
 	if from+4 > len(src) {
 		return false
@@ -155,7 +157,7 @@ func (s *Scanner) Word(w string) bool {
 }
 
 // List reads a list. Before every element it calls the function each, which must read the
-// element. List returns false if the bytes are not a list, or if each returns false.
+// element. List returns false if the bytes are not a list, or if the function each returns false.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -176,8 +178,8 @@ func (s *Scanner) List(each func() bool) bool {
 }
 
 // Object reads an object. After every key it calls the function each, which must read the
-// value. Object returns false if the bytes are not an object, or if each returns false. It also
-// returns false if a key has an escape or a character outside of ASCII.
+// value. Object returns false if the bytes are not an object, or if the function each returns
+// false. It also returns false if a key has an escape or a character outside of ASCII.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {
 		return false

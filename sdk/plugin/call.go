@@ -17,27 +17,27 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if unary() returns it instead
+	done    func(sdk.Reply, error) // called once with the result; nil if the method unary returns it
 	start   time.Time
 	left    time.Duration
 
-	// Only for a call on its own stream.
+	// The next two fields are used only for a call on its own stream.
 	expired atomic.Bool // complete-by passed before there was a reply
 	expiry  sync.Once
 
-	// Only for a call in a session; protected by session.mu.
+	// The fields below are used only for a call in a session. session.mu protects them.
 	session   *session
 	id        uint64
 	size      int // largest possible size of the call in a batch, in bytes
 	state     callState
 	timer     *time.Timer // fires at complete-by, and again at the end of the wait for a late reply
 	listening bool        // the timer is set to the end of the wait for a late reply
-	grace     *time.Timer // ends the call at the end of CancelGrace; nil = not cancelled
+	grace     *time.Timer // ends a cancelled call after OpenOptions.CancelGrace; nil = not cancelled
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
-// prepare checks whether the call can be sent. If it cannot be sent, over is true, and either
-// reply or err says why.
+// prepare checks whether the call can be sent. If it cannot, the result over is true, and the
+// result reply or the result err says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {
@@ -89,7 +89,7 @@ func (c *call) expire() time.Duration {
 	return c.options.OnExpired()
 }
 
-// late reports whether complete-by has passed, by the wall clock or by the monotonic
+// late reports whether complete-by of the call has passed, by the wall clock or by the monotonic
 // clock.
 func (c *call) late(now time.Time) bool {
 	return now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)

@@ -25,10 +25,10 @@ import (
 // pipe open.
 const drainTime = 500 * time.Millisecond
 
-// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has
-// these faults: the process gets the host's standard input, and no private directory for
-// sockets. The runner waits for ever if a child of the process keeps a pipe open. It kills
-// only the process and not the process group.
+// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has four
+// faults. It gives the process the host's standard input, and no private directory for sockets.
+// It waits for ever if a child of the process keeps a pipe open. It kills only the process and
+// not the process group.
 type child struct {
 	options *OpenOptions
 	lines   *lines
@@ -65,8 +65,8 @@ func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runn
 		c.copied = path
 	}
 	c.command = leash.Command{Path: path, Args: []string{c.options.Path}, Dir: c.options.Dir, Private: dir, Limits: c.options.limits()}
-	// These variables come last, so that variables from the agent block cannot replace
-	// them.
+	// The variables for the handshake come last, so that variables from the agent block cannot
+	// replace them.
 	c.command.Env = append(append([]string{}, c.options.Env...), spec.Env...)
 	c.command.Env = append(c.command.Env, envLimit+"="+strconv.Itoa(c.options.PayloadLimit))
 	return c, nil
@@ -137,8 +137,8 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake.
-// If the binary is a script, its interpreter opens the copy some time after the start.
+// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake,
+// because the interpreter of a script opens the copy some time after the start.
 func (c *child) forgetCopy() {
 	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
 		_ = os.Remove(c.copied) // if this fails, go-plugin removes the copy with the directory
@@ -188,8 +188,8 @@ func (c *child) err() error {
 }
 
 // killedFor returns an error that names the limit which the process has exceeded; nil if it
-// has exceeded none. After an error, the process and its descendants may still be running for
-// a short time.
+// has exceeded none. When killedFor returns an error, the process and its descendants may still
+// be running for a short time.
 func (c *child) killedFor() error {
 	c.mu.Lock()
 	process := c.process

@@ -80,9 +80,9 @@ func appendNumber(b []byte, n protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(b, uint64(v))
 }
 
-// openField begins a nested message whose length is not known yet. at is the position where
-// the content begins. The caller appends the content and then calls shutField, which writes
-// the length.
+// openField begins a nested message whose length is not known yet. The result at is the index in
+// out where the content begins. The caller appends the content and then calls shutField, which
+// writes the length.
 func openField(b []byte, n protowire.Number) (out []byte, at int) {
 	b = protowire.AppendTag(b, n, protowire.BytesType)
 	return append(b, 0), len(b) + 1
@@ -179,9 +179,9 @@ type field struct {
 
 var errGarbage = errors.New("plugin: a message that makes no sense")
 
-// fields decodes the fields of a message and calls the function take for every field. If the
-// protocol does not use the wire type of a field, fields passes the field number 0 to take. fields
-// returns errGarbage if the bytes are not a message, or the error of take.
+// fields decodes the fields of a message and calls the function take for every field. For a field
+// whose wire type the protocol does not use, it passes field number 0 to the function. fields
+// returns errGarbage if the bytes are not a message. It also returns an error of the function.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)
@@ -252,8 +252,8 @@ func (m *received) parse(b []byte) error {
 // names holds texts that occur often in requests, so that each text is allocated only once.
 type names map[string]string
 
-// maxNames is the largest number of texts that a map of type names holds. Without a limit there could be many,
-// because the name of a step can contain the key of an instance.
+// maxNames is the largest number of texts that a map of type names holds. Without a limit there
+// could be many texts, because the name of a step can contain the key of an instance.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {
@@ -394,7 +394,7 @@ type answers struct {
 // received it.
 type answer struct {
 	id    uint64
-	event sdk.Event // the event; nil = the message has no known event
+	event sdk.Event // the event; nil = the message is a reply, or an event of an unknown kind
 	final bool      // the message is the reply of the call
 	reply sdk.Reply
 }

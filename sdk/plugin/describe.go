@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// Limits for a run of `engine-agent-NAME describe`: the time, and the size of the output in
-// bytes.
+// Limits for one execution of `engine-agent-NAME describe`: its longest time, and the largest
+// size of its output in bytes.
 const (
 	describeTimeout = 10 * time.Second
 	describeLimit   = 4 << 20
@@ -81,7 +81,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 // checkedCommand checks the file at path and returns a command that runs it. The command runs
 // a private copy or, if no copy can be made, the open file itself. (A user who may write to
 // the open file can still change it between the check and the start. But a file that replaces
-// it under the same path is not run.) The caller must call done at the end.
+// it under the same path is not run.) The caller must call the function done at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -92,7 +92,8 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// Describe should also work on a system where it cannot write a file.
+		// No copy could be made, for example on a system where Describe cannot write a file. So
+		// run the original file, and keep it open from the check to the start.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil
@@ -135,7 +136,8 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	// Each goroutine ends when its pipe ends, or at the read deadline below.
+	// Each goroutine ends when its pipe ends. After the end of the process it also ends at the
+	// read deadline of its pipe.
 	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)

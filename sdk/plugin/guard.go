@@ -13,9 +13,8 @@ import (
 // realStdout is the process's original standard output, for the handshake and the
 // description. In an agent process, guardStdout replaces os.Stdout by standard error. So the
 // output of the author's packages during their initialization becomes log lines and does not
-// break the handshake. guardStdout must run before any other package of the agent. So the
-// initialization of this variable calls it, and not Serve. In a host guardStdout replaces
-// nothing.
+// break the handshake. Serve would call guardStdout too late for this. So the initialization of
+// realStdout calls it. In a host, guardStdout replaces nothing.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {
@@ -28,8 +27,9 @@ func guardStdout() *os.File {
 }
 
 // openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. A
-// goroutine reads the pipe. It writes the handshake line to out, and all other lines to log.
-// sent becomes true when the goroutine begins to write the handshake line to out.
+// goroutine reads the pipe. It writes the handshake line to the parameter out, and all other lines
+// to the parameter log. The result sent becomes true when the goroutine begins to write the
+// handshake line.
 func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -29,8 +29,8 @@ func CloseOnExec() error {
 		return fmt.Errorf("plugin: list open files: %w", err)
 	}
 	for _, f := range files {
-		// If the file is closed meanwhile, it needs no mark. If Go then opens another file with
-		// the same number, that file has the mark already.
+		// If the file was closed meanwhile, syscall.CloseOnExec does nothing. If Go then opened
+		// another file with the same number, Go has already set close-on-exec for that file.
 		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
 		}

@@ -69,11 +69,12 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 }
 
 // Start begins a call like Call, but does not wait for its end. The function done is called
-// once, with the results that Call would return. done is called after the functions of o, and
-// perhaps before Start returns. done and the functions of o must not block, because that would
-// delay the answers to other calls. They must not call Process.Close.
+// once, with the results that Call would return. It is called after the functions in the options
+// o, and perhaps before Start returns. The function done and the functions in o must not block,
+// because that would delay the answers to other calls. They must not call Process.Close.
 //
-// If complete-by or a cancel ends the call, o.OnEvent and done may run at the same time.
+// If the call ends because complete-by passes or because it is cancelled, o.OnEvent and the
+// function done may run at the same time.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}
@@ -111,9 +112,9 @@ func (g *Ongoing) Cancel() {
 	g.call.cancel(context.Canceled)
 }
 
-// maxEvents is the largest number of events of a call that wait for a slow caller. With more
-// events, the waiter drops the oldest one. So a slow caller does not delay the answers to
-// other calls.
+// maxEvents is the largest number of events of a call that wait for a slow caller. If there are
+// more events, the oldest one is dropped. So a slow caller does not delay the answers to other
+// calls.
 const maxEvents = 256
 
 // A waiter passes the events and the result of a call in a session to the goroutine of its

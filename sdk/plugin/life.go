@@ -13,7 +13,7 @@ import (
 // engine has ended, so endGrace and closeNotice together are shorter than two seconds.
 const (
 	endGrace    = time.Second            // wait for actions to return after their context has ended
-	closeNotice = 200 * time.Millisecond // wait after the end of the control stream: the engine may close the agent
+	closeNotice = 200 * time.Millisecond // wait for the engine to close the agent after the end of the control stream
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
@@ -47,7 +47,7 @@ func newLife(socketDir string) *life {
 }
 
 // begin records that an action's function runs. The caller must call the function end when
-// that function has returned. If the process has to end before that, life calls cancel.
+// that function has returned. If the process has to end before that, life calls the function cancel.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)
@@ -139,8 +139,8 @@ func (l *life) exitProcess(string) {
 	os.Exit(1)
 }
 
-// removeSockets removes the sockets and their directory, which the engine would have removed.
-// If the directory contains other files, removeSockets leaves the directory.
+// removeSockets removes the sockets and their directory, because the engine is gone and cannot
+// remove them. If the directory contains other files, removeSockets does not remove it.
 func (l *life) removeSockets() {
 	if l.socketDir == "" {
 		return

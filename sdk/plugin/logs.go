@@ -19,7 +19,7 @@ import (
 // lines than lineRate and lineBurst allow, lines are dropped and counted.
 const (
 	maxLine   = 64 << 10
-	lineRate  = 200  // largest number of lines per second, for a long time
+	lineRate  = 200  // largest average number of lines per second
 	lineBurst = 1000 // largest number of lines that are logged without a pause
 	maxTail   = 20   // number of lines that are kept for an error message
 
@@ -73,8 +73,8 @@ func (l *lines) read(r io.Reader, stream string) {
 	}
 }
 
-// writer returns a Writer that logs whole lines. go-plugin writes to it, in pieces, the
-// output of the agent after the handshake.
+// writer returns a Writer that logs whole lines. After the handshake, go-plugin writes the output
+// of the agent to this Writer, in pieces.
 func (l *lines) writer(stream string) io.Writer { return &lineWriter{lines: l, stream: stream} }
 
 type lineWriter struct {
@@ -121,16 +121,16 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
 }
 
-// admit reports whether the rate allows to log a line. It also keeps the line for error
-// messages.
+// admit reports whether a line may be logged, which depends on how many lines were logged before.
+// It also keeps the line for error messages.
 func (l *lines) admit(line []byte) bool {
 	ok, dropped := l.take(line)
 	l.report(dropped)
 	return ok
 }
 
-// take does the work of admit, except for the report about dropped lines. dropped is the
-// number of lines that were dropped since the last report; the caller must report it.
+// take does the work of admit, except for the report about dropped lines. The result dropped is
+// the number of dropped lines that the caller must report; it is 0 if ok is false.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,8 +213,8 @@ func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr
 	return level, message, attrs
 }
 
-// take removes the keys from fields. It returns the first string among the removed values; ""
-// if there is none.
+// take removes the given keys from the map fields. It returns the value of the first key whose
+// value is a string; "" if there is no such key.
 func take(fields map[string]any, keys ...string) string {
 	text := ""
 	for _, key := range keys {

@@ -127,7 +127,7 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     2 * o.StartTimeout, // longer than the time of ctx, so ctx ends first
+		StartTimeout:     2 * o.StartTimeout, // longer than the timeout of ctx, so ctx ends first
 		Logger:           newPluginLogger(o.Logger),
 		SyncStdout:       l.writer("stdout"),
 		SyncStderr:       l.writer("stderr"),

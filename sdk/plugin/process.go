@@ -112,7 +112,7 @@ func (p *Process) configuration() json.RawMessage {
 }
 
 // Ping asks the agent whether it can serve calls. It returns an error if the agent does not
-// answer, or answers that it cannot.
+// answer, or answers that it cannot serve calls.
 func (p *Process) Ping(ctx context.Context) error {
 	client := grpc_health_v1.NewHealthClient(p.conn)
 	reply, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})

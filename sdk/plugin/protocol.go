@@ -30,9 +30,9 @@ const DefaultPayloadLimit = 1 << 20
 const messageRoom = 64 << 10
 
 // Limits for the number of bytes that one side has sent and the other side has not read yet:
-// for one stream, and for all streams of a process. Without these settings gRPC would measure
-// suitable values. For that it would send a ping for each message, which costs two more
-// writes and wake-ups on each side.
+// for one stream, and for all streams of a process. Without these settings gRPC would find
+// suitable limits itself. To find them it would send a ping for each message. Each ping costs two
+// more writes and two more wake-ups on each side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20

@@ -26,16 +26,16 @@ const maxQueued = 1024
 // usually takes longer than brisk. A function that only computes usually takes less.
 const brisk = 10 * time.Millisecond
 
-// maxIdle is the largest number of idle goroutines that wait for the next call. A link keeps
-// them because their stacks have already grown to the size that a call needs.
+// maxIdle is the largest number of idle goroutines that wait for the next call of a session. They
+// are kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the largest capacity, in items, that a link keeps for a nearly empty list. It
-// releases a larger list, to free the memory after a burst of calls.
+// maxIdleList is the largest capacity, in items, of a nearly empty list whose memory a session
+// keeps for later. A larger list is dropped, to free its memory after a burst of calls.
 const maxIdleList = 1024
 
-// A worker is a channel. A goroutine that runs calls waits for a value from this channel. A
-// send to the channel never blocks.
+// A worker is the channel of one goroutine that runs calls. The idle goroutine waits for a value
+// from its channel, which wakes it. A send to the channel never blocks.
 type worker chan struct{}
 
 // Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
@@ -79,9 +79,9 @@ type link struct {
 
 	mu       sync.Mutex // protects the fields below
 	jobs     map[uint64]*job
-	pending  []*job // received calls; those from the index in the field next on have not begun yet
+	pending  []*job // received calls; those with an index of at least l.next have not begun yet
 	next     int
-	called   bool          // a worker was woken and has not looked for a job yet
+	called   bool          // a worker was woken or started and has not looked for a job yet
 	idle     []worker      // idle workers; the last is woken first, because its stack is in the CPU cache
 	queue    []outgoing    // events and replies to send
 	events   int           // number of events in the queue
@@ -105,15 +105,16 @@ type job struct {
 	running
 }
 
-// An allowance says until when the agent may answer a call: for the duration left after
-// start, but not after completeBy.
+// An allowance says until when the agent may answer a call. The answer must come before the
+// duration in the field left has passed since the time in the field start. It must also come
+// before the time completeBy.
 type allowance struct {
 	start      time.Time
 	left       time.Duration
 	completeBy time.Time
 }
 
-// over reports whether the time has passed, by the wall clock or the monotonic clock.
+// over reports whether the time for an answer has passed, by the wall clock or the monotonic clock.
 func (a *allowance) over(now time.Time) bool {
 	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
 }
@@ -295,10 +296,10 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to that goroutine. If yield is true and other calls
-// are in flight, flush lets other goroutines run before each batch, because the other calls
-// may reply soon. If yield is true and another goroutine yields in flush, flush returns and
-// leaves the items to that goroutine.
+// already sending, flush leaves the items to that goroutine. If the parameter yield is true and
+// other calls are in flight, flush lets other goroutines run before each batch, because the other
+// calls may reply soon. If yield is true and l.yielding is true, flush leaves the items to the
+// goroutine that has set l.yielding.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -327,7 +328,7 @@ func (l *link) flush(yield bool) {
 	}
 }
 
-// deliver sends the items of a list. It reports false if the stream has ended.
+// deliver sends the items of a list. It returns false if the stream has ended.
 func (l *link) deliver(list []outgoing) bool {
 	for rest := list; len(rest) > 0; {
 		rest = l.fill(rest, time.Now())

@@ -43,8 +43,8 @@ func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRep
 	return &pb.DescribeReply{Schema: data}, nil
 }
 
-// Configure passes the configuration to the agent. If the agent refuses it, the reply contains
-// the error.
+// Configure passes the configuration to the agent. If the agent refuses the configuration, the
+// reply contains the error of the agent.
 func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.ConfigureReply, error) {
 	if err := s.agent.Configure(ctx, req.GetConfig()); err != nil {
 		return &pb.ConfigureReply{Error: err.Error()}, nil
@@ -52,8 +52,8 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return &pb.ConfigureReply{}, nil
 }
 
-// Control runs until the control stream ends. The end means that the engine is gone, so
-// Control ends the process. It refuses a second engine.
+// Control runs until the control stream ends. The end of the stream means that the engine is gone,
+// so Control then ends the process. It returns an error to a second engine.
 func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")

@@ -20,11 +20,11 @@ import (
 // batch was sent. There is no timer, so a single call is sent at once.
 const (
 	maxBatch   = 256     // number of calls, cancels, events and replies together
-	batchBytes = 1 << 20 // size in bytes; the limit for a message counts instead if it is smaller
+	batchBytes = 1 << 20 // size in bytes; the limit for one message counts if it is smaller
 )
 
-// exitNotice is how long a session waits for the end of the process after its connection has
-// ended. If the process ends, the error can say why. The error of the connection does not.
+// exitNotice is how long a session whose connection has ended waits for the end of the process.
+// If the process ends, the reason for its end says more than the error of the connection.
 const exitNotice = 200 * time.Millisecond
 
 // callState is the state of a call in a session.
@@ -95,7 +95,7 @@ func (s *session) ring() {
 }
 
 // start queues a call. The sending goroutine sends the call as soon as the agent accepts
-// another call. If the session has ended, start reports the error ErrNotSent.
+// another call. If the session has ended, start ends the call with the error ErrNotSent.
 func (s *session) start(c *call) {
 	s.mu.Lock()
 	if s.lost != nil {
@@ -152,8 +152,8 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If listening is false, this is the timer for complete-by. The method session.take has
-		// already noticed that complete-by has passed.
+		// If c.listening is false, the timer for complete-by has called this method. In this case
+		// session.take has noticed first that complete-by has passed, and nothing is left to do.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -395,9 +395,9 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. If late is true, the reply is only passed to
-// OnLate, and the call ends with an error. If first is true, answered first reports that
-// complete-by has passed.
+// answered ends a call with the agent's reply. If the parameter late is true, it only passes the
+// reply to OnLate, and ends the call with an error. If the parameter first is true, it first
+// reports to the code that started the call that complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -447,7 +447,7 @@ func (s *session) lose(err error) {
 }
 
 // endLocked ends a call because its session ends. It returns a function that reports the end
-// to the code that started the call. The caller must call that function without the lock.
+// to the code that started the call. The caller must unlock session.mu before it calls that function.
 func (c *call) endLocked(err error, now time.Time) func() {
 	p, state := c.process, c.state
 	c.session.removeLocked(c)

@@ -30,7 +30,7 @@ type Action struct {
 	// effect (S32).
 	Idempotent  bool `json:"idempotent,omitempty"`
 	ReadOnly    bool `json:"read_only,omitempty"`   // the action changes nothing
-	ByKey       bool `json:"by_key,omitempty"`      // the action is an undo that needs only the forward key
+	ByKey       bool `json:"by_key,omitempty"`      // the action is an undo that needs only the key of the call to undo
 	Lookup      bool `json:"lookup,omitempty"`      // the agent can look up the outcome of a call
 	Heartbeats  bool `json:"heartbeats,omitempty"`  // the action sends heartbeats
 	Progress    bool `json:"progress,omitempty"`    // the heartbeats contain progress and notes

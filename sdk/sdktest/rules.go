@@ -14,14 +14,14 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// agentRule is a rule about the whole agent. check returns an error if the agent breaks it.
+// agentRule is a rule about the whole agent. The function check returns an error if it is broken.
 type agentRule struct {
 	name, reason string
 	check        func(*harness) error
 }
 
-// caseRule is a rule about one case. check is called only if applies returns true. It returns
-// an error if the agent breaks the rule.
+// caseRule is a rule about one case. If the function applies returns true, the function check is
+// called. It returns an error if the agent breaks the rule.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool
@@ -111,8 +111,8 @@ func caseRules() []caseRule {
 	}
 }
 
-// undoByKey reports whether the undo of the action needs only the key of the call, and not its
-// output.
+// undoByKey reports whether the undo of the action needs only the idempotency key of the call to
+// undo, and not the output of that call.
 func (s *subject) undoByKey() bool { return s.schema.Actions[s.action.CompensatedBy].ByKey }
 
 func schemaRoundTrip(h *harness) error {
@@ -198,8 +198,8 @@ func (s *subject) checkReply(r sdk.Reply) error {
 	return fmt.Errorf("the code %q is not declared (%s)", r.Code, say(r))
 }
 
-// tidy undoes a call if the action has an undo, so that the next rule finds the service in the
-// same state.
+// tidy undoes a call if the action has an undo. So the service is in the same state at the start
+// of each rule. tidy returns an error if the undo fails.
 func (s *subject) tidy(key string, output json.RawMessage) error {
 	if s.action.CompensatedBy == "" {
 		return nil
@@ -431,7 +431,7 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// Allow an event that the agent was sending when complete-by passed.
+		// Shortly after complete-by an event is allowed, because the agent may have sent it before.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}

@@ -45,7 +45,7 @@ type Case struct {
 	UndoInput func(output json.RawMessage) string
 
 	Code   string // error code with which the agent refuses the input; "" = the action gives a result
-	Varies bool   // two calls with one key may give different outputs
+	Varies bool   // two calls with the same idempotency key may return different outputs
 	Slow   bool   // the action works longer than Grace, unless its context ends
 	Panics bool   // the action panics
 
@@ -189,7 +189,7 @@ func (p *inProcess) end() {
 }
 
 // stopped waits until all running functions of actions have returned, and returns true. If
-// that takes longer than limit, it returns false.
+// that takes longer than the parameter limit, it returns false.
 func (p *inProcess) stopped(limit time.Duration) bool {
 	p.mu.Lock()
 	idle := p.idle
@@ -276,8 +276,8 @@ func (s *subject) undoAgain(req sdk.Request) error {
 	return wantResult("the undo", reply)
 }
 
-// effects returns the number of effects in the remote service; 0 if the case does not count
-// effects.
+// effects returns the number of effects in the remote service; 0 if the case has no function
+// Effects.
 func (s *subject) effects() int {
 	if s.Effects == nil {
 		return 0

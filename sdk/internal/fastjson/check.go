@@ -13,8 +13,9 @@ import (
 // marks each field that it has read with one bit of a uint64.
 const mostFields = 64
 
-// Holds reports whether raw is certainly an object with these fields. If Holds returns
-// false, raw may still be correct, and the caller must check it with another parser.
+// Holds reports whether raw is certainly a JSON object that fits the schemas in the parameter
+// fields. If Holds returns false, raw may still fit, and the caller must check it with another
+// parser.
 func Holds(fields []schema.Field, raw json.RawMessage) bool {
 	s := jsonscan.Scanner{Src: raw}
 	return hasFields(&s, fields) && s.End()

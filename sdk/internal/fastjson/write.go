@@ -50,7 +50,7 @@ func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 		return strconv.AppendUint(out, v.Uint(), 10), true
 	case typed.Float:
 		if p.Go.NumMethod() > 0 {
-			return out, false // the type may have its own method for encoding
+			return out, false // package typed encodes it: its type may have its own method for encoding
 		}
 		return appendFloat(out, v.Float(), p.Go.Bits())
 	case typed.Number:
@@ -131,7 +131,7 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 		out = append(append(append(out, '"'), f.Schema.Name...), '"', ':')
 		value := v.FieldByIndex(f.Index)
 		if len(f.Schema.Enum) > 0 && f.Schema.Optional && value.IsZero() {
-			out = append(out, "null"...) // the zero value means that there is no value
+			out = append(out, "null"...) // the zero value of an optional enum becomes null
 			continue
 		}
 		from := len(out)
@@ -149,7 +149,7 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 // are sorted, as in encoding/json. If ok is false, the value is unusual or wrong.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
-		return out, false // the value may contain itself
+		return out, false // so many levels can mean that the value contains itself
 	}
 	switch x := tree.(type) {
 	case nil:

@@ -101,7 +101,7 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The zero value of an optional enum means that there is no value.
+		// The zero value of an optional enum is encoded as null.
 		if len(f.enum) > 0 && f.Schema.Optional && v.FieldByIndex(f.Index).IsZero() {
 			value = nil
 		}

@@ -211,7 +211,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // an input may use the same nested type: ignore the default
+			return f, nil // ignore the default: an input may use the same nested struct, and there it counts
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

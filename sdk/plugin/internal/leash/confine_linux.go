@@ -10,9 +10,10 @@ import (
 )
 
 // A tree of processes (an agent and its descendants) must not keep all CPUs busy. The keeper
-// measures the CPU time of the tree once in each busyTime. If the tree used more than
-// busyShare of the time of half of the CPUs, the keeper confines the tree to half of the
-// CPUs. Once the tree uses less than calmShare of that time, it may use all CPUs again.
+// measures the CPU time of the tree once in each busyTime. It compares this CPU time with the time
+// that half of the CPUs have in busyTime. If the tree used more than the share busyShare of that
+// time, the keeper confines the tree to half of the CPUs. Once the tree uses less than the share
+// calmShare, it may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another thread runs, even if the other has a higher priority.
@@ -34,8 +35,8 @@ type confinement struct {
 }
 
 // weigh computes how much CPU time the tree has used since the last measurement. Depending on
-// that, it confines the tree to half of the CPUs or lets the tree use all CPUs again. cpu is
-// the CPU time of the tree until now.
+// that, it confines the tree to half of the CPUs or lets the tree use all CPUs again. The
+// parameter cpu is the CPU time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -72,9 +73,10 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	return half
 }
 
-// move lets the threads of the tree run on the CPUs in to instead of the CPUs in from. It
-// does not change a thread that has chosen other CPUs itself. It ignores errors, because a
-// thread may have ended or may belong to another user.
+// move changes the set of CPUs on which the threads of the tree may run. The parameter from is the
+// old set, and the parameter to is the new set. move does not change a thread that has chosen
+// other CPUs itself. It ignores errors, because a thread may have ended or may belong to another
+// user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))

@@ -40,9 +40,9 @@ const (
 // descendants.
 const Grace = 1500 * time.Millisecond
 
-// This variable calls becomeKeeper before main begins, and before most other packages are
-// initialized. So every program that starts processes with this package can also be their
-// keeper.
+// The initialization of this variable calls becomeKeeper before main begins, and before most
+// other packages are initialized. So every program that starts processes with this package can
+// also be their keeper.
 var _ = becomeKeeper()
 
 // becomeKeeper returns false, unless Start has started this process as a keeper. In a keeper
@@ -61,15 +61,15 @@ func becomeKeeper() bool {
 	return true
 }
 
-// A keeper is the parent of one process. When the process has ended, the keeper becomes
-// the parent of the process's children.
+// A keeper is the parent of one process, which it has started. When this process has ended, the
+// keeper becomes the parent of the children of this process.
 type keeper struct {
 	says    *os.File // pipe to the host
 	private string   // directory to remove if the host dies; "" = none
 	limits  Limits
 	host    int  // process id of the host
-	pid     int  // process id of the process; 0 before the start
-	ended   bool // the keeper has waited for the process, so another process may have the same id
+	pid     int  // id of the process that the keeper starts; 0 before the start
+	ended   bool // the process has ended and wait4 was called, so another process may have the id pid
 }
 
 func (k *keeper) run(path string, args []string) {
@@ -96,7 +96,8 @@ func (k *keeper) run(path string, args []string) {
 	}
 	files := []uintptr{0, 1, 2}
 	if path == runPath {
-		// The process keeps this descriptor, because the interpreter of a script opens it.
+		// If the file is a script, its interpreter opens the descriptor runFile. So the process
+		// must inherit this descriptor.
 		files = append(files, ^uintptr(0), ^uintptr(0), runFile)
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
@@ -140,9 +141,9 @@ func getThreads() {
 	done.Done()
 }
 
-// memoryHandicap is the difference between the oom_score_adj of an agent and the lower one of
-// its engine. When memory runs out, the kernel ends the process with the highest score. The
-// largest oom_score_adj is 1000.
+// memoryHandicap is how much higher the oom_score_adj of an agent is than that of its engine. When
+// memory runs out, the kernel ends the process with the highest score. The largest oom_score_adj
+// is 1000.
 const memoryHandicap = 300
 
 // goFirst raises the oom_score_adj of this process; its children inherit the value. So when
@@ -207,7 +208,7 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 			}
 		case <-children:
 		case _, alive := <-host:
-			if alive { // the byte is killNow
+			if alive { // the host is alive and has sent the byte killNow
 				return
 			}
 			host = nil
@@ -219,8 +220,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap removes every child that has ended from the process table (wait4). If the process
-// itself has ended, reap notifies the host. left is true if there are children that run.
+// reap calls wait4 for every child that has ended, so that it leaves the process table. If the
+// process k.pid has ended, reap notifies the host. The result left is true if a child still runs.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -232,7 +233,7 @@ func (k *keeper) reap() (left bool) {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
-			return false // the error is ECHILD
+			return false // the error is ECHILD: the keeper has no child
 		case pid == 0:
 			return true
 		case pid == k.pid && !k.ended:
@@ -269,19 +270,19 @@ func (k *keeper) clear() {
 				return
 			}
 		}
-		time.Sleep(pause) // no event says that a process got a new parent
+		time.Sleep(pause) // no event reports that a descendant has become a child of the keeper
 	}
 }
 
-// killGroup kills the process group of the process. The kernel does this in one step, so no
-// member can start another process meanwhile. killGroup must be called before wait4 for the
-// process, because afterwards another group may have the same id.
+// killGroup kills the process group that the process k.pid leads. The kernel does this in one
+// step, so no member can start another process meanwhile. killGroup must be called before wait4
+// for the process k.pid, because afterwards another group may have the same id.
 func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
 // killBelow kills the descendants of a process. It stops each process before it lists the
-// children of that process. It kills them only after all are stopped. Otherwise a program
-// that starts endless copies of itself could be faster. seen is the number of processes
-// found, and killed is the number of processes killed.
+// children of that process. It kills the descendants only after it has stopped all of them.
+// Otherwise a program that starts endless copies of itself could be faster. The result seen is
+// the number of descendants found, and killed is the number of descendants killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {

@@ -23,7 +23,7 @@ type Process struct {
 	keeper *exec.Cmd
 	limits Limits
 	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // end of the pipe that the field words reads
+	said   *os.File      // pipe from which the field words reads
 
 	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none
@@ -41,9 +41,10 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	path, files := c.Path, []*os.File{says, held} // in the keeper these are saysFile and heldFile
+	// The keeper inherits the files says and held as the descriptors saysFile and heldFile.
+	path, files := c.Path, []*os.File{says, held}
 	if c.File != nil {
-		path, files = runPath, append(files, c.File) // in the keeper this is runFile
+		path, files = runPath, append(files, c.File) // the keeper inherits c.File as the descriptor runFile
 	}
 	keeper := &exec.Cmd{
 		// This path means the program that runs now, even if its file was replaced or removed.
@@ -63,7 +64,7 @@ func Start(c Command) (*Process, error) {
 	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
-		_ = keeper.Wait() // the method started has returned the important error
+		_ = keeper.Wait() // ignore this error: the error of the method started says what went wrong
 		p.close()
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 // A member is one descendant of a keeper: its process id, and the number of its threads.
 type member struct{ pid, threads int }
 
-// tree returns the descendants of a process, and the total number of their threads. It stops
-// searching once the number of threads is greater than most.
+// tree returns the descendants of the process with the id root, and the total number of their
+// threads. It stops the search once the number of threads is greater than the parameter most.
 func tree(root, most int) (members []member, threads int) {
 	next, _ := childrenOf(root)
 	for len(next) > 0 && threads <= most {
@@ -47,8 +47,9 @@ func (m member) cpu() time.Duration {
 	return cpuOf(stat)
 }
 
-// line returns the number in the line with the given name of /proc/PID/status. It returns 0 if
-// there is no such line: the file of an ended process has no lines about memory.
+// line returns a number from /proc/PID/status, a file with lines such as "VmSwap:  12 kB". The
+// parameter status is the content of the file, and name is the word before the colon. line returns
+// 0 if there is no such line: the file of an ended process has no lines about memory.
 func line(status []byte, name string) int64 {
 	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	if !found {
@@ -69,7 +70,8 @@ func line(status []byte, name string) int64 {
 // that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// cpuOf returns the sum of the fields utime, stime, cutime and cstime of /proc/PID/stat.
+// cpuOf returns the CPU time in /proc/PID/stat, the sum of its fields utime, stime, cutime and
+// cstime. It returns 0 if stat, the content of the file, is incomplete.
 func cpuOf(stat []byte) (sum time.Duration) {
 	fields := afterName(stat)
 	if len(fields) < 15 {
@@ -83,8 +85,8 @@ func cpuOf(stat []byte) (sum time.Duration) {
 	return sum
 }
 
-// afterName returns the fields of /proc/PID/stat from the third on. The file begins with
-// "PID (NAME) STATE PPID …", and NAME may contain any character.
+// afterName returns the third and all later fields of /proc/PID/stat. The file begins with
+// "PID (NAME) STATE PPID …". NAME may contain any character, so afterName searches the last ")".
 func afterName(stat []byte) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often a watch measures. A measurement of the tree (method look) reads approximately
-// twenty files. A measurement of the machine (method glance) reads no file.
+// Limits that decide when a watch measures. A measurement of the tree (method look) reads
+// approximately twenty files. A measurement of the machine (method glance) reads no file.
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
-	crowd     = 100                   // number of new threads after which glance measures the tree at once
+	crowd     = 100                   // number of new threads after which the tree is measured at once
 )
 
 // A watch measures the memory, threads and CPU time of a tree of processes, and checks the
@@ -41,9 +41,10 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance measures the machine. It also measures the tree if lookPause has passed, if the machine
-// has many new threads, or if the machine has much less free memory than before. It returns the
-// excess if the tree has exceeded a limit; otherwise nil.
+// glance measures the machine. It also measures the tree if the time lookPause has passed since
+// the last measurement of the tree, if the machine has many new threads, or if the machine has
+// much less free memory than before. It returns the excess if the tree has exceeded a limit;
+// otherwise nil.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)

@@ -20,7 +20,7 @@ type Reservation struct {
 	ID string `agent:"reservation_id"`
 }
 
-type ReleaseIn struct { // all inputs of an undo by key must be optional
+type ReleaseIn struct { // the undo is declared with sdk.ByKey, so all its inputs must be optional
 	ID string `agent:"reservation_id,optional"`
 }
 
@@ -28,10 +28,11 @@ func main() {
 	a := sdk.New("inventory", "0.1.0")
 	sdk.Action(a, "reserve", func(ctx context.Context, c *sdk.Call, in ReserveIn) (Reservation, error) {
 		id, err := stock.Reserve(ctx, c.IdempotencyKey, in.SKU, in.Qty)
-		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock") // declared below: the engine does not repeat the call
+		// The code out_of_stock is declared with sdk.Errors, so the engine does not repeat the call.
+		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock")
 	}, sdk.Idempotent(), sdk.CompensatedBy("release"), sdk.Errors("out_of_stock"))
 	sdk.Action(a, "release", func(ctx context.Context, c *sdk.Call, _ ReleaseIn) (sdk.None, error) {
-		return sdk.None{}, stock.ReleaseByKey(ctx, c.ForwardKey) // nil if nothing was reserved
+		return sdk.None{}, stock.ReleaseByKey(ctx, c.ForwardKey) // the error is nil if nothing was reserved
 	}, sdk.Idempotent(), sdk.ByKey())
 	plugin.Serve(a)
 }
