@@ -199,7 +199,7 @@ type instanceState uint8
 // processes, one after the other.
 type instance struct {
 	agent  *agent
-	number int // number of the instance, from 1
+	number int // number of this place among the places of the agent, from 1
 
 	// The fields from here on are protected by agent.mu.
 	state     instanceState
@@ -223,7 +223,7 @@ type life struct {
 	calls     int           // number of calls in progress, without those past their complete-by
 	listening int           // number of calls past their complete-by for which the pool waits for a late reply
 	expired   int           // number of calls in a row that the process did not answer in time
-	since     time.Time     // when the first of the calls counted in expired passed its complete-by
+	since     time.Time     // complete-by of the first call that the field expired counts
 	answered  time.Time     // time of the last answer; zero = there was none
 	missed    int           // number of signs of life in a row that were missing
 	draining  string        // why the process gets no more calls; "" = it gets calls

@@ -47,9 +47,9 @@ func (d verbs) settleRequested(ev SettleRequested) {
 }
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the
-// person states that nothing was done, the step is not repeated. Then the catch may accept the
-// failure, or max_failures may tolerate it. Otherwise the run stays parked until a retry or a
-// compensate.
+// person states that nothing was done, the step is not called again. If the catch block of the
+// step accepts the failure, or max_failures tolerates it, the run continues. If not, the run
+// stays parked until the verb retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {

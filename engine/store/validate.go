@@ -13,9 +13,9 @@ import (
 const MaxRowBytes = 64 << 20
 
 // Validate returns an error if a store must refuse the transition because of its contents.
-// A transition must not have a state that does not exist, a first row without a state, or a
-// running step without a complete-by (S10), for example. Every store calls Validate,
-// because the constraints of a database do not find all these faults.
+// For example, it refuses an unknown state, the first row of a run without a state, and a
+// running step without a complete-by (S10). Every store calls Validate, because the
+// constraints of a database do not find all these faults.
 func (t *Transition) Validate() error {
 	switch {
 	case t.Run <= 0:

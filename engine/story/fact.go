@@ -24,8 +24,8 @@ type Fact struct {
 	Attempt int
 	Of      int  // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
 	Undo    bool // the fact is about the undo of the step
-	// Facts about attempts, holds and pauses: number of instances of the for_each step; 0 =
-	// the step has no for_each.
+	// Number of instances of the for_each step; 0 = the step has no for_each. Only facts about
+	// attempts, holds and pauses set this field.
 	Among int
 
 	Awaits []string // wait_started: names of the signals for which the step waits; nil = a timer

@@ -224,7 +224,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // the step was undone before a new attempt, and that undo may have ended
+	case model.UndoNone: // an undo before a new attempt may have ended: then the state is UndoNone again
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
@@ -297,9 +297,9 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts one round of a node's calls may have. It returns 0 if the
-// settings depend on results of steps or cost more than factCost, or if calls of this kind have
-// no settings.
+// allowed returns how many attempts one round of a node's calls may have. It returns 0 if
+// this number is not known: the settings of retry depend on results of steps, computing them costs
+// more than factCost, or calls of this kind have no such settings.
 func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0

@@ -172,8 +172,8 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. wf may be nil; then names are
-// missing.
+// of compensation = "none", in the order of the workflow. wf may be nil; then a number
+// such as #3 takes the place of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }

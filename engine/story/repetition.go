@@ -14,7 +14,7 @@ import (
 // attempts were used.
 type NotRepeated string
 
-// Reasons why the last failure of a step was not repeated.
+// Reasons why no further attempt followed the last failure of a step.
 const (
 	// NotIdempotent: the outcome is unknown, and a repetition could cause the effect a second
 	// time.

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// crashCode is the exit status of this process if the input crash asks it to crash.
+// crashCode is the exit status with which the process ends if an input asks it to crash.
 const crashCode = 86
 
 // play does what the script s says. It applies the effect e, unless the script asks for a definite

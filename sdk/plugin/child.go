@@ -25,10 +25,10 @@ import (
 // pipe open.
 const drainTime = 500 * time.Millisecond
 
-// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has four
-// faults. It gives the process the host's standard input, and no private directory for sockets.
-// It waits for ever if a child of the process keeps a pipe open. It kills only the process and
-// not the process group.
+// child runs an agent process for go-plugin. It replaces go-plugin's own runner, because
+// that runner has four faults. The runner gives the process the host's standard input, and no
+// private directory for sockets. The runner waits for ever if a child of the process keeps a pipe
+// open. The runner kills only the process and not the process group.
 type child struct {
 	options *OpenOptions
 	lines   *lines

@@ -257,8 +257,8 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText returns a text that says why the effect of a step was not undone. If status is not
-// one of the two statuses for this, undoneText returns status without control characters.
+// undoneText returns a text that says why the effect of a step was not undone. It knows two values
+// of the parameter status. It returns any other value unchanged, but without control characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

@@ -31,7 +31,7 @@ type reference struct {
 	root  string           // first name of the reference, such as "var" or "step"
 	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
 	step  int              // index of the step; only if root is "step"
-	key   *reference       // reference to the key of the instance; nil = the field name holds the key
+	key   *reference       // reference to the key of the instance; nil = the key is constant, or there is no instance
 	name  string           // constant key of the instance; "" = no instance, or the key is not constant
 	each  bool             // true = the step has for_each
 	path  []value.PathStep // path of the value in its document

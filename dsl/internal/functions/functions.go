@@ -33,7 +33,7 @@ var Impure = map[string]string{
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
 // Table returns the functions that a module can call, by name. All functions are pure: file()
-// and env() return the results in rd.
+// and env() return results that rd already holds, and read no file and no variable.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	f["file"] = textFunction("path", func(name string) (cty.Value, error) {

@@ -156,7 +156,8 @@ func turn(e hclsyntax.Expression) hclsyntax.Expression {
 	return &round{around(Of(e))}
 }
 
-// Value charges for one round of the loop, and then evaluates the part of the loop.
+// Value adds the cost of one round of the loop to the cost of the evaluation. Then it evaluates the
+// expression that the loop repeats.
 func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(roundCost, roundMemory)

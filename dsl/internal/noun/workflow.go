@@ -237,7 +237,7 @@ type Undo struct {
 	// Self.Output.
 	Input     ValueFunc
 	UsesSelf  bool                                 // true = an argument depends on self.output
-	Retryable func(code string) bool               // whether the action Do declares this error code as retryable
+	Retryable func(code string) bool               // whether the action in the field Do declares this error code as retryable
 	Settings  func(*eval.Scope) (*Settings, error) // limits of the undo: only Timeout, Deadline and Retry
 	Declared  bool                                 // true = the agent's schema names the undo in compensated_by
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // A scanner takes over runs that this engine does not own: runs without an owner, runs of
-// dead engines, and overdue runs of live engines. It uses the findings of ticks, and works
-// on a separate goroutine. Everything that a scanner must know is in the store, so that the
+// dead engines, and overdue runs of live engines. It begins with the lists of runs that
+// the engine's regular statement in the store, the tick, returned. It has its own goroutine. Everything that a scanner must know is in the store, so that the
 // scanner of another engine can continue the work at any time (S46, S49).
 type scanner struct {
 	n  *Local

@@ -35,8 +35,8 @@ type low struct {
 	scans   int       // number of scans since the last scan that began at the first entry
 }
 
-// next returns the next_check at which an engine's next scan begins. If the result is not
-// valid (NULL), the scan begins at the first entry of the index.
+// next returns the earliest next_check that the coming scan of an engine must read. The scan skips
+// earlier entries of the index. If the result is not valid (NULL), the scan reads the whole index.
 func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,10 +72,10 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// The forms that tolerate conflicts handle new runs with names separately. Their part
-	// named fresh selects the submissions whose name, key and id no other run has. If another
-	// transaction commits such a run meanwhile, the statement fails. When it is sent again,
-	// it sees that run.
+	// This text belongs to the forms of the statement that leave out conflicting rows. Its part
+	// "fresh" selects the new runs whose name and id are unused and whose key no other run
+	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
+	// statement fails. When it is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key

@@ -278,8 +278,8 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 	return out, err
 }
 
-// named returns the run that has this public name or, as a decimal number, this internal id. It
-// returns no row if there is no such run.
+// named returns the run whose public name is the parameter name. If there is none, and name is a
+// decimal number, named returns the run with this internal id. It returns no row if there is none.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil

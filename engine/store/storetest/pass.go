@@ -83,8 +83,8 @@ var passRules = []rule{
 			return run
 		}
 		const grace = time.Minute
-		late(a, w.started(a, 1)[0], time.Hour)       // a run of engine a, and engine a itself asks for overdue runs
-		late(gone, w.started(gone, 1)[0], time.Hour) // a run of a member whose lease has expired
+		late(a, w.started(a, 1)[0], time.Hour)       // not listed: engine a asks, and the run is its own
+		late(gone, w.started(gone, 1)[0], time.Hour) // not listed: the lease of its owner has expired
 		bs, cs := w.started(b, 5), w.started(c, 1)
 		late(b, bs[0], 2*grace)
 		late(b, bs[1], grace/2) // not listed: the time since next_check is shorter than grace

@@ -107,8 +107,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand pushes alerts until the time end, when the watch is over. It stops every push at that
-// time, because another engine may push after it.
+// stand pushes alerts until the time in the parameter end. At that time it stops every push that
+// still runs, because from then on another engine may push the alerts.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()

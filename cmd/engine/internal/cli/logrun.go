@@ -128,8 +128,8 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		// The function that keep stores writes the alert later. An error of that later write
-		// cannot be reported.
+		// The method keep stores this function. When the function is called later, it writes
+		// the alert. An error of that write cannot be reported.
 		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) {
 			return nil
 		}
