@@ -248,3 +248,19 @@ func TestPivots(t *testing.T) {
 		{"attempts of the workflow", "retry { max_attempts = \"unbounded\" }\n" + z("echo.call", ""), nil},
 	})
 }
+
+// TestOutputsKnowTheirSteps: an output names the steps that it reads, also through locals and in
+// the order of the workflow.
+func TestOutputsKnowTheirSteps(t *testing.T) {
+	wf := linkedWorkflow(t, `
+locals { both = "${step.b.output.value}${step.a.output.value}" }
+output "none" { value = 1 }
+output "one" { value = step.b.status }
+output "two" { value = local.both }
+`+step("a", "")+step("b", ""))
+	for i, want := range []string{"[]", "[1]", "[0 1]"} {
+		if got := fmt.Sprint(wf.Outputs[i].After); got != want {
+			t.Errorf("output %s reads steps %s, want %s", wf.Outputs[i].Name, got, want)
+		}
+	}
+}

@@ -163,6 +163,16 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 // Outputs returns the run's outputs. It returns nil if the run has not succeeded.
 func Outputs(s *machine.State) []NamedValue { return namedValues(s.Run().Outputs) }
 
+// KnownOutputs returns the outputs that can be shown now. For a run that has succeeded, these are
+// all its outputs. For a run that goes forward, they are the outputs that refer only to steps
+// which have ended well. For every other run, and if wf is nil, KnownOutputs returns nil.
+func KnownOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
+	if s.Status().Final() || wf == nil {
+		return Outputs(s)
+	}
+	return namedValues(s.EarlyOutputs(wf))
+}
+
 func namedValues(outputs []model.Output) []NamedValue {
 	var named []NamedValue
 	for _, o := range outputs {

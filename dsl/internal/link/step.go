@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -79,10 +80,20 @@ func (l stepLinker) outputs() {
 				"Output %q shows a sensitive value. Write sensitive = true, or nonsensitive(...) around what may be shown.", o.Name)
 		}
 		l.out.Outputs = append(l.out.Outputs, noun.Output{
-			Name: o.Name, Description: o.Description, Sensitive: o.Sensitive,
+			Name: o.Name, Description: o.Description, Sensitive: o.Sensitive, After: stepsOf(o.Value),
 			Value: argumentLinker(l).valueFunc(o.Value, "output "+o.Name, o.Sensitive, nil),
 		})
 	}
+}
+
+// stepsOf returns the indexes of the steps that an expression reads, ascending. Locals count, too.
+func stepsOf(e *eval.Expr) []int {
+	if e.Compiled == nil {
+		return nil
+	}
+	steps := slices.Clone(e.Compiled.Steps)
+	slices.Sort(steps)
+	return steps
 }
 
 // mentionsSensitive reports whether an expression reads a sensitive output of a step with

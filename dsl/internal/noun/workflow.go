@@ -113,6 +113,7 @@ type Output struct {
 	Name        string
 	Description string
 	Sensitive   bool
+	After       []int // indexes of the steps that Value reads, ascending; nil = Value reads no step
 	Value       ValueFunc
 }
 

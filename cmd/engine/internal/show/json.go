@@ -20,7 +20,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	f := r.State.Failure()
 	m["started_by"] = r.State.Run().StartedBy
 	m["variables"] = render.Redact(r.State.Vars())
-	m["outputs"] = render.Outputs(story.Outputs(r.State))
+	m["outputs"] = render.Outputs(story.KnownOutputs(r.State, r.Flow))
 	m["undone"], m["left_as_is"] = int(r.State.Run().Undone), int(r.State.Run().Left)
 	m["not_undone_by_declaration"] = int(r.State.Run().Undeclared)
 	if kept := story.KeptByDeclaration(r.State, r.Flow); len(kept) > 0 {

@@ -54,12 +54,13 @@ func PrintRun(a *cli.App, r *history.Run) error {
 			return err
 		}
 	}
-	if len(story.Outputs(r.State)) == 0 {
+	outputs := story.KnownOutputs(r.State, r.Flow)
+	if len(outputs) == 0 {
 		return nil
 	}
 	if err := a.Print("\n"); err != nil {
 		return err
 	}
-	a.Show(render.OutputProblems(story.Outputs(r.State)))
-	return a.PrintOutputs(story.Outputs(r.State))
+	a.Show(render.OutputProblems(outputs))
+	return a.PrintOutputs(outputs)
 }
