@@ -174,6 +174,6 @@ func glimpse() plan {
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
 		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
-		waits: waitPlan{waiting: 2_000, timers: 500, signals: 500},
+		waits: waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
 	}
 }

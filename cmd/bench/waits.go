@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
 // timerLength is the length of the timer in the workflow named timer, in workflow.hcl.
@@ -33,7 +34,7 @@ type waitResult struct {
 	bytes, goroutines float64 // of the process, for each waiting run
 	rows              float64 // rows that were committed for each waiting run until it waits
 	lags              [3]time.Duration
-	perSecond         float64 // signals per second, from the first signal to the end of the last run
+	sent, perSecond   float64 // signals per second, until the last one is sent and until the last run has ended
 }
 
 // waits measures runs that wait: the memory of the engine for each of them, how late timers end,
@@ -46,7 +47,7 @@ func (l processLab) waits(ctx context.Context) (err error) {
 		return err
 	}
 	closing.add(d.close)
-	f, err := waitingRuns(ctx, l.work, d, l.p.waits)
+	f, err := waitingRuns(ctx, l.work, d, l.p.waits, l.prof)
 	if err != nil {
 		return err
 	}
@@ -56,14 +57,16 @@ func (l processLab) waits(ctx context.Context) (err error) {
 	for i, name := range []string{"lag p50", "lag p99", "lag max"} {
 		l.book.put(0, "waits", name, milliseconds(f.lags[i]))
 	}
+	l.book.put(0, "waits", "sent/s", f.sent)
 	l.book.put(0, "waits", "signals/s", f.perSecond)
 	l.t.waits(l.book, l.p.waits)
 	return nil
 }
 
 // waitingRuns starts an engine with p.waiting runs that wait for a signal. It measures their
-// memory, then the lag of timers, and then how fast signals end some of the runs.
-func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan) (f waitResult, err error) {
+// memory, then the lag of timers, and then how fast signals end some of the runs. The profile
+// covers the signals.
+func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *profiler) (f waitResult, err error) {
 	r, err := start(ctx, w, setup{store: d.store, d: d, invoker: mute{}})
 	if err != nil {
 		return f, err
@@ -96,7 +99,10 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan) (f waitR
 	if f.lags, err = d.lags(ctx, timerLength); err != nil {
 		return f, err
 	}
-	f.perSecond, err = signalled(ctx, d, p.signals)
+	err = prof.during(func() (err error) {
+		f.sent, f.perSecond, err = signalled(ctx, d, p.signals)
+		return err
+	})
 	return f, err
 }
 
@@ -134,13 +140,20 @@ func (d *database) ended(ctx context.Context, workflow string, n int) error {
 }
 
 // signalled sends a signal to n waiting runs, as `engine signal` does, and waits until these runs
-// have ended. It returns the number of signals per second.
-func signalled(ctx context.Context, d *database, n int) (perSecond float64, err error) {
+// have ended. It returns the number of signals per second: until the last one is sent, and until
+// the last run has ended.
+func signalled(ctx context.Context, d *database, n int) (sent, perSecond float64, err error) {
 	runs, err := d.waiting(ctx, n)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	op := &operator.Operator{Store: d.store, Defs: journal.NewDefinitions(d.store, nil)}
+	// Other processes than the engine send signals, so the engine's connections are not used.
+	own, err := postgres.Open(ctx, d.dsn.String(), postgres.Options{MaxConns: senders})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	op := &operator.Operator{Store: own, Defs: journal.NewDefinitions(own, nil)}
 	var next atomic.Int64
 	errs := make([]error, senders)
 	began := time.Now()
@@ -158,12 +171,13 @@ func signalled(ctx context.Context, d *database, n int) (perSecond float64, err 
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return 0, fmt.Errorf("send a signal: %w", err)
+		return 0, 0, fmt.Errorf("send a signal: %w", err)
 	}
+	sent = float64(len(runs)) / time.Since(began).Seconds()
 	if err := d.ended(ctx, "waiting", len(runs)); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return float64(len(runs)) / time.Since(began).Seconds(), nil
+	return sent, float64(len(runs)) / time.Since(began).Seconds(), nil
 }
 
 // waiting returns the ids of n runs that wait for a signal.
