@@ -170,7 +170,13 @@ type message struct {
 // code, and the last message must say so too.
 func apply(t *testing.T, code int, args ...string) []message {
 	t.Helper()
-	r := engine(t, append([]string{"apply", "--json"}, args...)...)
+	return told(t, code, engine(t, append([]string{"apply", "--json"}, args...)...), args...)
+}
+
+// told reads what `apply --json` has printed. The exit code must be code, and the last message
+// must say so too. args are shown if it is not.
+func told(t *testing.T, code int, r ran, args ...string) []message {
+	t.Helper()
 	if r.code != code {
 		t.Fatalf("apply %s = %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
 	}

@@ -53,6 +53,7 @@ func parts() []part {
 		{"queue", func(l *lab, ctx context.Context) error { return l.historyLab().queue(ctx) }},
 		{"recovery", func(l *lab, ctx context.Context) error { return l.historyLab().recovery(ctx) }},
 		{"memory", func(l *lab, ctx context.Context) error { return l.processLab().memory(ctx) }},
+		{"waits", func(l *lab, ctx context.Context) error { return l.processLab().waits(ctx) }},
 		{"cold", func(l *lab, ctx context.Context) error { return l.processLab().cold(ctx) }},
 		{"idle", func(l *lab, ctx context.Context) error { return l.processLab().idle(ctx) }},
 	}

@@ -3,13 +3,14 @@
 //   - end-to-end steps per second and latencies on each store, with the mock agent in a
 //     process of its own;
 //   - the costs of each step in commits, bytes of log and CPU time;
-//   - recovery, long queues, memory, a cold start and an idle engine.
+//   - recovery, long queues, memory, waiting runs, a cold start and an idle engine.
 //
 // The last table compares the figures with the goals in goals.go.
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
-// The parts are steps, saga, shapes, tenants, calls, long, queue, recovery, memory, cold, idle.
+// The parts are steps, saga, shapes, tenants, calls, long, queue, recovery, memory, waits, cold,
+// idle.
 //
 // `make bench` runs this command with a PostgreSQL server that nothing else uses. The command
 // exits with 0 even if figures miss their goals, because times depend on the machine. Tests
@@ -147,6 +148,7 @@ type plan struct {
 	flight   int // number of runs in flight for the takeover
 	takes    int // how many times all these runs are taken over, one takeover after the other
 
+	waits waitPlan      // numbers of runs that wait for a signal or a time
 	kept  int           // number of runs that are in memory together when their memory is measured
 	colds int           // number of cold starts
 	idle  time.Duration // shortest time in which the statements of an idle engine are counted
@@ -161,6 +163,7 @@ func whole() plan {
 		queued: 1_000_000, queueLimit: 15 * time.Minute, claim: 30 * time.Second,
 		finished: 10_000_000, scans: 500, flight: 100_000, takes: 3,
 		kept: 20_000, colds: 10, idle: 3 * time.Minute, limit: 2 * time.Hour,
+		waits: waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000},
 	}
 }
 
@@ -171,5 +174,6 @@ func glimpse() plan {
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
 		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
+		waits: waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
 	}
 }

@@ -149,6 +149,18 @@ func (t *table) memory(b *book, p plan) {
 	t.say("Heap and stacks of the engine with %s runs, less what it had before, for each. In flight: a call of a real agent is under way.", count(p.kept))
 }
 
+// waits prints the figures of runs that wait for a signal or a time.
+func (t *table) waits(b *book, p waitPlan) {
+	const columns = "%-28s %12s %16s %10s %9s %9s %9s %9s %10s"
+	t.say("")
+	t.say(columns, "waiting runs", "bytes/run", "goroutines/run", "rows/run", "lag p50", "lag p99", "lag max", "sent/s", "signals/s")
+	t.say(columns, count(p.waiting), cell(b, "waits", "bytes/run", "%.0f"), cell(b, "waits", "goroutines/run", "%.2f"), cell(b, "waits", "rows/run", "%.2f"),
+		cell(b, "waits", "lag p50", "%.1fms"), cell(b, "waits", "lag p99", "%.1fms"), cell(b, "waits", "lag max", "%.1fms"),
+		cell(b, "waits", "sent/s", "%.0f"), cell(b, "waits", "signals/s", "%.0f"))
+	t.say("The runs wait for a signal: heap and stacks of the process, and rows, for each. Lag: how late %s timers of %s end beside them.", count(p.timers), timerLength)
+	t.say("signals: %s of them from %d senders, who do what engine signal does, over connections of their own; sent: until the last one is in an inbox, signals: until the last run has ended.", count(p.signals), senders)
+}
+
 // cold prints the times that the method processLab.cold has measured.
 func (t *table) cold(b *book, p plan) {
 	t.say("")

@@ -130,3 +130,21 @@ workflow "parked" {
     }
   }
 }
+
+# A run that waits for a signal and calls no agent.
+workflow "waiting" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    wait { signal = "go" }
+  }
+}
+
+# A run that waits for a time and calls no agent.
+workflow "timer" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    timer { duration = "5s" }
+  }
+}

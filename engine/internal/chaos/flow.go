@@ -20,6 +20,9 @@ type Step struct {
 	After  []int    // steps that this step depends on, as indexes into Flow.Steps
 	Keys   []string // keys of the instances of a for_each step; nil = the step has no for_each
 	Caught bool     // the step has a catch for its failure; no code uses this field
+	// Gate is the body of a step without a call that comes before this step, such as a timer. The
+	// gate waits for the steps in After. "" = no gate.
+	Gate string
 }
 
 // Honours reports whether the remote service applies the step's effect at most once for each
@@ -87,6 +90,7 @@ func NewFlow(rng *rand.Rand, url string) Flow {
 		}
 		words := faults(rng, s.Action)
 		undo := undoFaults(rng)
+		s.Gate = gate(rng)
 		last := i == n-1
 		park := ""
 		switch {
@@ -113,16 +117,20 @@ func head(b *strings.Builder, url string) {
 // write writes the source text of the step s. The parameters words and undo are the faults of the
 // step's calls and undos. The parameter park is a further line of the retry block; "" = none.
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
+	var after []string
+	for _, j := range s.After {
+		after = append(after, "step."+f.Steps[j].Name)
+	}
+	if s.Gate != "" {
+		fmt.Fprintf(b, "  step %q {\n    depends_on = [%s]\n    %s\n  }\n", "gate_"+s.Name, strings.Join(after, ", "), s.Gate)
+		after = append(after, "step.gate_"+s.Name)
+	}
 	fmt.Fprintf(b, "  step %q {\n    action  = agent.far.%s\n    timeout = %q\n", s.Name, s.Action, stepTimeout.String())
 	if s.Keys != nil {
 		fmt.Fprintf(b, "    for_each = toset([\"%s\"])\n", strings.Join(s.Keys, `", "`))
 	}
-	if len(s.After) > 0 {
-		var names []string
-		for _, j := range s.After {
-			names = append(names, "step."+f.Steps[j].Name)
-		}
-		fmt.Fprintf(b, "    depends_on = [%s]\n", strings.Join(names, ", "))
+	if len(after) > 0 {
+		fmt.Fprintf(b, "    depends_on = [%s]\n", strings.Join(after, ", "))
 	}
 	attempts := 6
 	if s.Action == "once" || s.Action == "blind" {

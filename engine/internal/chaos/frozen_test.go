@@ -31,15 +31,18 @@ func TestFrozenEngine(t *testing.T) {
 				w := newWorld(t, uint64(i))
 				point := freezing[i%len(freezing)]
 				w.crowd()
+				w.signal("before")
 				a := w.StartEngine("a", point+"=stop@2")
 				w.Await("the engine to freeze at "+point, 20*time.Second, func() bool { return stopped(a.Pid()) })
 				w.Note("a is frozen at %s", point)
+				w.signal("frozen")
 				w.StartEngine("b", "")
 				time.Sleep(time.Duration(float64(lease) * []float64{0.5, 1, 2, float64(times(4, 10))}[(i+i/len(freezing))%4])) // freezing for this long is the fault
 				if err := a.Signal(syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}
 				w.Note("a thaws")
+				w.signal("before") // again: it counts once
 				w.AwaitRest(90 * time.Second)
 				if a.Ended() {
 					t.Errorf("the engine that came back ended:\n%s", a.Output())
@@ -51,6 +54,9 @@ func TestFrozenEngine(t *testing.T) {
 			})
 		}
 	})
+	if sum.Signals == 0 {
+		t.Error("void: no signal has ended a wait")
+	}
 	report.count("T8 frozen engine", rounds, sum, began)
 }
 

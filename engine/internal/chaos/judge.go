@@ -20,6 +20,7 @@ import (
 // A Verdict says how much Judge has checked.
 type Verdict struct {
 	Runs, Attempts, Calls int                     // number of runs, attempts and calls
+	Signals               int                     // number of waits that a signal ended
 	Ends                  map[status.RunState]int // number of runs, by their last status
 }
 
@@ -50,9 +51,10 @@ func (w *World) Judge() Verdict {
 	for part := range slices.Chunk(runs, max(1, (len(runs)+judges-1)/judges)) {
 		wait.Go(func() {
 			for _, r := range part {
-				state, attempts := j.run(ctx, r)
+				state, attempts, signals := j.run(ctx, r)
 				mu.Lock()
 				v.Attempts += attempts
+				v.Signals += signals
 				v.Ends[state]++
 				mu.Unlock()
 			}
@@ -76,18 +78,18 @@ func (j *judge) fault(format string, args ...any) {
 	j.w.T.Errorf("seed %d: "+format, append([]any{j.w.Seed}, args...)...)
 }
 
-// run checks one run. It returns the run's status and the number of attempts that started. It
-// returns 0 and 0 if the run cannot be read.
-func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
+// run checks one run. It returns the run's status, the number of attempts that started, and the
+// number of waits that a signal ended. It returns only zeros if the run cannot be read.
+func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, signals int) {
 	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
 		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
-		return 0, 0
+		return 0, 0, 0
 	}
 	head, err := j.w.head(r.ID)
 	if err != nil {
 		j.fault("%s: %v (I1)", r.Name, err)
-		return 0, 0
+		return 0, 0, 0
 	}
 	state := told.State
 	if state.Status() != head.State {
@@ -99,7 +101,6 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
 	started, failures, parked := count(told.Flow, told.Records)
-	attempts := 0
 	for i := range state.NodeCount() {
 		node := story.Node(state, told.Flow, i)
 		if node.Each {
@@ -118,7 +119,7 @@ func (j *judge) run(ctx context.Context, r Run) (status.RunState, int) {
 		j.order(r, told.Flow, state)
 	}
 	j.alerts(ctx, r, parked)
-	return state.Status(), attempts
+	return state.Status(), attempts, j.waits(r, told.Records)
 }
 
 // count reads the records of a run. It returns how many attempts of each step started, and how

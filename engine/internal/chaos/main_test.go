@@ -85,4 +85,5 @@ func (v *Verdict) add(o Verdict) {
 	v.Runs += o.Runs
 	v.Attempts += o.Attempts
 	v.Calls += o.Calls
+	v.Signals += o.Signals
 }

@@ -99,10 +99,12 @@ func TestPartition(t *testing.T) {
 					w := newWorld(t, uint64(round))
 					y := newWay(t, w)
 					w.Submit(everything(w.URL), 3)
+					w.signal("before")
 					a := w.StartEngineOn(y.DSN, "a", "")
 					w.awaitCalls(1)
 					for _, held := range []float64{0.5, 2, 1, 10}[:min(4, times(2, 4))] {
 						y.strike(fault.kind, fault.stream, fault.attributes, time.Duration(float64(lease)*held))
+						w.signal(fmt.Sprint("after ", held))
 					}
 					w.StartEngine("b", "")
 					w.AwaitRest(5 * time.Minute)
@@ -117,6 +119,9 @@ func TestPartition(t *testing.T) {
 			}
 		}
 	})
+	if sum.Signals == 0 {
+		t.Error("void: no signal has ended a wait")
+	}
 	report.count("T2 partition", rounds*len(faults), sum, began)
 }
 

@@ -25,6 +25,7 @@ func TestRandomRuns(t *testing.T) {
 	w.StartEngine("b", "")
 	for round := range times(2, 20) {
 		w.awaitCalls(n / 4 * (round + 1) / times(2, 20))
+		w.signal(fmt.Sprint("round ", round))
 		w.Freeze(a, lease*3/2)
 		a.Kill()
 		w.Note("a is dead")

@@ -65,14 +65,14 @@ func sceneOf(point string) *scene {
 }
 
 // everything makes an engine pass most places: results, failures, unknown
-// outcomes, lookups, checkpoints, waits, and the undo of it all.
+// outcomes, lookups, checkpoints, waits for a signal, and the undo of it all.
 func everything(url string) Flow {
 	return flowOf(url, head,
 		flowStep{Step{Name: "s0", Action: "do"}, "refuse", "refuse", ""},
 		flowStep{Step{Name: "s1", Action: "once", After: []int{0}}, "lose", "lose", ""},
 		flowStep{Step{Name: "s2", Action: "many", After: []int{0}}, "lose", "", ""},
 		flowStep{Step{Name: "s3", Action: "do", After: []int{0}, Keys: []string{"a", "b", "c"}}, "linger:50ms", "", ""},
-		flowStep{Step{Name: "s4", Action: "once", After: []int{1}}, "vanish", "", ""},
+		flowStep{Step{Name: "s4", Action: "once", After: []int{1}, Gate: gateSignal}, "vanish", "", ""},
 		flowStep{Step{Name: "s5", Action: "do", After: []int{1, 2, 3}}, "hang", "", ""},
 		flowStep{Step{Name: "s6", Action: "do", After: []int{4, 5}}, "deny", "", ""},
 	)

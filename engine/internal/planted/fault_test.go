@@ -29,4 +29,5 @@ var areas = map[string][]fault{
 	"plugin":   pluginFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
+	"waits":    waitsFaults,
 }

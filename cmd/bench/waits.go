@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store/postgres"
+)
+
+// timerLength is the length of the timer in the workflow named timer, in workflow.hcl.
+const timerLength = 5 * time.Second
+
+// senders is the number of goroutines that send signals at the same time.
+const senders = 16
+
+// A waitPlan says how many runs the part waits has.
+type waitPlan struct {
+	waiting int // number of runs that wait for a signal at the same time
+	timers  int // number of runs that wait for a time while the others wait
+	signals int // number of waiting runs that get a signal
+}
+
+// A waitResult holds the figures of waiting runs.
+type waitResult struct {
+	bytes, goroutines float64 // of the process, for each waiting run
+	rows              float64 // rows that were committed for each waiting run until it waits
+	lags              [3]time.Duration
+	sent, perSecond   float64 // signals per second, until the last one is sent and until the last run has ended
+}
+
+// waits measures runs that wait: the memory of the engine for each of them, how late timers end,
+// and how many signals per second the engine takes.
+func (l processLab) waits(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	d, err := makeDatabase(ctx, l.dsn, "waits")
+	if err != nil {
+		return err
+	}
+	closing.add(d.close)
+	f, err := waitingRuns(ctx, l.work, d, l.p.waits, l.prof)
+	if err != nil {
+		return err
+	}
+	l.book.put(0, "waits", "bytes/run", f.bytes)
+	l.book.put(0, "waits", "goroutines/run", f.goroutines)
+	l.book.put(0, "waits", "rows/run", f.rows)
+	for i, name := range []string{"lag p50", "lag p99", "lag max"} {
+		l.book.put(0, "waits", name, milliseconds(f.lags[i]))
+	}
+	l.book.put(0, "waits", "sent/s", f.sent)
+	l.book.put(0, "waits", "signals/s", f.perSecond)
+	l.t.waits(l.book, l.p.waits)
+	return nil
+}
+
+// waitingRuns starts an engine with p.waiting runs that wait for a signal. It measures their
+// memory, then the lag of timers, and then how fast signals end some of the runs. The profile
+// covers the signals.
+func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *profiler) (f waitResult, err error) {
+	r, err := start(ctx, w, setup{store: d.store, d: d, invoker: mute{}})
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, r.stopNow()) }()
+	fill := func(workflow string, n int) error {
+		if err := r.loader().fill(ctx, workflow, n); err != nil {
+			return err
+		}
+		return r.quiet(ctx)
+	}
+	if err := fill("waiting", 64); err != nil { // a few runs allocate all memory that p does not change
+		return f, err
+	}
+	rows, before := r.store.rows.Load(), inUse()
+	if err := fill("waiting", p.waiting); err != nil {
+		return f, err
+	}
+	after := inUse()
+	n := float64(p.waiting)
+	f.bytes, f.goroutines = (after.Bytes-before.Bytes)/n, (after.Goroutines-before.Goroutines)/n
+	f.rows = float64(r.store.rows.Load()-rows) / n
+
+	if err := fill("timer", p.timers); err != nil {
+		return f, err
+	}
+	if err := d.ended(ctx, "timer", p.timers); err != nil {
+		return f, err
+	}
+	if f.lags, err = d.lags(ctx, timerLength); err != nil {
+		return f, err
+	}
+	err = prof.during(func() (err error) {
+		f.sent, f.perSecond, err = signalled(ctx, d, p.signals)
+		return err
+	})
+	return f, err
+}
+
+// lags returns by how much the runs of the workflow timer took longer than the timer: the
+// median, the 99th percentile and the maximum.
+func (d *database) lags(ctx context.Context, timer time.Duration) (out [3]time.Duration, err error) {
+	const query = `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took), percentile_cont(0.99) WITHIN GROUP (ORDER BY took), max(took)
+		FROM (SELECT extract(epoch FROM finished_at - created_at)::float8 AS took FROM engine.runs WHERE workflow = 'timer') x`
+	var took [3]float64
+	if err := d.db.QueryRowContext(ctx, query).Scan(&took[0], &took[1], &took[2]); err != nil {
+		return out, fmt.Errorf("read the lag of timers: %w", err)
+	}
+	for i, s := range took {
+		out[i] = time.Duration(s*float64(time.Second)) - timer
+	}
+	return out, nil
+}
+
+// ended waits until n runs of a workflow have ended.
+func (d *database) ended(ctx context.Context, workflow string, n int) error {
+	const look = 100 * time.Millisecond
+	for {
+		var done int
+		err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.runs WHERE workflow = $1 AND finished_at IS NOT NULL`, workflow).Scan(&done)
+		if err != nil {
+			return fmt.Errorf("count the ended runs of %s: %w", workflow, err)
+		}
+		if done >= n {
+			return nil
+		}
+		if err := pause(ctx, look); err != nil {
+			return fmt.Errorf("%d of %d runs of %s have ended: %w", done, n, workflow, err)
+		}
+	}
+}
+
+// signalled sends a signal to n waiting runs, as `engine signal` does, and waits until these runs
+// have ended. It returns the number of signals per second: until the last one is sent, and until
+// the last run has ended.
+func signalled(ctx context.Context, d *database, n int) (sent, perSecond float64, err error) {
+	runs, err := d.waiting(ctx, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	// Other processes than the engine send signals, so the engine's connections are not used.
+	own, err := postgres.Open(ctx, d.dsn.String(), postgres.Options{MaxConns: senders})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	op := &operator.Operator{Store: own, Defs: journal.NewDefinitions(own, nil)}
+	var next atomic.Int64
+	errs := make([]error, senders)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for errs[i] == nil {
+				k := next.Add(1) - 1
+				if k >= int64(len(runs)) {
+					return
+				}
+				_, errs[i] = op.Ask(ctx, runs[k], machine.SignalReceived{Name: "go", By: "bench"}, "bench")
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return 0, 0, fmt.Errorf("send a signal: %w", err)
+	}
+	sent = float64(len(runs)) / time.Since(began).Seconds()
+	if err := d.ended(ctx, "waiting", len(runs)); err != nil {
+		return 0, 0, err
+	}
+	return sent, float64(len(runs)) / time.Since(began).Seconds(), nil
+}
+
+// waiting returns the ids of n runs that wait for a signal.
+func (d *database) waiting(ctx context.Context, n int) (runs []status.RunID, err error) {
+	rows, err := d.db.QueryContext(ctx, `SELECT run_id FROM engine.run WHERE state = $1 LIMIT $2`, int(status.RunWaiting), n)
+	if err != nil {
+		return nil, fmt.Errorf("find waiting runs: %w", err)
+	}
+	defer func(rows *sql.Rows) { err = errors.Join(err, rows.Close()) }(rows)
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("find waiting runs: %w", err)
+		}
+		runs = append(runs, status.RunID(id))
+	}
+	if len(runs) < n && rows.Err() == nil {
+		return nil, fmt.Errorf("%d runs wait, want %d", len(runs), n)
+	}
+	return runs, rows.Err()
+}
