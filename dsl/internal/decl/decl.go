@@ -28,12 +28,17 @@ type Module struct {
 	locals    map[string]*eval.Local // locals outside of workflows, by name
 	ownLocals []*eval.Local          // all locals outside of workflows, with duplicates
 	Workflows []*Workflow            // all workflows, with duplicates
+	Libraries map[string]*Library    // library blocks by name
 	Auto      []noun.Assignment      // values from *.auto.vars.hcl files
 	Funcs     map[string]function.Function
-	File      string // name of the only file, if the module is a single file; otherwise ""
-	Failed    bool   // true = the module has errors
-	Partial   bool   // true = declarations are missing: a file has errors, or the check ended early
-	Older     bool   // true = do not check newer rules, because the definition may be older than these rules
+	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
+	File      string             // name of the only file, if the module is a single file; otherwise ""
+	Failed    bool               // true = the module has errors
+	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
+	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
+
+	chain  []string // paths of the modules from the main module to this one
+	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
 	// Duplicates: declarations outside of workflows whose name another declaration already uses.
 	// A duplicate is an error. It is checked for other errors, but never used.
@@ -53,6 +58,7 @@ type Agent struct {
 	Env                      []string
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
+	Library                  *Module // library that declares the agent; nil = the module itself declares it
 }
 
 // A Variable is a variable block.
@@ -71,6 +77,9 @@ type Variable struct {
 	Nullable          bool
 	Validations       []*Condition
 }
+
+// hasDefault reports whether the variable has a default.
+func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
 
 // A Condition is a precondition, postcondition or validation block.
 type Condition struct {

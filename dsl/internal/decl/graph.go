@@ -36,7 +36,9 @@ func (d graphDecoder) resolve() {
 		d.validations(d.m.Variables[n], fileNames)
 	}
 	for _, n := range sorted.Keys(d.m.Agents) {
-		d.resolveAgent(d.m.Agents[n], fileNames)
+		if a := d.m.Agents[n]; a.Library == nil { // the library has resolved its own agents
+			d.resolveAgent(a, fileNames)
+		}
 	}
 	for _, a := range d.m.TwinAgents {
 		d.resolveAgent(a, fileNames)
@@ -58,7 +60,11 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 // agent block.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
-		if name != "" && d.m.Agents[name] == nil {
+		switch {
+		case name == "" || d.m.Agents[name] != nil:
+		case fromLibrary(name):
+			libraryDecoder{d.decoder}.agent(name, at)
+		default:
 			a := d.agent(&syntax.Block{Kind: "agent", Label: name, DefRange: at, Attrs: map[string]*eval.Expr{}})
 			a.Implied, a.Block = true, nil
 			d.m.Agents[name] = a

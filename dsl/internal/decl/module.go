@@ -30,6 +30,12 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// Dir is the name of the directory in messages; "" = "this directory".
 	Dir string
+	// Root is the file system in which the libraries of the module must be; nil = the file system
+	// of the module itself.
+	Root fs.FS
+	// Home is the path of the directory of the module in Root; "" = the module is in the root
+	// directory of Root.
+	Home string
 	// EngineVersion is the version of this engine, which must satisfy required_version;
 	// "" = required_version is not checked.
 	EngineVersion string
@@ -43,7 +49,13 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
 		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads}
-		m.build(r, source, opts.EngineVersion)
+		below := liveLibraries{root: opts.Root, home: opts.Home, env: opts.Env}
+		if below.root == nil {
+			below.root = fsys
+		}
+		libs := &libraries{source: below, read: map[string]*Module{}}
+		m.build(r, source, libs, opts.EngineVersion)
+		m.Below = libs.complete()
 		m.loadValues(r, fsys)
 	}) {
 		m.Partial = true // the check ended early, so declarations are missing
@@ -53,20 +65,21 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. answers holds the results that file() and
-// env() had when the definition was loaded. If older is true, ParseStored does not check newer
-// rules, because the definition may be older than these rules.
-func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
-	m := newModule(file)
-	m.Older, m.Reads = older, answers
-	for name, src := range files {
+// ParseStored parses the files of a stored definition. If older is true, ParseStored does not check
+// newer rules, because the definition may be older than these rules.
+func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
+	m := newModule(s.File)
+	m.Older, m.Reads = older, s.Reads
+	for name, src := range s.Files {
 		m.Files[name], m.Sources[name] = src, src
 	}
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
 		r.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
-	m.build(r, storedSource{&m.Reads}, "")
+	libs := &libraries{source: storedLibraries(s.Libraries), read: map[string]*Module{}}
+	m.build(r, storedSource{&m.Reads}, libs, "")
+	m.Below = libs.complete()
 	diags := r.Finish()
 	m.Failed = m.Failed || diags.HasErrors()
 	return m, diags
@@ -151,9 +164,23 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// build parses m.Files and adds the declarations to m. It does the same for a directory and for a
-// stored definition.
-func (m *Module) build(r *report.Reporter, source readSource, engineVersion string) {
+// dir returns the directory of the module, relative to the directory of the main module.
+func (m *Module) dir() string {
+	switch {
+	case m.File != "":
+		return path.Dir(m.File)
+	case len(m.chain) > 0:
+		return m.chain[len(m.chain)-1]
+	}
+	return "."
+}
+
+// build parses m.Files and adds the declarations to m. It does the same for a directory, for a
+// stored definition and for a library.
+func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, engineVersion string) {
+	if len(m.chain) == 0 {
+		m.chain = []string{path.Clean(m.File)}
+	}
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
 		names = append(names, n)
@@ -173,7 +200,7 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	for _, body := range bodies {
 		blocks = append(blocks, syntax.Reader{Reporter: r}.Read(body, syntax.ModuleSpec, "", body.MissingItemRange()).Blocks...)
 	}
-	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
+	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
 	if !broken { // otherwise names that a broken file declares would be reported as unknown

@@ -34,14 +34,14 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
 		return
 	}
-	ctx := l.fileContext()
+	ctx := l.contextOf(d)
 	at := d.Where
 	if b := d.Block.One("config"); b != nil {
 		at = b.DefRange
 	}
 	args := argumentLinker{ctx}.arguments(specs, d.Config, at, "agent "+d.Name, false)
 	if len(d.Config) > 0 || len(specs) > 0 {
-		la.noun.Config = args.Eval
+		la.noun.Config = l.ownScope(d, args.Eval)
 	}
 }
 

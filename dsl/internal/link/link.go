@@ -29,6 +29,7 @@ type linker struct {
 	fileLevel *eval.Evaluator         // evaluator for the expressions outside of workflows
 	agents    map[string]*linkedAgent // agents by name
 	known     map[string]bool         // names of the variables of all workflows
+	libraries map[*decl.Module]*library
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
