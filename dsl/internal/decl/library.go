@@ -76,7 +76,7 @@ func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 		err = d.libs.add(lib)
 	}
 	if err != nil {
-		d.Errorf(e.Range, fmt.Sprintf("Cannot read library %q", label), "%s.", err)
+		d.Errorf(e.Range, fmt.Sprintf("Cannot read library %q", label), "source: %s.", err)
 		return nil
 	}
 	lib.chain, lib.Older, lib.Sources, lib.Places = chain, d.m.Older, d.m.Sources, d.m.Places

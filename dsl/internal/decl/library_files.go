@@ -64,7 +64,7 @@ type liveLibraries struct {
 func (s liveLibraries) open(name string) (*Module, readSource, error) {
 	at := path.Join(s.home, name)
 	if !fs.ValidPath(at) {
-		return nil, nil, fmt.Errorf("%q is outside of the directory in which the engine works. Work in a directory that contains the module and the library: name it with --chdir", name)
+		return nil, nil, fmt.Errorf("%q is outside of the directory in which the engine works. Start the engine in a directory that contains both the module and the library, or name such a directory with --chdir", name)
 	}
 	var info fs.FileInfo
 	real, err := resolveLinks(s.root, at)
