@@ -229,7 +229,7 @@ func TestBlocksOfLaterVersions(t *testing.T) {
 			t.Errorf("%s in a step: %v", name, diags.Err())
 		}
 	}
-	for _, name := range []string{"library \"l\"", "moved"} {
+	for _, name := range []string{"moved"} {
 		_, diags := check(files{"main.hcl": name + " {}\n" + workflow(step("a", ""))})
 		if len(about(diags, "Unsupported block type")) != 1 {
 			t.Errorf("%s in a file: %v", name, diags.Err())

@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"path"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -46,6 +47,28 @@ type Module struct {
 	TwinVariables []*Variable
 }
 
+// newModule returns a module without declarations.
+func newModule(file string) *Module {
+	return &Module{
+		File:    file,
+		Files:   map[string][]byte{},
+		Sources: map[string][]byte{},
+		Reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
+		Places:  report.Places{},
+	}
+}
+
+// dir returns the directory of the module, relative to the directory of the main module.
+func (m *Module) dir() string {
+	switch {
+	case m.File != "":
+		return path.Dir(m.File)
+	case len(m.chain) > 0:
+		return m.chain[len(m.chain)-1]
+	}
+	return "."
+}
+
 // An Agent is an agent block, or an implied agent. An implied agent has no block: a step or an
 // undo names the agent in its action.
 type Agent struct {
@@ -59,6 +82,13 @@ type Agent struct {
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
 	Library                  *Module // library that declares the agent; nil = the module itself declares it
+}
+
+// A Library is a library block. It names another module, whose agents the module can use.
+type Library struct {
+	Name   string
+	where  hcl.Range // place of the block
+	Module *Module   // the other module; nil = it cannot be used, and the error was reported
 }
 
 // A Variable is a variable block.

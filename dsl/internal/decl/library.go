@@ -10,16 +10,10 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
-
-// A Library is a library block. It names another module, whose agents the module can use.
-type Library struct {
-	Name   string
-	where  hcl.Range // place of the block
-	Module *Module   // the other module; nil = it cannot be used, and the error was reported
-}
 
 // maxLibraryDepth limits how deep libraries may be nested. A library of the module has the depth 1.
 const maxLibraryDepth = 8
@@ -30,7 +24,7 @@ type libraryDecoder struct{ *decoder }
 // library reads a library block, and the module that it names. It adds the library to m.Libraries.
 func (d libraryDecoder) library(b *syntax.Block) {
 	if first, dup := d.m.Libraries[b.Label]; dup {
-		d.duplicate(b, first.where)
+		d.Errorf(b.DefRange, fmt.Sprintf("Duplicate library %q", b.Label), "The first one is at %s.", report.Range(first.where))
 		return
 	}
 	lib := &Library{Name: b.Label, where: b.DefRange}
@@ -83,7 +77,7 @@ func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 	for file, src := range lib.Files {
 		lib.Sources[file] = src
 	}
-	lib.build(d.Reporter, source, d.libs, d.engineVersion)
+	d.libs.build(lib, source)
 	for _, n := range sorted.Keys(lib.Variables) {
 		if v := lib.Variables[n]; !v.hasDefault() {
 			d.Errorf(v.Where, "Library variable without default",

@@ -16,6 +16,7 @@ import (
 // modules share it while they are read.
 type libraries struct {
 	source librarySource
+	build  func(lib *Module, source readSource) // adds the declarations to a library that has its files
 	// read holds the libraries by path, relative to the directory of the main module. nil = the
 	// library is not complete: it has an error, or it is being read.
 	read  map[string]*Module

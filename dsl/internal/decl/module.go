@@ -53,9 +53,7 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 		if below.root == nil {
 			below.root = fsys
 		}
-		libs := &libraries{source: below, read: map[string]*Module{}}
-		m.build(r, source, libs, opts.EngineVersion)
-		m.Below = libs.complete()
+		m.buildAll(r, source, below, opts.EngineVersion)
 		m.loadValues(r, fsys)
 	}) {
 		m.Partial = true // the check ended early, so declarations are missing
@@ -77,29 +75,10 @@ func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	if older {
 		r.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
-	libs := &libraries{source: storedLibraries(s.Libraries), read: map[string]*Module{}}
-	m.build(r, storedSource{&m.Reads}, libs, "")
-	m.Below = libs.complete()
+	m.buildAll(r, storedSource{&m.Reads}, storedLibraries(s.Libraries), "")
 	diags := r.Finish()
 	m.Failed = m.Failed || diags.HasErrors()
 	return m, diags
-}
-
-func newModule(file string) *Module {
-	return &Module{
-		File:    file,
-		Files:   map[string][]byte{},
-		Sources: map[string][]byte{},
-		Reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
-		Places:  report.Places{},
-	}
-}
-
-// isModuleFile reports whether a file in the directory belongs to the module, by its name.
-func isModuleFile(name string) bool {
-	base := strings.TrimSuffix(name, ".json")
-	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
-		!strings.HasSuffix(base, ".test.hcl") && !strings.HasSuffix(base, ".vars.hcl")
 }
 
 func isAutoVars(name string) bool {
@@ -164,23 +143,18 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// dir returns the directory of the module, relative to the directory of the main module.
-func (m *Module) dir() string {
-	switch {
-	case m.File != "":
-		return path.Dir(m.File)
-	case len(m.chain) > 0:
-		return m.chain[len(m.chain)-1]
-	}
-	return "."
+// buildAll adds the declarations to the main module m, and reads its libraries from below.
+func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
+	m.chain = []string{path.Clean(m.File)}
+	libs := &libraries{source: below, read: map[string]*Module{}}
+	libs.build = func(lib *Module, source readSource) { lib.build(r, source, libs, engineVersion) }
+	m.build(r, source, libs, engineVersion)
+	m.Below = libs.complete()
 }
 
 // build parses m.Files and adds the declarations to m. It does the same for a directory, for a
 // stored definition and for a library.
 func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, engineVersion string) {
-	if len(m.chain) == 0 {
-		m.chain = []string{path.Clean(m.File)}
-	}
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
 		names = append(names, n)

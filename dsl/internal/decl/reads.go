@@ -20,6 +20,13 @@ var (
 	errOwnDirectory = errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
 )
 
+// isModuleFile reports whether a file in the directory belongs to the module, by its name.
+func isModuleFile(name string) bool {
+	base := strings.TrimSuffix(name, ".json")
+	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
+		!strings.HasSuffix(base, ".test.hcl") && !strings.HasSuffix(base, ".vars.hcl")
+}
+
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	// Check the file before opening it: to open a pipe would wait, and to open a device may have
 	// effects.

@@ -34,7 +34,10 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
 		return
 	}
-	ctx := l.contextOf(d)
+	ctx := l.fileContext()
+	if d.Library != nil {
+		ctx = l.library(d.Library).ctx
+	}
 	at := d.Where
 	if b := d.Block.One("config"); b != nil {
 		at = b.DefRange
@@ -66,15 +69,6 @@ func (l *linker) fileContext() *workflowLinker {
 		linker: l, ev: l.fileLevel, cur: -1,
 		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 	}
-}
-
-// variableShapes returns the type of each variable, and whether the variable is sensitive.
-func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
-	out := make(map[string]eval.VariableShape, len(decls))
-	for name, v := range decls {
-		out[name] = eval.VariableShape{Type: v.Type, Sensitive: v.Sensitive}
-	}
-	return out
 }
 
 // unknownVars returns an object with all variables. Each attribute is an unknown value that has

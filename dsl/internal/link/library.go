@@ -11,21 +11,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A library holds what the expressions in the agent blocks of a library need.
-type library struct {
-	ctx  *workflowLinker // links the expressions
-	vars value.Value     // object of the library's variables, which always have their defaults
-}
-
-// contextOf returns a workflowLinker that links the expressions in an agent block. These
-// expressions refer to the variables and locals of the module that declares the agent.
-func (l *linker) contextOf(d *decl.Agent) *workflowLinker {
-	if d.Library == nil {
-		return l.fileContext()
-	}
-	return l.library(d.Library).ctx
-}
-
 // ownScope returns a ValueFunc that calls f with the variables of the module that declares the
 // agent. A run holds the variables of the main module only.
 func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {

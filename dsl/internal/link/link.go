@@ -44,6 +44,12 @@ type linkedAgent struct {
 	missing bool                     // true = the agent has no binary, and the error was reported
 }
 
+// A library holds what the expressions in the agent blocks of a library need.
+type library struct {
+	ctx  *workflowLinker // links the expressions
+	vars value.Value     // object of the library's variables, which always have their defaults
+}
+
 // A linkedAction is an action that the module uses, with its schema.
 type linkedAction struct {
 	agent  *linkedAgent
