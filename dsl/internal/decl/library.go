@@ -23,12 +23,14 @@ type libraryDecoder struct{ *decoder }
 
 // library reads a library block, and the module that it names. It adds the library to m.Libraries.
 func (d libraryDecoder) library(b *syntax.Block) {
-	if first, dup := d.m.Libraries[b.Label]; dup {
+	first, dup := d.m.Libraries[b.Label]
+	if dup {
 		d.Errorf(b.DefRange, fmt.Sprintf("Duplicate library %q", b.Label), "The first one is at %s.", report.Range(first.where))
-		return
 	}
 	lib := &Library{Name: b.Label, where: b.DefRange}
-	d.m.Libraries[b.Label] = lib
+	if !dup {
+		d.m.Libraries[b.Label] = lib
+	}
 	e := b.Attr("source")
 	if e == nil {
 		return // the error was reported: the attribute is required
