@@ -118,6 +118,9 @@ func TestLibraryAgents(t *testing.T) {
 		t.Errorf("workflows %q: those of a library do not belong to the module", names)
 	}
 	steps := def.Workflow("w").Steps
+	if got := def.Workflow("w").Agents["pay.shop"]; got.MaxConcurrency != 8080 {
+		t.Errorf("agent %+v", got)
+	}
 	if do := steps[0].Undo.Do; do.Agent != "again.shop" {
 		t.Errorf("the written undo calls %s.%s", do.Agent, do.Name)
 	}

@@ -34,10 +34,7 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
 		return
 	}
-	ctx := l.fileContext()
-	if d.Library != nil {
-		ctx = l.library(d.Library).ctx
-	}
+	ctx := l.contextOf(d)
 	at := d.Where
 	if b := d.Block.One("config"); b != nil {
 		at = b.DefRange
@@ -61,6 +58,15 @@ func (l *linker) constraint(la *linkedAgent) {
 		l.Errorf(la.decl.Where, "Unsupported agent version", "Agent %q needs engine-agent-%s %s; the one found is %s. Run engine init --upgrade to choose again.",
 			la.decl.Name, la.decl.Plugin, la.decl.Constraint, la.bin.Version)
 	}
+}
+
+// contextOf returns a workflowLinker that links the expressions in an agent block. These
+// expressions refer to the variables and locals of the module that declares the agent.
+func (l *linker) contextOf(d *decl.Agent) *workflowLinker {
+	if d.Library == nil {
+		return l.fileContext()
+	}
+	return l.library(d.Library).ctx
 }
 
 // fileContext returns a workflowLinker that links the expressions outside of workflows.

@@ -11,16 +11,26 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
+// ownVars returns a function that replaces the variables of a run by the variables of the module
+// that declares the agent. A run holds the variables of the main module only.
+func (l *linker) ownVars(d *decl.Agent) func(value.Value) value.Value {
+	if d.Library == nil {
+		return func(run value.Value) value.Value { return run }
+	}
+	own := l.library(d.Library).vars
+	return func(value.Value) value.Value { return own }
+}
+
 // ownScope returns a ValueFunc that calls f with the variables of the module that declares the
-// agent. A run holds the variables of the main module only.
+// agent.
 func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {
 	if d.Library == nil {
 		return f
 	}
-	vars := l.library(d.Library).vars
+	vars := l.ownVars(d)
 	return func(s *eval.Scope) (value.Value, error) {
 		own := *s
-		own.Vars = vars
+		own.Vars = vars(s.Vars)
 		return f(&own)
 	}
 }
@@ -46,6 +56,9 @@ func (l *linker) library(m *decl.Module) *library {
 		linker: l, ev: ev, cur: -1,
 		world: &eval.CheckWorld{Evaluator: ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 	}}
+	if l.libraries == nil {
+		l.libraries = map[*decl.Module]*library{}
+	}
 	l.libraries[m] = lib
 	if l.m.Failed {
 		return lib // perhaps a variable has an error, so its rules cannot be checked

@@ -26,10 +26,10 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator         // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent // agents by name
-	known     map[string]bool         // names of the variables of all workflows
-	libraries map[*decl.Module]*library
+	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent   // agents by name
+	known     map[string]bool           // names of the variables of all workflows
+	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none yet
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool

@@ -38,7 +38,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	if m.Partial {
 		return nil, nil
 	}
-	l.known, l.libraries = knownVariables(m), map[*decl.Module]*library{}
+	l.known = knownVariables(m)
 	if m.Older {
 		l.Effort = metered.NewAllowance(math.MaxInt64) // the definition was checked when it was stored
 	}
