@@ -36,9 +36,7 @@ func (d graphDecoder) resolve() {
 		d.validations(d.m.Variables[n], fileNames)
 	}
 	for _, n := range sorted.Keys(d.m.Agents) {
-		if a := d.m.Agents[n]; a.Library == nil { // the library has resolved its own agents
-			d.resolveAgent(a, fileNames)
-		}
+		d.resolveAgent(d.m.Agents[n], fileNames)
 	}
 	for _, a := range d.m.TwinAgents {
 		d.resolveAgent(a, fileNames)
