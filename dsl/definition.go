@@ -50,14 +50,21 @@ const formatVersion = 1
 // manifest lists everything that a definition consists of. For each file, value and schema it
 // holds only the sha256. stored.Blobs maps this sha256 to the content.
 type manifest struct {
-	Format   int               `json:"format"`
-	Language string            `json:"language"`
-	File     string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
-	Files    map[string]string `json:"files"`           // sha256 of each source file, by name
-	Reads    map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
-	// sha256 of the value of each environment variable that env() read; nil = it was not set
-	Env    map[string]*string       `json:"env,omitempty"`
+	Format   int    `json:"format"`
+	Language string `json:"language"`
+	manifestModule
 	Agents map[string]manifestAgent `json:"agents"`
+	// libraries by path, relative to the directory of the module; also the libraries of libraries
+	Libraries map[string]manifestModule `json:"libraries,omitempty"`
+}
+
+// manifestModule lists the files of a module, and what file() and env() have read for it.
+type manifestModule struct {
+	File  string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
+	Files map[string]string `json:"files"`           // sha256 of each source file, by name
+	Reads map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
+	// sha256 of the value of each environment variable that env() read; nil = it was not set
+	Env map[string]*string `json:"env,omitempty"`
 }
 
 type manifestAgent struct {
@@ -79,30 +86,12 @@ type stored struct {
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
-		Manifest: manifest{
-			Format: formatVersion, Language: syntax.LanguageVersion, File: m.File,
-			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
-		},
-		Blobs: map[string][]byte{},
+		Manifest: manifest{Format: formatVersion, Language: syntax.LanguageVersion, Agents: map[string]manifestAgent{}, Libraries: map[string]manifestModule{}},
+		Blobs:    map[string][]byte{},
 	}
-	put := func(data []byte) string {
-		sum := sha256.Sum256(data)
-		key := hex.EncodeToString(sum[:])
-		s.Blobs[key] = data
-		return key
-	}
-	for name, src := range m.Files {
-		s.Manifest.Files[name] = put(src)
-	}
-	for name, text := range m.Reads.Files {
-		s.Manifest.Reads[name] = put([]byte(text))
-	}
-	for name, value := range m.Reads.Env {
-		s.Manifest.Env[name] = nil
-		if value != nil {
-			key := put([]byte(*value))
-			s.Manifest.Env[name] = &key
-		}
+	s.Manifest.manifestModule = s.putModule(m)
+	for name, lib := range m.Below {
+		s.Manifest.Libraries[name] = s.putModule(lib)
 	}
 	for name, a := range m.Agents {
 		bin := agents[name]
@@ -111,7 +100,7 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 			return fmt.Errorf("encode the schema of agent %q: %w", name, err)
 		}
 		s.Manifest.Agents[name] = manifestAgent{
-			Plugin: a.Plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: put(schema),
+			Plugin: a.Plugin, Version: bin.Version, Checksum: bin.Checksum, Schema: s.put(schema),
 		}
 	}
 	man, err := json.Marshal(s.Manifest)
@@ -124,6 +113,34 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 		return fmt.Errorf("encode the definition: %w", err)
 	}
 	return nil
+}
+
+// put adds a content to s.Blobs, and returns its sha256.
+func (s *stored) put(data []byte) string {
+	sum := sha256.Sum256(data)
+	key := hex.EncodeToString(sum[:])
+	s.Blobs[key] = data
+	return key
+}
+
+// putModule adds the files of a module, and what file() and env() have read for it, to s.Blobs. It
+// returns their part of the manifest.
+func (s *stored) putModule(m *decl.Module) manifestModule {
+	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}}
+	for name, src := range m.Files {
+		out.Files[name] = s.put(src)
+	}
+	for name, text := range m.Reads.Files {
+		out.Reads[name] = s.put([]byte(text))
+	}
+	for name, value := range m.Reads.Env {
+		out.Env[name] = nil
+		if value != nil {
+			key := s.put([]byte(*value))
+			out.Env[name] = &key
+		}
+	}
+	return out
 }
 
 // ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
@@ -166,64 +183,87 @@ func Decode(data []byte) (*Definition, error) {
 // Decode must accept a definition that newer rules refuse. If older is true, link does not apply
 // these newer rules.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
-	files, answers, agents, err := s.parts()
+	main, agents, err := s.parts()
 	if err != nil {
 		return nil, nil, err
 	}
-	m, diags := decl.ParseStored(s.Manifest.File, files, answers, older)
+	m, diags := decl.ParseStored(main, older)
 	def, more := Link(&Module{m}, agents)
 	return def, append(diags, more...), nil
 }
 
-// parts returns the stored source files, the stored results of file() and env(), and the agents.
-// The error wraps ErrCorrupt if a content is missing, or if a schema cannot be parsed.
-func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
-	files, agents = map[string][]byte{}, map[string]AgentBinary{}
-	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
-	blob := func(key string) ([]byte, error) {
-		b, ok := s.Blobs[key]
-		if !ok {
-			return nil, fmt.Errorf("%w: blob %.12s is missing", ErrCorrupt, key)
-		}
-		return b, nil
+// parts returns the stored files of the module and its libraries, and the agents. The error wraps
+// ErrCorrupt if a content is missing, or if a schema cannot be parsed.
+func (s *stored) parts() (main decl.Stored, agents map[string]AgentBinary, err error) {
+	if main, err = s.module(s.Manifest.manifestModule); err != nil {
+		return decl.Stored{}, nil, err
 	}
-	for name, key := range s.Manifest.Files {
-		if files[name], err = blob(key); err != nil {
-			return nil, functions.Reads{}, nil, err
+	main.Libraries = map[string]decl.Stored{}
+	for name, lib := range s.Manifest.Libraries {
+		if main.Libraries[name], err = s.module(lib); err != nil {
+			return decl.Stored{}, nil, err
 		}
 	}
-	for name, key := range s.Manifest.Reads {
-		text, err := blob(key)
-		if err != nil {
-			return nil, functions.Reads{}, nil, err
-		}
-		answers.Files[name] = string(text)
-	}
-	for name, key := range s.Manifest.Env {
-		answers.Env[name] = nil
-		if key != nil {
-			text, err := blob(*key)
-			if err != nil {
-				return nil, functions.Reads{}, nil, err
-			}
-			value := string(text)
-			answers.Env[name] = &value
-		}
-	}
+	agents = map[string]AgentBinary{}
 	for name, a := range s.Manifest.Agents {
-		raw, err := blob(a.Schema)
+		raw, err := s.blob(a.Schema)
 		if err != nil {
-			return nil, functions.Reads{}, nil, err
+			return decl.Stored{}, nil, err
 		}
 		var schema schema.Schema
 		if err := json.Unmarshal(raw, &schema); err != nil {
-			return nil, functions.Reads{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
+			return decl.Stored{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}
 		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
 	}
-	return files, answers, agents, nil
+	return main, agents, nil
 }
 
-// Sources returns the source files of the definition by name, as they were when
-// the definition was linked. The caller must not change their bytes.
-func (d *Definition) Sources() map[string][]byte { return maps.Clone(d.module.Files) }
+// blob returns a stored content by its sha256. The error wraps ErrCorrupt if the content is missing.
+func (s *stored) blob(key string) ([]byte, error) {
+	b, ok := s.Blobs[key]
+	if !ok {
+		return nil, fmt.Errorf("%w: blob %.12s is missing", ErrCorrupt, key)
+	}
+	return b, nil
+}
+
+// module returns the stored files of a module, and the stored results of file() and env(). The
+// error wraps ErrCorrupt if a content is missing.
+func (s *stored) module(m manifestModule) (out decl.Stored, err error) {
+	out = decl.Stored{File: m.File, Files: map[string][]byte{}, Reads: functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}}
+	for name, key := range m.Files {
+		if out.Files[name], err = s.blob(key); err != nil {
+			return decl.Stored{}, err
+		}
+	}
+	for name, key := range m.Reads {
+		text, err := s.blob(key)
+		if err != nil {
+			return decl.Stored{}, err
+		}
+		out.Reads.Files[name] = string(text)
+	}
+	for name, key := range m.Env {
+		out.Reads.Env[name] = nil
+		if key != nil {
+			text, err := s.blob(*key)
+			if err != nil {
+				return decl.Stored{}, err
+			}
+			value := string(text)
+			out.Reads.Env[name] = &value
+		}
+	}
+	return out, nil
+}
+
+// Sources returns the source files of the definition and of its libraries by name, as they were
+// when the definition was linked. The caller must not change their bytes.
+func (d *Definition) Sources() map[string][]byte {
+	out := maps.Clone(d.module.Files)
+	for _, lib := range d.module.Below {
+		maps.Copy(out, lib.Files)
+	}
+	return out
+}

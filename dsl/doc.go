@@ -20,13 +20,14 @@
 //	engine    { required_version }
 //	agent "N" { plugin, version, instances, max_concurrency, env, config {},
 //	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cooldown, probes } }
+//	library "N" { source }
 //	variable "N" { type, default, description, sensitive, nullable, validation { condition, error_message } }
 //	locals { ... }
 //	workflow "N" {
 //	  description, deadline, retry {}, unique { key }, compensation { mode, deadline }
 //	  variable "N" {}   locals {}   output "N" { value, description, sensitive }
 //	  step "N" {
-//	    action = agent.NAME.ACTION        input { ... }
+//	    action = agent.NAME.ACTION        input { ... }   # or library.N.agent.NAME.ACTION
 //	    when, for_each, max_parallel, max_failures, depends_on
 //	    timeout, deadline, retry {}, idempotency_key, output_type
 //	    precondition {}, postcondition {} { condition, error_message, error_code }
@@ -53,7 +54,8 @@
 // # Stored definitions
 //
 // A Definition is stored as a manifest and the contents that it names: the
-// source text, the results of file() and env(), the schemas and checksums of the agents.
+// source text of the module and its libraries, the results of file() and env(), the schemas and
+// checksums of the agents.
 // Decode needs nothing else. So a run can use the same definition until the run ends.
 //
 // # Packages

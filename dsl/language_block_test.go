@@ -229,7 +229,7 @@ func TestBlocksOfLaterVersions(t *testing.T) {
 			t.Errorf("%s in a step: %v", name, diags.Err())
 		}
 	}
-	for _, name := range []string{"library \"l\"", "moved"} {
+	for _, name := range []string{"moved"} {
 		_, diags := check(files{"main.hcl": name + " {}\n" + workflow(step("a", ""))})
 		if len(about(diags, "Unsupported block type")) != 1 {
 			t.Errorf("%s in a file: %v", name, diags.Err())
@@ -247,17 +247,18 @@ func TestNames(t *testing.T) {
 		"variable": workflow("variable \"%s\" { default = 1 }\n" + step("a", "")),
 		"output":   workflow("output \"%s\" { value = 1 }\n" + step("a", "")),
 		"agent":    "agent \"%s\" { plugin = \"echo\" }\n" + workflow(step("a", "")),
+		"library":  "library \"%s\" { source = \"./lib\" }\n" + workflow(step("a", "")),
 	}
 	for _, name := range []string{"a", "_", "_a", "A", "Z9", "a-b", "a_b", "a1", long} {
 		for kind, file := range kinds {
-			if _, diags := check(files{"main.hcl": strings.Replace(file, "%s", name, 1)}); diags.HasErrors() {
+			if _, diags := check(files{"main.hcl": strings.Replace(file, "%s", name, 1), "lib/a.hcl": "locals { x = 1 }\n"}); diags.HasErrors() {
 				t.Errorf("%s %q: %v", kind, name, diags.Err())
 			}
 		}
 	}
 	for _, name := range []string{"", "1a", "-a", "a b", "a.b", "ä", "a/b", "a:", "[", "`", "{", "@", long + "a"} {
 		for kind, file := range kinds {
-			_, diags := check(files{"main.hcl": strings.Replace(file, "%s", name, 1)})
+			_, diags := check(files{"main.hcl": strings.Replace(file, "%s", name, 1), "lib/a.hcl": "locals { x = 1 }\n"})
 			got := about(diags, "Invalid name")
 			want := "The name of a " + kind + " begins with a letter or _ and holds only letters, digits, _ and -, at most 100 of them."
 			if len(got) != 1 || got[0].Detail != want {

@@ -12,7 +12,7 @@ import (
 // An AgentUse is an agent that a module uses. The module declares the agent with an agent
 // block. Without a block, the agent is implied: a step names it in its action.
 type AgentUse struct {
-	Name       string     // name of the block, as in agent.NAME.ACTION
+	Name       string     // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
 	Plugin     string     // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Constraint string     // condition for the version; "" = any version
 	Where      diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent
@@ -27,7 +27,7 @@ func (mod *Module) Agents() []AgentUse {
 	out := make([]AgentUse, 0, len(m.Agents))
 	var declared []string
 	for _, n := range sorted.Keys(m.Agents) {
-		if !m.Agents[n].Implied {
+		if a := m.Agents[n]; !a.Implied && a.Library == nil {
 			declared = append(declared, n)
 		}
 	}

@@ -26,7 +26,7 @@ workflow "w" {
 `)
 	host := "db"
 	answers := functions.Reads{Files: map[string]string{}, Env: map[string]*string{"PGHOST": &host}}
-	m, diags := decl.ParseStored("", map[string][]byte{"a.hcl": src}, answers, true)
+	m, diags := decl.ParseStored(decl.Stored{Files: map[string][]byte{"a.hcl": src}, Reads: answers}, true)
 	if diags.HasErrors() {
 		t.Fatal(diags.Err())
 	}

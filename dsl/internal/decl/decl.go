@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"path"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -28,17 +29,44 @@ type Module struct {
 	locals    map[string]*eval.Local // locals outside of workflows, by name
 	ownLocals []*eval.Local          // all locals outside of workflows, with duplicates
 	Workflows []*Workflow            // all workflows, with duplicates
+	Libraries map[string]*Library    // library blocks by name
 	Auto      []noun.Assignment      // values from *.auto.vars.hcl files
 	Funcs     map[string]function.Function
-	File      string // name of the only file, if the module is a single file; otherwise ""
-	Failed    bool   // true = the module has errors
-	Partial   bool   // true = declarations are missing: a file has errors, or the check ended early
-	Older     bool   // true = do not check newer rules, because the definition may be older than these rules
+	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
+	File      string             // name of the only file, if the module is a single file; otherwise ""
+	Failed    bool               // true = the module has errors
+	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
+	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
+
+	chain  []string // paths of the modules from the main module to this one
+	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
 	// Duplicates: declarations outside of workflows whose name another declaration already uses.
 	// A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
+}
+
+// newModule returns a module without declarations.
+func newModule(file string) *Module {
+	return &Module{
+		File:    file,
+		Files:   map[string][]byte{},
+		Sources: map[string][]byte{},
+		Reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
+		Places:  report.Places{},
+	}
+}
+
+// dir returns the directory of the module, relative to the directory of the main module.
+func (m *Module) dir() string {
+	switch {
+	case m.File != "":
+		return path.Dir(m.File)
+	case len(m.chain) > 0:
+		return m.chain[len(m.chain)-1]
+	}
+	return "."
 }
 
 // An Agent is an agent block, or an implied agent. An implied agent has no block: a step or an
@@ -53,6 +81,14 @@ type Agent struct {
 	Env                      []string
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
+	Library                  *Module // library that declares the agent; nil = the module itself declares it
+}
+
+// A Library is a library block. It names another module, whose agents the module can use.
+type Library struct {
+	Name   string
+	where  hcl.Range // place of the block
+	Module *Module   // the other module; nil = it cannot be used, and the error was reported
 }
 
 // A Variable is a variable block.
@@ -71,6 +107,9 @@ type Variable struct {
 	Nullable          bool
 	Validations       []*Condition
 }
+
+// hasDefault reports whether the variable has a default.
+func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
 
 // A Condition is a precondition, postcondition or validation block.
 type Condition struct {

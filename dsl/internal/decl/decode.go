@@ -330,8 +330,9 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION. It
-// returns "" for both names if the attribute is missing or invalid.
+// action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
+// library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
+// invalid.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {
@@ -344,6 +345,10 @@ func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 		if okX && okY && syntax.ValidName(x.Name) && syntax.ValidName(y.Name) {
 			return x.Name, y.Name, e.Range
 		}
+	}
+	if len(t) > 0 && t.RootName() == "library" {
+		agent, action = libraryDecoder{d}.action(e, t)
+		return agent, action, e.Range
 	}
 	e.Bad = true
 	d.Errorf(e.Range, "Invalid action", "An action is written agent.NAME.ACTION, without quotes.")

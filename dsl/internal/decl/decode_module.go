@@ -16,12 +16,15 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	d.m.Agents = map[string]*Agent{}
 	d.m.Variables = map[string]*Variable{}
 	d.m.locals = map[string]*eval.Local{}
+	d.m.Libraries = map[string]*Library{}
 	for _, b := range blocks {
 		switch b.Kind {
 		case "variable":
 			if twin := d.variable(b, d.m.Variables, true); twin != nil {
 				d.m.TwinVariables = append(d.m.TwinVariables, twin)
 			}
+		case "library":
+			libraryDecoder{d}.library(b)
 		case "locals":
 			d.m.ownLocals = append(d.m.ownLocals, d.localsBlock(b, d.m.locals, true)...)
 		}

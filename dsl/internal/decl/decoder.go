@@ -8,5 +8,6 @@ type decoder struct {
 	lit           literalDecoder
 	m             *Module    // module to which the decoder adds the declarations
 	source        readSource // source of the results of file() and env()
+	libs          *libraries // libraries of the main module
 	engineVersion string     // version to compare with required_version; "" = do not compare
 }

@@ -58,7 +58,11 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 // an action in the workflow w.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
-		if name != "" && d.m.Agents[name] == nil {
+		switch {
+		case name == "" || d.m.Agents[name] != nil:
+		case fromLibrary(name):
+			libraryDecoder{d.decoder}.agent(name, at)
+		default:
 			a := d.agent(&syntax.Block{Kind: "agent", Label: name, DefRange: at, Attrs: map[string]*eval.Expr{}})
 			a.Implied, a.Block = true, nil
 			d.m.Agents[name] = a

@@ -30,6 +30,12 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// Dir is the name of the directory in messages; "" = "this directory".
 	Dir string
+	// Root is the file system in which the libraries of the module must be; nil = the file system
+	// of the module itself.
+	Root fs.FS
+	// Home is the path of the directory of the module in Root; "" = the module is in the root
+	// directory of Root.
+	Home string
 	// EngineVersion is the version of this engine, which must satisfy required_version;
 	// "" = required_version is not checked.
 	EngineVersion string
@@ -43,7 +49,11 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
 		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads}
-		m.build(r, source, opts.EngineVersion)
+		below := liveLibraries{root: opts.Root, home: opts.Home, env: opts.Env}
+		if below.root == nil {
+			below.root = fsys
+		}
+		m.buildAll(r, source, below, opts.EngineVersion)
 		m.loadValues(r, fsys)
 	}) {
 		m.Partial = true // the check ended early, so declarations are missing
@@ -53,40 +63,22 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. answers holds the results that file() and
-// env() had when the definition was loaded. If older is true, ParseStored does not check newer
-// rules, because the definition may be older than these rules.
-func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
-	m := newModule(file)
-	m.Older, m.Reads = older, answers
-	for name, src := range files {
+// ParseStored parses the files of a stored definition. If older is true, ParseStored does not check
+// newer rules, because the definition may be older than these rules.
+func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
+	m := newModule(s.File)
+	m.Older, m.Reads = older, s.Reads
+	for name, src := range s.Files {
 		m.Files[name], m.Sources[name] = src, src
 	}
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
 		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
 	}
-	m.build(r, storedSource{&m.Reads}, "")
+	m.buildAll(r, storedSource{&m.Reads}, storedLibraries(s.Libraries), "")
 	diags := r.Finish()
 	m.Failed = m.Failed || diags.HasErrors()
 	return m, diags
-}
-
-func newModule(file string) *Module {
-	return &Module{
-		File:    file,
-		Files:   map[string][]byte{},
-		Sources: map[string][]byte{},
-		Reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
-		Places:  report.Places{},
-	}
-}
-
-// isModuleFile reports whether a file with this name in the directory belongs to the module.
-func isModuleFile(name string) bool {
-	base := strings.TrimSuffix(name, ".json")
-	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
-		!strings.HasSuffix(base, ".test.hcl") && !strings.HasSuffix(base, ".vars.hcl")
 }
 
 func isAutoVars(name string) bool {
@@ -151,9 +143,18 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// build parses m.Files and adds the declarations to m. It does the same for a directory and for a
-// stored definition.
-func (m *Module) build(r *report.Reporter, source readSource, engineVersion string) {
+// buildAll adds the declarations to the main module m, and reads its libraries from below.
+func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
+	m.chain = []string{path.Clean(m.File)}
+	libs := &libraries{source: below, read: map[string]*Module{}}
+	libs.build = func(lib *Module, source readSource) { lib.build(r, source, libs, engineVersion) }
+	m.build(r, source, libs, engineVersion)
+	m.Below = libs.complete()
+}
+
+// build parses m.Files and adds the declarations to m. It does the same for a directory, for a
+// stored definition and for a library.
+func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
 		names = append(names, n)
@@ -173,7 +174,7 @@ func (m *Module) build(r *report.Reporter, source readSource, engineVersion stri
 	for _, body := range bodies {
 		blocks = append(blocks, syntax.Reader{Reporter: r}.Read(body, syntax.ModuleSpec, "", body.MissingItemRange()).Blocks...)
 	}
-	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, engineVersion: engineVersion}
+	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
 	if !broken { // after a broken file, the names that it declares would be reported as unknown

@@ -14,7 +14,18 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-var errTooLarge = errors.New("larger than 1 MiB")
+var (
+	errTooLarge     = errors.New("larger than 1 MiB")
+	errLinkLeaves   = errors.New("a symbolic link leads out of the module's directory")
+	errOwnDirectory = errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
+)
+
+// isModuleFile reports whether a file in the directory belongs to the module, by its name.
+func isModuleFile(name string) bool {
+	base := strings.TrimSuffix(name, ".json")
+	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
+		!strings.HasSuffix(base, ".test.hcl") && !strings.HasSuffix(base, ".vars.hcl")
+}
 
 func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	// Check the file before it is opened: opening a pipe would wait for a writer, and opening a
@@ -78,7 +89,7 @@ func (s liveSource) readFile(name string) error {
 		return err
 	}
 	if ownDirectory(clean) {
-		return errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
+		return errOwnDirectory
 	}
 	data, err := readLimited(s.fsys, clean)
 	if err != nil {
@@ -121,7 +132,7 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 		next := path.Join(done, rest[0])
 		rest = rest[1:]
 		if !fs.ValidPath(next) {
-			return "", errors.New("a symbolic link leads out of the module's directory")
+			return "", errLinkLeaves
 		}
 		info, err := lfs.Lstat(next)
 		if err != nil {
@@ -140,7 +151,7 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 		}
 		joined := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || !fs.ValidPath(joined) {
-			return "", errors.New("a symbolic link leads out of the module's directory")
+			return "", errLinkLeaves
 		}
 		done, rest = ".", append(strings.Split(joined, "/"), rest...)
 	}

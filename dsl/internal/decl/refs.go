@@ -176,6 +176,8 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		return d.refField(c, root, name, rng, ns, a)
 	case "agent":
 		d.Errorf(rng, "Invalid reference", "An agent's action is not a value; it can stand only in action = agent.NAME.ACTION.")
+	case "library":
+		d.Errorf(rng, "Invalid reference", "An agent of a library is not a value; it can stand only in action = library.LIBRARY.agent.NAME.ACTION.")
 	case "workflow":
 		d.Errorf(rng, "Invalid reference", "A workflow is not a value.")
 	default:

@@ -34,14 +34,14 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)
 		return
 	}
-	ctx := l.fileContext()
+	ctx := l.contextOf(d)
 	at := d.Where
 	if b := d.Block.One("config"); b != nil {
 		at = b.DefRange
 	}
 	args := argumentLinker{ctx}.arguments(specs, d.Config, at, "agent "+d.Name, false)
 	if len(d.Config) > 0 || len(specs) > 0 {
-		la.noun.Config = args.Eval
+		la.noun.Config = l.ownScope(d, args.Eval)
 	}
 }
 
@@ -60,21 +60,21 @@ func (l *linker) constraint(la *linkedAgent) {
 	}
 }
 
+// contextOf returns a workflowLinker that links the expressions in an agent block. These
+// expressions refer to the variables and locals of the module that declares the agent.
+func (l *linker) contextOf(d *decl.Agent) *workflowLinker {
+	if d.Library == nil {
+		return l.fileContext()
+	}
+	return l.library(d.Library).ctx
+}
+
 // fileContext returns a workflowLinker that links the expressions outside of workflows.
 func (l *linker) fileContext() *workflowLinker {
 	return &workflowLinker{
 		linker: l, ev: l.fileLevel, cur: -1,
 		world: &eval.CheckWorld{Evaluator: l.fileLevel, Vars: unknownVars(l.m.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 	}
-}
-
-// variableShapes returns the type of each variable, and whether the variable is sensitive.
-func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
-	out := make(map[string]eval.VariableShape, len(decls))
-	for name, v := range decls {
-		out[name] = eval.VariableShape{Type: v.Type, Sensitive: v.Sensitive}
-	}
-	return out
 }
 
 // unknownVars returns an object with all variables. Each attribute is an unknown value that has

@@ -205,3 +205,12 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
 }
+
+// variableShapes returns the type of each variable, and whether the variable is sensitive.
+func variableShapes(decls map[string]*decl.Variable) map[string]eval.VariableShape {
+	out := make(map[string]eval.VariableShape, len(decls))
+	for name, v := range decls {
+		out[name] = eval.VariableShape{Type: v.Type, Sensitive: v.Sensitive}
+	}
+	return out
+}

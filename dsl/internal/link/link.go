@@ -26,9 +26,10 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator         // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent // agents by name
-	known     map[string]bool         // names of the variables of all workflows
+	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent   // agents by name
+	known     map[string]bool           // names of the variables of all workflows
+	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none yet
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
@@ -41,6 +42,12 @@ type linkedAgent struct {
 	noun    *noun.Agent              // result of linking; nil = the agent has no binary
 	actions map[string]*linkedAction // actions that the module uses, by name
 	missing bool                     // true = the agent has no binary, and the error was reported
+}
+
+// A library holds what the expressions in the agent blocks of a library need.
+type library struct {
+	ctx  *workflowLinker // links the expressions
+	vars value.Value     // object of the library's variables, which always have their defaults
 }
 
 // A linkedAction is an action that the module uses, with its schema.

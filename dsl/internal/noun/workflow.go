@@ -81,7 +81,7 @@ type Variable struct {
 
 // An Agent is one agent block, with the version that was chosen for its plugin.
 type Agent struct {
-	Name           string // label of the block, used in references
+	Name           string // label of the block, used in references; LIBRARY.LABEL for an agent of a library
 	Plugin         string // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Version        string // version that each run of the definition uses; "" = any version (development)
 	Checksum       string // hex SHA-256 of the binary; "" = any binary

@@ -129,6 +129,7 @@ var (
 	ModuleSpec = &bodySpec{blocks: []blockSpec{
 		{name: "engine", many: true, body: &bodySpec{attrs: []attrSpec{{name: "required_version", literal: true}}}},
 		{name: "agent", label: true, many: true, body: agentSpec},
+		{name: "library", label: true, many: true, body: &bodySpec{attrs: []attrSpec{{name: "source", required: true, literal: true}}}},
 		{name: "variable", label: true, many: true, body: variableSpec},
 		{name: "locals", many: true, body: freeSpec},
 		{name: "workflow", label: true, many: true, body: workflowSpec},

@@ -60,10 +60,34 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	if abs, err := filepath.Abs(m.Dir); err == nil && m.Shown == "." {
 		called = abs // "." would not name the module in messages
 	}
-	parsed, diags := dsl.Parse(files, dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version})
+	opts := dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version}
+	if home, inside := below(a.Path("."), m.Dir); inside {
+		around, err := os.OpenRoot(a.Path(".")) // libraries may be anywhere in this directory
+		if err != nil {
+			return nil, fmt.Errorf("open the working directory: %w", err)
+		}
+		defer around.Close()
+		if opts.Root, err = regular.NewFS(around); err != nil {
+			return nil, fmt.Errorf("open the working directory: %w", err)
+		}
+		opts.Home = home
+	}
+	parsed, diags := dsl.Parse(files, opts)
 	m.parsed = parsed
 	m.Diags = m.Named(diags)
 	return m, nil
+}
+
+// below returns the path of dir relative to the directory base, with slashes. It returns false if
+// dir is not inside of base.
+func below(base, dir string) (string, bool) {
+	base, baseErr := filepath.Abs(base)
+	dir, dirErr := filepath.Abs(dir)
+	rel, err := filepath.Rel(base, dir)
+	if baseErr != nil || dirErr != nil || err != nil || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	return filepath.ToSlash(rel), true
 }
 
 // Named changes the file names in diagnostics, so that the user can open them from the
@@ -90,7 +114,8 @@ func (m *Module) Label() string {
 	}
 	names := make([]string, 0, 1)
 	for name := range m.parsed.Sources() {
-		if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
+		library := strings.Contains(name, "/")
+		if !library && (strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json")) {
 			names = append(names, name)
 		}
 	}
