@@ -53,6 +53,9 @@ type Agent struct {
 	Env                      []string
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
+	Idempotent               bool      // true = every action of the agent is idempotent that does not say itself
+	Actions                  []*Action // declared actions: the action blocks, without duplicates
+	twinActions              []*Action // action blocks whose name is already used
 }
 
 // A Variable is a variable block.

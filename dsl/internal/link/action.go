@@ -24,7 +24,7 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		}
 		return declared
 	}
-	return &noun.Action{
+	do := &noun.Action{
 		Agent: a.agent.decl.Name, Name: a.name,
 		Idempotent: pick(idempotent, a.schema.Idempotent),
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
@@ -32,6 +32,11 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
 		Output: ReplyFunc(a.schema.Outputs, a.out, out), Skeleton: skeletonFunc(a.schema.Outputs, out),
 	}
+	if f := a.form; f != nil {
+		do.Uses, do.Keyed = f.used.name, f.keyed
+		do.Output, do.Stated = f.reply(a.schema.Outputs, out), do.Output
+	}
+	return do
 }
 
 // ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts

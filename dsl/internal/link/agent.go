@@ -14,7 +14,7 @@ import (
 )
 
 func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
-	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
+	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}, declared: map[string]*linkedAction{}}
 	l.agents[d.Name] = la
 	bin, ok := bins[d.Name]
 	if !ok {
@@ -29,6 +29,7 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		Instances: d.Instances, MaxConcurrency: d.Concurrency, Env: d.Env, Breaker: d.Breaker,
 	}
 	l.constraint(la)
+	actionLinker{l}.actions(la)
 	specs, err := argument.Specs(bin.Schema.Config)
 	if err != nil {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)

@@ -71,6 +71,10 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	switch reply.Outcome {
 	case sdk.OutcomeResult:
 		out, err := e.output(reply.Output)
+		var refused *dsl.Refused
+		if errors.As(err, &refused) {
+			return e.refused(refused, redact)
+		}
 		if err != nil {
 			return bad("the reply does not fit the schema: %v", err)
 		}
@@ -98,6 +102,19 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 		return bad("the agent answers a lookup that was not asked for")
 	}
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
+}
+
+// refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
+// reply is a definite failure. As the answer to a lookup it means that the call had no effect.
+func (e *Spec) refused(r *dsl.Refused, redact *redactor) machine.Event {
+	id := e.Invoke.Attempt
+	if e.Invoke.Purpose == sdk.PurposeLookup {
+		return machine.AttemptNotDone{Attempt: id}
+	}
+	return machine.AttemptFailed{
+		Attempt: id, Code: redact.text(r.Code), Message: redact.text(r.Message), Permanent: r.Permanent,
+		Data: markEchoes(r.Data, redact.secrets),
+	}
 }
 
 // failureData returns the data that an agent sent with a failure. If the data is larger than

@@ -1,0 +1,385 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/sdk/schema"
+)
+
+// An actionForm is a linked action block. It turns the arguments of a declared action into the
+// input of the used action, and a reply of the used action into the declared output.
+//
+// The expressions of the block have an Evaluator of their own with one step. This step describes
+// the call: In is the type of args, and Out is the type of the reply.
+type actionForm struct {
+	decl     *decl.Action
+	used     *linkedAction // action of the plugin
+	ev       *eval.Evaluator
+	input    *argument.List
+	keyed    bool // true = the input uses self.key
+	open     bool // true = some error codes of the used action are known only in a run
+	refusals []noun.Refusal
+}
+
+// An actionLinker links the action blocks of agents.
+type actionLinker struct{ *linker }
+
+// actions links the action blocks of an agent, and sets la.declared. If a block has errors, its
+// action is marked as broken, so that steps report nothing about it.
+func (l actionLinker) actions(la *linkedAgent) {
+	names := append(sorted.Keys(la.bin.Schema.Actions), declaredNames(la.decl)...)
+	for _, d := range la.decl.Actions {
+		a := &linkedAction{agent: la, name: d.Name, broken: true}
+		la.declared[d.Name] = a
+		if by := d.CompensatedBy; by != "" && !slices.Contains(names, by) {
+			l.Errorf(d.CompensatedByAt, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
+				la.decl.Name, la.decl.Plugin, la.bin.Version, by, diag.DidYouMean(by, names))
+		}
+		if d.Uses == "" {
+			continue
+		}
+		if used := l.pluginAction(la, d.Uses, d.UsesAt); used != nil {
+			a.form = &actionForm{decl: d, used: used}
+			l.form(a)
+		}
+	}
+}
+
+func declaredNames(d *decl.Agent) []string {
+	out := make([]string, len(d.Actions))
+	for i, a := range d.Actions {
+		out[i] = a.Name
+	}
+	return out
+}
+
+// form links the action block of a declared action: it makes the schema of the action, and sets
+// a.form. It leaves a.broken true after an error.
+func (l actionLinker) form(a *linkedAction) {
+	before := len(l.List)
+	f := a.form
+	d, used := f.decl, f.used
+	if !l.makeSchema(a) {
+		return
+	}
+	reply := value.MarkFields(value.UnknownOf(used.out), used.schema.Outputs)
+	f.ev = &eval.Evaluator{
+		Funcs: l.m.Funcs, Vars: l.fileLevel.Vars, Shared: true,
+		Steps: []eval.StepShape{{Name: d.Name, In: argType(a.in), Out: used.out}},
+	}
+	wl := &workflowLinker{
+		linker: l.linker, ev: f.ev, steps: []*linkedStep{{action: used}},
+		world: &eval.CheckWorld{
+			Evaluator: f.ev, Vars: unknownVars(l.m.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance(),
+			Args: value.UnknownOf(argType(a.in)),
+			Self: cty.ObjectVal(map[string]cty.Value{"output": reply, "key": cty.UnknownVal(cty.String).RefineNotNull()}),
+		},
+	}
+	f.input = argumentLinker{wl}.arguments(used.in, d.Input, d.InputAt, "action "+used.title(), false)
+	f.hideArguments(a)
+	f.refusals = stepLinker{wl}.refusals(d.FailWhen)
+	a.result(wl, reply)
+	a.codes(wl)
+	var err error
+	if a.in, err = specsOf(a.schema.Inputs, d); err != nil { // again, because arguments may be sensitive now
+		return // the method makeSchema has made the same specs without an error
+	}
+	a.broken = l.List[before:].HasErrors()
+}
+
+// makeSchema makes the schema of a declared action from the schema of the used action and the action
+// block. It returns false after an error.
+func (l actionLinker) makeSchema(a *linkedAction) bool {
+	d, used := a.form.decl, a.form.used
+	a.schema = used.schema
+	a.schema.Doc, a.schema.CompensatedBy = "", d.CompensatedBy
+	for _, x := range []struct {
+		promise *bool
+		field   *bool
+	}{{d.Idempotent, &a.schema.Idempotent}, {d.ReadOnly, &a.schema.ReadOnly}, {d.ByKey, &a.schema.ByKey}} {
+		if x.promise != nil {
+			*x.field = *x.promise
+		}
+	}
+	var err error
+	if a.schema.Inputs, err = value.FieldsOf(d.Arguments, d.Defaults); err == nil {
+		a.in, err = specsOf(a.schema.Inputs, d)
+	}
+	if err != nil {
+		l.Invalid(d.Block.Attr("arguments").Range, "arguments", err)
+		return false
+	}
+	a.out = used.out
+	if d.Output != cty.NilType {
+		if a.schema.Outputs, err = value.FieldsOf(d.Output, d.Presets); err != nil {
+			l.Invalid(d.Block.Attr("output").Range, "output", err)
+			return false
+		}
+		for i := range a.schema.Outputs {
+			a.schema.Outputs[i].Default = nil // outputs have no defaults: the result fills them in
+		}
+		a.out = d.Output
+	} else {
+		a.schema.Outputs = slices.Clone(used.schema.Outputs)
+	}
+	return true
+}
+
+// specsOf returns a Spec for each argument of a declared action.
+func specsOf(fields []schema.Field, d *decl.Action) (map[string]*argument.Spec, error) {
+	specs, err := argument.Specs(fields)
+	if d.Defaults != nil {
+		for name, s := range specs {
+			s.Inner = d.Defaults.Children[name]
+		}
+	}
+	return specs, err
+}
+
+// hideArguments marks the arguments of a declared action as sensitive that it passes to sensitive
+// arguments of the used action. It also sets f.keyed.
+func (f *actionForm) hideArguments(a *linkedAction) {
+	for _, x := range f.decl.Input {
+		c, spec := x.Expr.Compiled, f.used.in[x.Name]
+		if c == nil {
+			continue
+		}
+		f.keyed = f.keyed || c.Self
+		if spec == nil || !fieldHides(spec.Field) {
+			continue
+		}
+		for _, t := range c.Refs {
+			if t.RootName() != "args" || len(t) < 2 {
+				continue
+			}
+			if attr, ok := t[1].(hcl.TraverseAttr); ok {
+				for i := range a.schema.Inputs {
+					a.schema.Inputs[i].Sensitive = a.schema.Inputs[i].Sensitive || a.schema.Inputs[i].Name == attr.Name
+				}
+			}
+		}
+	}
+}
+
+// result checks the attribute `result` of a declared action against the declared output. Without
+// this attribute it checks the reply of the used action. It marks those outputs as sensitive that
+// may contain sensitive parts of the reply.
+func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
+	d := a.form.decl
+	if d.Output == cty.NilType {
+		return
+	}
+	v, at, what := reply, d.Block.Attr("output").Range, "output"
+	if e := d.Result; e != nil {
+		if v, at, what = wl.check(e), e.Range, "result"; e.Bad {
+			return
+		}
+		if cons, ok := e.Syntax.(*hclsyntax.ObjectConsExpr); ok {
+			stepLinker{wl}.substituteAttributes(cons, a.out, a)
+		}
+	}
+	raw, _ := v.Unmark()
+	if raw.IsKnown() || raw.Type() != cty.DynamicPseudoType {
+		if _, err := a.form.conform(v, a.out); err != nil {
+			wl.Invalid(at, what, err)
+		}
+	}
+	for i, o := range a.schema.Outputs {
+		part := v
+		if v.Type().IsObjectType() && v.Type().HasAttribute(o.Name) && !v.IsMarked() {
+			part = v.GetAttr(o.Name)
+		} else if v.Type().IsObjectType() && !v.IsMarked() {
+			continue
+		}
+		a.schema.Outputs[i].Sensitive = o.Sensitive || part.ContainsMarked()
+	}
+}
+
+// codes sets the error codes in the schema of a declared action: the codes of the used action, the
+// codes that its input names, the codes of the fail_when blocks, and the codes in the attribute
+// `errors`. It warns about a code in `errors` that cannot occur.
+func (a *linkedAction) codes(wl *workflowLinker) {
+	d, used := a.form.decl, a.form.used
+	var conditions []*decl.Condition
+	for _, r := range d.FailWhen {
+		conditions = append(conditions, &r.Condition)
+	}
+	k := codeLinker{wl}.codesOf(used, d.Input, conditions...)
+	k.others = "Action " + a.title() + " does not answer with"
+	a.form.open = k.open
+	all := map[string]schema.ErrorCode{}
+	for _, code := range k.own {
+		all[code] = schema.ErrorCode{Code: code}
+	}
+	for _, r := range d.FailWhen {
+		if r.Code == nil {
+			all[refusedCode] = schema.ErrorCode{Code: refusedCode}
+		}
+	}
+	for _, c := range used.schema.Errors {
+		if c.Code != schema.AnyCode || k.open {
+			all[c.Code] = c
+		}
+	}
+	for _, c := range d.Errors {
+		if !validCode(c.Code) {
+			wl.Errorf(c.Where, "Invalid value for errors", "%q is no error code: it is snake_case, at most 100 characters.", c.Code)
+			continue
+		}
+		if _, known := all[c.Code]; !known && !k.open && !slices.Contains(engineCodes, c.Code) {
+			wl.Warnf(c.Where, "Unknown error code", "%s the code %q.%s", k.others, c.Code, diag.DidYouMean(c.Code, sorted.Keys(all)))
+		}
+		all[c.Code] = schema.ErrorCode{Code: c.Code, Retryable: c.Retryable}
+	}
+	a.schema.Errors = nil
+	for _, code := range sorted.Keys(all) {
+		a.schema.Errors = append(a.schema.Errors, all[code])
+	}
+}
+
+// linked returns an action that the module uses; nil if there is none with this name.
+func (la *linkedAgent) linked(name string) *linkedAction {
+	if a := la.declared[name]; a != nil {
+		return a
+	}
+	return la.actions[name]
+}
+
+// limits returns the default settings of a step or undo that calls the action. base holds the
+// defaults of the language. a may be nil.
+func (a *linkedAction) limits(base noun.Settings) noun.Settings {
+	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
+		base.Timeout = a.form.decl.Timeout
+	}
+	return base
+}
+
+// sent returns a function that computes the input which the agent gets. given computes the
+// arguments in the workflow. For an action of the plugin, this is the same.
+func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
+	f := a.form
+	if f == nil {
+		return given
+	}
+	return func(s *eval.Scope) (value.Value, error) {
+		args, err := given(s)
+		if err != nil {
+			return value.Value{}, err
+		}
+		inner := &eval.Scope{Run: s.Run, Vars: s.Vars, Allowance: s.Allowance, Self: &eval.Self{Input: args}}
+		if s.Self != nil {
+			inner.Self.Key = s.Self.Key
+		}
+		return f.input.Build(inner, false)
+	}
+}
+
+// reply returns the function noun.Action.Output of a declared action. It checks a reply of the
+// used action against the schema and against the fail_when blocks, and computes the declared
+// output. fields describes the declared output, and wanted is the type of the step's output.
+func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
+	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
+	return func(json []byte) (value.Value, error) {
+		got, err := raw(json)
+		if err != nil {
+			return value.Value{}, err
+		}
+		s := &eval.Scope{Self: &eval.Self{Output: got, OutputKnown: true}}
+		if err := f.refused(s, got); err != nil {
+			return value.Value{}, err
+		}
+		v, err := f.value(s)
+		if err == nil {
+			v, err = f.conform(v, wanted)
+		}
+		if err != nil {
+			return value.Value{}, fmt.Errorf("result: %w", err)
+		}
+		return value.Encode(value.MarkFields(v, fields), false)
+	}
+}
+
+// refused returns a *noun.Refused if a fail_when block is true for the reply got. If a condition
+// cannot be evaluated, refused returns another error: then the outcome of the call is unknown.
+func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
+	for _, r := range f.refusals {
+		holds, err := r.Check(s)
+		if err != nil {
+			return fmt.Errorf("fail_when: %w", err)
+		}
+		if !holds {
+			continue
+		}
+		out := &noun.Refused{Permanent: r.Permanent, Data: got}
+		if out.Code, err = r.Code(s); err != nil {
+			return fmt.Errorf("fail_when: %w", err)
+		}
+		if out.Message, err = r.Message(s); err != nil {
+			out.Message = "error_message: " + err.Error()
+		}
+		return out
+	}
+	return nil
+}
+
+// value evaluates the attribute `result`. Without this attribute, it returns the reply.
+func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
+	if e := f.decl.Result; e != nil {
+		return f.ev.Run(e.Compiled, s, 0)
+	}
+	return value.Decode(s.Self.Output)
+}
+
+var errNullResult = errors.New("a value is required, this is null")
+
+// conform converts the value of `result` to ty, and fills in the defaults of the declared output.
+func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
+	if v.IsKnown() && v.IsNull() {
+		return cty.NilVal, errNullResult
+	}
+	if f.decl.Presets != nil && !v.Type().IsPrimitiveType() {
+		v = f.decl.Presets.Apply(v)
+	}
+	return narrow(v, ty)
+}
+
+// DeclaredSchemas returns the schemas of the declared actions, by the name of the agent and of the
+// action. It leaves out actions with errors.
+func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[string]map[string]schema.Action {
+	out := map[string]map[string]schema.Action{}
+	if m.Partial {
+		return out
+	}
+	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
+	l := &linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}
+	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
+	r.Bounded(func() {
+		for _, n := range sorted.Keys(m.Agents) {
+			l.agent(m.Agents[n], agents)
+			for name, a := range l.agents[n].declared {
+				if a.broken {
+					continue
+				}
+				if out[n] == nil {
+					out[n] = map[string]schema.Action{}
+				}
+				out[n][name] = a.schema
+			}
+		}
+	})
+	return out
+}
