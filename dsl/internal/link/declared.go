@@ -98,7 +98,16 @@ func (l actionLinker) form(a *linkedAction) {
 	if a.in, err = specsOf(a.schema.Inputs, d); err != nil { // again, because arguments may be sensitive now
 		return // the method makeSchema has made the same specs without an error
 	}
-	a.broken = l.List[before:].HasErrors()
+	a.broken = l.List[before:].HasErrors() || f.bad()
+}
+
+// bad reports whether package decl has reported an error for an expression of the block.
+func (f *actionForm) bad() bool {
+	bad := f.decl.Result != nil && f.decl.Result.Bad
+	for _, x := range f.decl.Input {
+		bad = bad || x.Expr.Bad
+	}
+	return bad
 }
 
 // makeSchema makes the schema of a declared action from the schema of the used action and the action
