@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -25,9 +24,9 @@ type Spec struct {
 	// true = the argument is a list or map whose elements have sensitive parts. Then the whole
 	// value is sensitive.
 	hide bool
-	// Inner holds the defaults of optional attributes inside of the argument; nil = none. Only an
-	// argument of a declared action can have them.
-	Inner *typeexpr.Defaults
+	// Fill sets the optional attributes inside of the argument that have defaults; nil = there are
+	// none. Only an argument of a declared action can have them.
+	Fill func(cty.Value) cty.Value
 }
 
 // Specs returns a Spec for each field of a schema, by name of the field. It returns an error if
@@ -94,8 +93,8 @@ func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 		}
 		return cty.NilVal, nil
 	}
-	if s.Inner != nil && !v.Type().IsPrimitiveType() {
-		v = s.Inner.Apply(v)
+	if s.Fill != nil && !v.Type().IsPrimitiveType() {
+		v = s.Fill(v)
 	}
 	out, err := value.Conform(v, s.Type)
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *Spec) Preset() *ready {
 
 // takes reports whether the JSON of an argument is valid without more checks. It returns false if
 // the JSON is null, if the enum does not contain it, or if the field has a pattern, codes or
-// inner defaults.
+// defaults inside of it.
 func (s *Spec) takes(json []byte) bool {
-	return s.Words == nil && s.Inner == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
+	return s.Words == nil && s.Fill == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -125,7 +125,7 @@ func (l actionLinker) makeSchema(a *linkedAction) bool {
 		}
 	}
 	var err error
-	if a.schema.Inputs, err = value.FieldsOf(d.Arguments, d.Defaults); err == nil {
+	if a.schema.Inputs, err = inputsOf(d); err == nil {
 		a.in, err = specsOf(a.schema.Inputs, d)
 	}
 	if err != nil {
@@ -134,12 +134,9 @@ func (l actionLinker) makeSchema(a *linkedAction) bool {
 	}
 	a.out = used.out
 	if d.Output != cty.NilType {
-		if a.schema.Outputs, err = value.FieldsOf(d.Output, d.Presets); err != nil {
+		if a.schema.Outputs, err = value.FieldsOf(d.Output); err != nil {
 			l.Invalid(d.Block.Attr("output").Range, "output", err)
 			return false
-		}
-		for i := range a.schema.Outputs {
-			a.schema.Outputs[i].Default = nil // outputs have no defaults: the result fills them in
 		}
 		a.out = d.Output
 	} else {
@@ -148,12 +145,41 @@ func (l actionLinker) makeSchema(a *linkedAction) bool {
 	return true
 }
 
+// inputsOf returns the fields for the arguments of a declared action, with their defaults.
+func inputsOf(d *decl.Action) ([]schema.Field, error) {
+	fields, err := value.FieldsOf(d.Arguments)
+	if err != nil || d.Defaults == nil {
+		return fields, err
+	}
+	for i := range fields {
+		f := &fields[i]
+		v, ok := d.Defaults.DefaultValues[f.Name]
+		if !ok {
+			continue
+		}
+		if inner := d.Defaults.Children[f.Name]; inner != nil && !v.IsNull() {
+			v = inner.Apply(v)
+		}
+		if v, err = value.Conform(v, d.Arguments.AttributeType(f.Name)); err != nil {
+			return nil, fmt.Errorf("default of %q: %w", f.Name, err)
+		}
+		text, err := value.Encode(v, false)
+		if err != nil {
+			return nil, fmt.Errorf("default of %q: %w", f.Name, err)
+		}
+		f.Default = text.JSON()
+	}
+	return fields, nil
+}
+
 // specsOf returns a Spec for each argument of a declared action.
 func specsOf(fields []schema.Field, d *decl.Action) (map[string]*argument.Spec, error) {
 	specs, err := argument.Specs(fields)
 	if d.Defaults != nil {
 		for name, s := range specs {
-			s.Inner = d.Defaults.Children[name]
+			if inner := d.Defaults.Children[name]; inner != nil {
+				s.Fill = inner.Apply
+			}
 		}
 	}
 	return specs, err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/sdk/schema"
@@ -25,7 +24,7 @@ func SchemaOf(ty cty.Type) (schema.Type, error) {
 	case ty == cty.String:
 		return schema.Type{Kind: schema.KindString}, nil
 	case ty.IsObjectType():
-		fields, err := FieldsOf(ty, nil)
+		fields, err := FieldsOf(ty)
 		return schema.Type{Kind: schema.KindObject, Fields: fields}, err
 	case ty.IsTupleType():
 		return schema.Type{}, errTuple
@@ -43,41 +42,16 @@ func SchemaOf(ty cty.Type) (schema.Type, error) {
 	return schema.Type{Kind: kind, Elem: &elem}, err
 }
 
-// FieldsOf translates an object type to the fields of a schema, sorted by name. defaults holds the
-// defaults of optional attributes; nil = none. FieldsOf returns an error if the type contains a
-// tuple, or if a default does not fit its type.
-func FieldsOf(ty cty.Type, defaults *typeexpr.Defaults) ([]schema.Field, error) {
+// FieldsOf translates an object type to the fields of a schema, sorted by name. It is the inverse
+// of ObjectFrom. It returns an error if the type contains a tuple.
+func FieldsOf(ty cty.Type) ([]schema.Field, error) {
 	var out []schema.Field
 	for _, name := range AttributeNames(ty) {
 		t, err := SchemaOf(ty.AttributeType(name))
 		if err != nil {
 			return nil, fmt.Errorf("attribute %q: %w", name, err)
 		}
-		f := schema.Field{Name: name, Type: t, Optional: ty.AttributeOptional(name)}
-		if v, ok := presetOf(defaults, name); ok {
-			if v, err = Conform(v, ty.AttributeType(name)); err != nil {
-				return nil, fmt.Errorf("default of %q: %w", name, err)
-			}
-			text, err := Encode(v, false)
-			if err != nil {
-				return nil, fmt.Errorf("default of %q: %w", name, err)
-			}
-			f.Default = text.JSON()
-		}
-		out = append(out, f)
+		out = append(out, schema.Field{Name: name, Type: t, Optional: ty.AttributeOptional(name)})
 	}
 	return out, nil
-}
-
-// presetOf returns the default of an attribute, with the defaults inside of it filled in. It
-// returns false if the attribute has no default.
-func presetOf(defaults *typeexpr.Defaults, name string) (cty.Value, bool) {
-	if defaults == nil {
-		return cty.NilVal, false
-	}
-	v, ok := defaults.DefaultValues[name]
-	if inner := defaults.Children[name]; ok && inner != nil && !v.IsNull() {
-		v = inner.Apply(v)
-	}
-	return v, ok
 }

@@ -3,6 +3,7 @@ package author
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,8 @@ func Agents(a *cli.App) *cobra.Command {
 		Short: "Print what an agent takes, gives and declares",
 		Long: `Prints the schema of an agent, or of one of its actions, as tables; with --json as
 JSON. The agent is looked for where a module in the working directory (--chdir)
-would find it.`,
+would find it. If that module has an agent block of this name, the actions that the
+block declares are printed, too.`,
 		Args: cli.Wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return agentsSchema(cmd.Context(), a, args[0], cli.Argument(args[1:], ""), f)
@@ -135,7 +137,8 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 	if err != nil {
 		return err
 	}
-	b, err := catalog.Find(ctx, name, "")
+	plugin, declared := module.Declared(ctx, a, ".", name, catalog)
+	b, err := catalog.Find(ctx, plugin, "")
 	var missing *agents.NotFoundError
 	switch {
 	case errors.As(err, &missing):
@@ -145,10 +148,12 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 				names = append(names, l.Name)
 			}
 		}
-		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(name, names))
+		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(plugin, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})
 	}
+	b.Name, b.Schema.Actions = name, maps.Clone(b.Schema.Actions)
+	maps.Copy(b.Schema.Actions, declared)
 	if _, ok := b.Schema.Actions[action]; action != "" && !ok {
 		names := words.Sorted(b.Schema.Actions)
 		return cli.Failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, diag.DidYouMean(action, names), strings.Join(names, ", "))
