@@ -143,7 +143,7 @@ func TestDeclaredAction(t *testing.T) {
 	} {
 		_, err := s.Do.Output([]byte(reply))
 		wantError(t, err, part)
-		if refused := new(dsl.Refused); errors.As(err, &refused) {
+		if refused := refusal(nil); errors.As(err, &refused) {
 			t.Errorf("%s: a broken reply is a definite failure: %v", reply, err)
 		}
 	}
@@ -167,25 +167,35 @@ func TestDeclaredAction(t *testing.T) {
 	}
 }
 
+// A refusal is the error for a reply that fail_when of a declared action refuses.
+type refusal interface {
+	error
+	Failure() (code, message string, permanent bool, data dsl.Value)
+}
+
 // TestDeclaredRefusal: if fail_when of the action is true, the call is a definite failure with
 // the reply as its data.
 func TestDeclaredRefusal(t *testing.T) {
 	wf := declared(t, step("s", "")+"step \"b\" {\n action = agent.trip.book\n input { hotel = \"h\" }\n}\n")
 	reply := `{"cookie":"c00kie","json":{"state":"refused","why":"full"},"status":200}`
 	_, err := stepOf(t, wf, "b").Do.Output([]byte(reply))
-	var refused *dsl.Refused
+	var refused refusal
 	if !errors.As(err, &refused) {
 		t.Fatalf("error %v", err)
 	}
-	if refused.Code != "refused_by_hotel" || refused.Message != "The hotel says: full." || !refused.Permanent || refused.Error() != "refused_by_hotel: The hotel says: full." {
+	code, message, permanent, data := refused.Failure()
+	if code != "refused_by_hotel" || message != "The hotel says: full." || !permanent || refused.Error() != "refused_by_hotel: The hotel says: full." {
 		t.Errorf("failure %+v", refused)
 	}
-	wantValue(t, refused.Data, nil, reply)
-	if got := fmt.Sprint(refused.Data.Sensitive()); got != "[/cookie]" {
+	wantValue(t, data, nil, reply)
+	if got := fmt.Sprint(data.Sensitive()); got != "[/cookie]" {
 		t.Errorf("sensitive parts of the data: %s", got)
 	}
 	_, err = stepOf(t, wf, "b").Do.Output([]byte(`{"status":200,"json":{"state":"refused"}}`))
-	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, "error_message: ") {
+	if !errors.As(err, &refused) {
+		t.Fatalf("error %v", err)
+	}
+	if _, message, _, _ := refused.Failure(); !strings.HasPrefix(message, "error_message: ") {
 		t.Errorf("a message that cannot be evaluated: %v", err)
 	}
 }
@@ -420,7 +430,7 @@ func TestDeclaredSchemas(t *testing.T) {
 	src := trip + "agent \"bad\" {\n plugin = \"rest\"\n action \"a\" {\n  uses = \"pots\"\n }\n action \"b\" {\n  uses = \"post\"\n  input { url = 1 + true }\n }\n}\n"
 	m, _ := dsl.Parse(files{"main.hcl": src}.fs(), dsl.ParseOptions{})
 	bins := map[string]dsl.AgentBinary{"trip": restAgents()["rest"], "bad": restAgents()["rest"]}
-	all := dsl.DeclaredActions(m, bins)
+	all := m.DeclaredActions(bins)
 	if len(all) != 1 || len(all["trip"]) != 3 {
 		t.Fatalf("declared actions: %v", all)
 	}
@@ -444,7 +454,7 @@ func TestDeclaredSchemas(t *testing.T) {
 		t.Error("an argument that goes to a sensitive argument is not sensitive")
 	}
 	broken, _ := dsl.Parse(files{"main.hcl": "agent \"trip\" {"}.fs(), dsl.ParseOptions{})
-	if got := dsl.DeclaredActions(broken, bins); len(got) != 0 {
+	if got := broken.DeclaredActions(bins); len(got) != 0 {
 		t.Errorf("declared actions of a broken file: %v", got)
 	}
 }

@@ -46,8 +46,8 @@ func (mod *Module) Agents() []AgentUse {
 // DeclaredActions returns the schemas of the declared actions, which are the action blocks of the
 // module's agents. The keys are the name of the agent block and the name of the action. The keys of
 // agents are the names of the agent blocks. Actions with errors are not in the result.
-func DeclaredActions(m *Module, agents map[string]AgentBinary) map[string]map[string]schema.Action {
-	return link.DeclaredSchemas(m.m, agents)
+func (mod *Module) DeclaredActions(agents map[string]AgentBinary) map[string]map[string]schema.Action {
+	return link.DeclaredSchemas(mod.m, agents)
 }
 
 // Link checks a module against the schemas of its agents and makes a definition

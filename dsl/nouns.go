@@ -33,9 +33,6 @@ type (
 	// A Refusal is a fail_when block. A result for which its condition is true is a definite
 	// failure.
 	Refusal = noun.Refusal
-	// A Refused is the error of Action.Output if a declared action has a fail_when block that is
-	// true for the reply.
-	Refused = noun.Refused
 	// A Catch says which failures of a step do not stop the run.
 	Catch = noun.Catch
 	// Settings are the limits of one step, with all defaults filled in.

@@ -2,7 +2,6 @@ package decl
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
@@ -14,38 +13,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
-
-// An Action is an action block of an agent: a declared action. Steps use it like an action of the
-// agent's plugin.
-type Action struct {
-	Name      string
-	Where     hcl.Range
-	Block     *syntax.Block
-	Uses      string // name of the used action, which the plugin has; "" = missing or invalid
-	UsesAt    hcl.Range
-	Arguments cty.Type           // object type of the arguments; an object without attributes if there are none
-	Defaults  *typeexpr.Defaults // defaults of optional arguments; nil = none
-	Output    cty.Type           // object type of the output; cty.NilType = the block has no valid `output`
-	Presets   *typeexpr.Defaults // defaults of optional attributes of the output; nil = none
-	Input     []syntax.Arg
-	InputAt   hcl.Range // place of the input block; without this block, place of the action block
-	Result    *eval.Expr
-	Errors    []ErrorCode
-	FailWhen  []*Refusal
-
-	Idempotent, ReadOnly, ByKey *bool // nil = the block does not have this attribute
-
-	CompensatedBy   string // name of the action that undoes the effect; "" = none
-	CompensatedByAt hcl.Range
-	Timeout         time.Duration // default timeout of steps and undos that use the action; 0 = none
-}
-
-// An ErrorCode is an error code in the attribute `errors` of an action block.
-type ErrorCode struct {
-	Code      string
-	Retryable bool
-	Where     hcl.Range // place of the attribute
-}
 
 // An actionDecoder reads the action blocks of agents.
 type actionDecoder struct{ *decoder }

@@ -48,7 +48,6 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 		a.Config = c.Args
 	}
 	a.Idempotent = d.lit.flag(b, "idempotent", false)
-	actionDecoder{d}.actions(a)
 	return a
 }
 

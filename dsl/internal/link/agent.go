@@ -29,7 +29,6 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 		Instances: d.Instances, MaxConcurrency: d.Concurrency, Env: d.Env, Breaker: d.Breaker,
 	}
 	l.constraint(la)
-	actionLinker{l}.actions(la)
 	specs, err := argument.Specs(bin.Schema.Config)
 	if err != nil {
 		l.Errorf(d.Where, "Invalid agent schema", "The schema of engine-agent-%s is broken: config: %s.", d.Plugin, err)

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -20,27 +19,16 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An actionForm is a linked action block. It turns the arguments of a declared action into the
-// input of the used action, and a reply of the used action into the declared output.
-//
-// The expressions of the block have an Evaluator of their own with one step. This step describes
-// the call: In is the type of args, and Out is the type of the reply.
-type actionForm struct {
-	decl     *decl.Action
-	used     *linkedAction // action of the plugin
-	ev       *eval.Evaluator
-	input    *argument.List
-	keyed    bool // true = the input uses self.key
-	open     bool // true = some error codes of the used action are known only in a run
-	refusals []noun.Refusal
-}
-
 // An actionLinker links the action blocks of agents.
 type actionLinker struct{ *linker }
 
-// actions links the action blocks of an agent, and sets la.declared. If a block has errors, its
+// actions links the action blocks of an agent, and sets la.declared. It does nothing for a missing
+// agent. If a block has errors, its
 // action is marked as broken, so that steps report nothing about it.
 func (l actionLinker) actions(la *linkedAgent) {
+	if la.missing {
+		return
+	}
 	names := append(sorted.Keys(la.bin.Schema.Actions), declaredNames(la.decl)...)
 	for _, d := range la.decl.Actions {
 		a := &linkedAction{agent: la, name: d.Name, broken: true}
@@ -286,112 +274,6 @@ func (a *linkedAction) codes(wl *workflowLinker) {
 	}
 }
 
-// linked returns an action that the module uses; nil if there is none with this name.
-func (la *linkedAgent) linked(name string) *linkedAction {
-	if a := la.declared[name]; a != nil {
-		return a
-	}
-	return la.actions[name]
-}
-
-// limits returns the default settings of a step or undo that calls the action. base holds the
-// defaults of the language. a may be nil.
-func (a *linkedAction) limits(base noun.Settings) noun.Settings {
-	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
-		base.Timeout = a.form.decl.Timeout
-	}
-	return base
-}
-
-// sent returns a function that computes the input which the agent gets. given computes the
-// arguments in the workflow. For an action of the plugin, this is the same.
-func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
-	f := a.form
-	if f == nil {
-		return given
-	}
-	return func(s *eval.Scope) (value.Value, error) {
-		args, err := given(s)
-		if err != nil {
-			return value.Value{}, err
-		}
-		inner := &eval.Scope{Run: s.Run, Vars: s.Vars, Allowance: s.Allowance, Self: &eval.Self{Input: args}}
-		if s.Self != nil {
-			inner.Self.Key = s.Self.Key
-		}
-		return f.input.Build(inner, false)
-	}
-}
-
-// reply returns the function noun.Action.Output of a declared action. It checks a reply of the
-// used action against the schema and against the fail_when blocks, and computes the declared
-// output. fields describes the declared output, and wanted is the type of the step's output.
-func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
-	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
-	return func(json []byte) (value.Value, error) {
-		got, err := raw(json)
-		if err != nil {
-			return value.Value{}, err
-		}
-		s := &eval.Scope{Self: &eval.Self{Output: got, OutputKnown: true}}
-		if err := f.refused(s, got); err != nil {
-			return value.Value{}, err
-		}
-		v, err := f.value(s)
-		if err == nil {
-			v, err = f.conform(v, wanted)
-		}
-		if err != nil {
-			return value.Value{}, fmt.Errorf("result: %w", err)
-		}
-		return value.Encode(value.MarkFields(v, fields), false)
-	}
-}
-
-// refused returns a *noun.Refused if a fail_when block is true for the reply got. If a condition
-// cannot be evaluated, refused returns another error: then the outcome of the call is unknown.
-func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
-	for _, r := range f.refusals {
-		holds, err := r.Check(s)
-		if err != nil {
-			return fmt.Errorf("fail_when: %w", err)
-		}
-		if !holds {
-			continue
-		}
-		out := &noun.Refused{Permanent: r.Permanent, Data: got}
-		if out.Code, err = r.Code(s); err != nil {
-			return fmt.Errorf("fail_when: %w", err)
-		}
-		if out.Message, err = r.Message(s); err != nil {
-			out.Message = "error_message: " + err.Error()
-		}
-		return out
-	}
-	return nil
-}
-
-// value evaluates the attribute `result`. Without this attribute, it returns the reply.
-func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
-	if e := f.decl.Result; e != nil {
-		return f.ev.Run(e.Compiled, s, 0)
-	}
-	return value.Decode(s.Self.Output)
-}
-
-var errNullResult = errors.New("a value is required, this is null")
-
-// conform converts the value of `result` to ty, and fills in the defaults of the declared output.
-func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
-	if v.IsKnown() && v.IsNull() {
-		return cty.NilVal, errNullResult
-	}
-	if f.decl.Presets != nil && !v.Type().IsPrimitiveType() {
-		v = f.decl.Presets.Apply(v)
-	}
-	return narrow(v, ty)
-}
-
 // DeclaredSchemas returns the schemas of the declared actions, by the name of the agent and of the
 // action. It leaves out actions with errors.
 func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[string]map[string]schema.Action {
@@ -405,6 +287,7 @@ func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[str
 	r.Bounded(func() {
 		for _, n := range sorted.Keys(m.Agents) {
 			l.agent(m.Agents[n], agents)
+			actionLinker{l}.actions(l.agents[n])
 			for name, a := range l.agents[n].declared {
 				if a.broken {
 					continue

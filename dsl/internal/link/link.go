@@ -57,6 +57,29 @@ type linkedAction struct {
 	form *actionForm
 }
 
+// An actionForm is a linked action block. It turns the arguments of a declared action into the
+// input of the used action, and a reply of the used action into the declared output.
+//
+// The expressions of the block have an Evaluator of their own with one step. This step describes
+// the call: In is the type of args, and Out is the type of the reply.
+type actionForm struct {
+	decl     *decl.Action
+	used     *linkedAction // action of the plugin
+	ev       *eval.Evaluator
+	input    *argument.List
+	keyed    bool // true = the input uses self.key
+	open     bool // true = some error codes of the used action are known only in a run
+	refusals []noun.Refusal
+}
+
+// linked returns an action that the module uses; nil if there is none with this name.
+func (la *linkedAgent) linked(name string) *linkedAction {
+	if a := la.declared[name]; a != nil {
+		return a
+	}
+	return la.actions[name]
+}
+
 // A workflowLinker links one workflow.
 type workflowLinker struct {
 	*linker

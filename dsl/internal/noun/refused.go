@@ -15,6 +15,11 @@ type Refused struct {
 // Error returns the code and the message of the failure.
 func (r *Refused) Error() string { return r.Code + ": " + r.Message }
 
+// Failure returns the fields of r. Packages outside of dsl find a *Refused by this method.
+func (r *Refused) Failure() (code, message string, permanent bool, data value.Value) {
+	return r.Code, r.Message, r.Permanent, r.Data
+}
+
 // Sent returns the name of the action that the agent is asked for. It differs from Name if the
 // action is a declared action.
 func (a *Action) Sent() string {

@@ -224,7 +224,8 @@ type Action struct {
 	// Output checks a reply against the schema and against output_type. It converts the reply and
 	// marks the sensitive parts. If it returns an error, the call fails with the code bad_reply.
 	// For a declared action, Output also computes the declared output. If a fail_when block of the
-	// declared action is true for the reply, the error is a *Refused. Output is never nil.
+	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
+	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
 	// Stated does the same as Output for an output that a person states. It is nil except for a
 	// declared action: then a person states the declared output, and not a reply.

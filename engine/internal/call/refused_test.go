@@ -9,12 +9,21 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
+// soldOut is what dsl.Action.Output returns for a refused reply.
+type soldOut struct{ reply dsl.Value }
+
+func (s soldOut) Error() string { return "sold_out" }
+
+func (s soldOut) Failure() (code, message string, permanent bool, data dsl.Value) {
+	return "sold_out", "no s3cret left", true, s.reply
+}
+
 // A reply that fail_when of a declared action refuses is a definite failure, whatever the call was
 // for. For a lookup it says that there was no effect.
 func TestRefusedReply(t *testing.T) {
 	reply := dsl.NewValue([]byte(`{"why":"s3cret"}`), nil, nil)
 	output := func([]byte) (dsl.Value, error) {
-		return dsl.Value{}, &dsl.Refused{Code: "sold_out", Message: "no s3cret left", Permanent: true, Data: reply}
+		return dsl.Value{}, soldOut{reply}
 	}
 	plain := func([]byte) (dsl.Value, error) { return reply, nil }
 	failed := machine.AttemptFailed{

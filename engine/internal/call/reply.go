@@ -71,7 +71,7 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	switch reply.Outcome {
 	case sdk.OutcomeResult:
 		out, err := e.output(reply.Output)
-		var refused *dsl.Refused
+		var refused refusal
 		if errors.As(err, &refused) {
 			return e.refused(refused, redact)
 		}
@@ -104,16 +104,24 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
 }
 
+// A refusal is the error of dsl.Action.Output for a reply that a fail_when block of a declared action
+// refuses. Failure returns the failure that the block states, and the reply as its data.
+type refusal interface {
+	error
+	Failure() (code, message string, permanent bool, data dsl.Value)
+}
+
 // refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
 // reply is a definite failure. As the answer to a lookup it means that the call had no effect.
-func (e *Spec) refused(r *dsl.Refused, redact *redactor) machine.Event {
+func (e *Spec) refused(r refusal, redact *redactor) machine.Event {
 	id := e.Invoke.Attempt
+	code, message, permanent, data := r.Failure()
 	if e.Invoke.Purpose == sdk.PurposeLookup {
 		return machine.AttemptNotDone{Attempt: id}
 	}
 	return machine.AttemptFailed{
-		Attempt: id, Code: redact.text(r.Code), Message: redact.text(r.Message), Permanent: r.Permanent,
-		Data: markEchoes(r.Data, redact.secrets),
+		Attempt: id, Code: redact.text(code), Message: redact.text(message), Permanent: permanent,
+		Data: markEchoes(data, redact.secrets),
 	}
 }
 

@@ -3,7 +3,6 @@ package author
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -137,8 +136,7 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 	if err != nil {
 		return err
 	}
-	plugin, declared := module.Declared(ctx, a, ".", name, catalog)
-	b, err := catalog.Find(ctx, plugin, "")
+	b, err := module.Agent(ctx, a, ".", name, catalog)
 	var missing *agents.NotFoundError
 	switch {
 	case errors.As(err, &missing):
@@ -148,12 +146,10 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 				names = append(names, l.Name)
 			}
 		}
-		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(plugin, names))
+		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(name, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})
 	}
-	b.Name, b.Schema.Actions = name, maps.Clone(b.Schema.Actions)
-	maps.Copy(b.Schema.Actions, declared)
 	if _, ok := b.Schema.Actions[action]; action != "" && !ok {
 		names := words.Sorted(b.Schema.Actions)
 		return cli.Failed("Unknown action", "Agent %s has no action %q.%s It has: %s.", name, action, diag.DidYouMean(action, names), strings.Join(names, ", "))
