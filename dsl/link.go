@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/link"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/sdk/schema"
 )
 
 // An AgentUse is an agent that a module uses. The module declares the agent with an agent
@@ -40,6 +41,13 @@ func (mod *Module) Agents() []AgentUse {
 		out = append(out, use)
 	}
 	return out
+}
+
+// DeclaredActions returns the schemas of the declared actions, which are the action blocks of the
+// module's agents. The keys are the name of the agent block and the name of the action. The keys of
+// agents are the names of the agent blocks. Actions with errors are not in the result.
+func (mod *Module) DeclaredActions(agents map[string]AgentBinary) map[string]map[string]schema.Action {
+	return link.DeclaredSchemas(mod.m, agents)
 }
 
 // Link checks a module against the schemas of its agents and makes a definition

@@ -134,7 +134,7 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	n := d.get(i)
 	inv := Invoke{
 		Attempt: AttemptID{Node: i, Call: int(n.Calls)}, Step: n.Of(), Key: n.Key,
-		Agent: act.Agent, Action: act.Name, Number: number, CompleteBy: by.Time(),
+		Agent: act.Agent, Action: act.Sent(), Number: number, CompleteBy: by.Time(),
 		Purpose: kind.Purpose(), Input: n.Input.V, IdempotencyKey: d.forwardKey(n),
 	}
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
@@ -148,6 +148,25 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 		inv.Checkpoint = &sdk.Checkpoint{Number: int64(n.UndoPoint), Blob: slices.Clone(n.UndoBlob)}
 	}
 	return inv
+}
+
+// input evaluates the input of a node. If the input uses the idempotency key of the call, input
+// evaluates the key, too.
+func (d caller) input(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
+	step := d.step(n)
+	if !step.Do.Keyed {
+		return step.Input(scope)
+	}
+	key := d.forwardKey(n)
+	if step.IdempotencyKey != nil {
+		var err error
+		if key, err = step.IdempotencyKey(scope); err != nil {
+			return dsl.Value{}, err
+		}
+	}
+	keyed := *scope
+	keyed.Self = &dsl.Self{Key: key}
+	return step.Input(&keyed)
 }
 
 // prepare evaluates the preconditions, the input and the key of node i before its first
@@ -170,7 +189,7 @@ func (d caller) prepare(i int) bool {
 			return false
 		}
 	}
-	input, err := step.Input(scope)
+	input, err := d.input(n, scope)
 	if err != nil {
 		d.run.Begun = true
 		d.forward().missed(i, expressionMiss("input", err))

@@ -221,7 +221,7 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 // cannot be corrected any more.
 func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	n := d.get(i)
-	out, err := d.step(n).Do.Output(ev.Output.JSON())
+	out, err := d.step(n).Do.StatedOutput(ev.Output.JSON())
 	if err != nil {
 		d.refuse("settle", ev.By, "%s%s", outputRefused, strings.TrimPrefix(err.Error(), "reply: "))
 		return dsl.Value{}, false

@@ -1,37 +1,7 @@
 # An order at a shop: reserve every article, charge the card, book shipping,
 # tell the customer. If shipping is refused, the charge is refunded and the
 # reservations are released, each exactly once.
-
-variable "shop_url" {
-  type        = string
-  default     = "http://127.0.0.1:8088"
-  description = "Where the shop is."
-}
-
-# Three remote services, all spoken to by the same plugin.
-agent "inventory" {
-  plugin = "http"
-  config { base_url = "${var.shop_url}/inventory" }
-}
-
-agent "payment" {
-  plugin = "http"
-  config { base_url = "${var.shop_url}/payment" }
-  circuit_breaker {
-    trip_after = 5
-    cooldown   = "5s"
-  }
-}
-
-agent "shipping" {
-  plugin = "http"
-  config { base_url = "${var.shop_url}/shipping" }
-}
-
-agent "mail" {
-  plugin = "http"
-  config { base_url = "${var.shop_url}/mail" }
-}
+# services.hcl says how the shop is called.
 
 workflow "order" {
   description = "Takes an order to its end, or back to where it began."
@@ -59,91 +29,59 @@ workflow "order" {
   }
   locals { total = sum([for i in var.items : i.qty * i.price]) }
 
-  # The shop honours the Idempotency-Key that the agent sends, hence
-  # idempotent = true: a call whose answer was lost is sent again.
   step "reserve" {
     for_each     = var.items
     max_parallel = 8
-    action       = agent.inventory.post
-    idempotent   = true
+    action       = agent.inventory.reserve
     input {
-      url    = "reserve"
-      json   = { order = var.order_id, sku = each.key, qty = each.value.qty }
-      errors = { "409" = "out_of_stock" }
+      order = var.order_id
+      sku   = each.key
+      qty   = each.value.qty
     }
-    # Undo by the key of the call: it works also if nobody knows whether the
-    # call came through.
-    compensate {
-      action     = agent.inventory.post
-      idempotent = true
-      input {
-        url  = "release"
-        json = { order = var.order_id, key = self.key }
-      }
-    }
-  }
+  } # inventory.reserve names its undo: release
 
   step "charge" {
-    action     = agent.payment.post
+    action     = agent.payment.charge
     depends_on = [step.reserve]
-    idempotent = true
-    timeout    = "10s"
     deadline   = "2m"
     retry {
       max_attempts     = 5
       initial_interval = "500ms"
     }
     input {
-      url    = "charge"
-      json   = { order = var.order_id, amount = local.total }
-      errors = { "402" = "card_declined" }
+      order  = var.order_id
+      amount = local.total
     }
-    output_type = object({ json = object({ charge_id = string }) })
     compensate {
-      action     = agent.payment.post
-      idempotent = true
+      action = agent.payment.refund
       input {
-        url  = "refund"
-        json = { order = var.order_id, key = self.key, reason = "rolled back: ${failure.code}" }
+        order  = var.order_id
+        reason = "rolled back: ${failure.code}"
       }
     }
   }
 
   step "book" {
-    action     = agent.shipping.post
+    action     = agent.shipping.book
     depends_on = [step.charge]
-    idempotent = true
     input {
-      url = "book"
-      json = {
-        order   = var.order_id
-        country = var.country
-        parcels = [for r in step.reserve : r.output.json.reservation_id]
-      }
-      errors = { "422" = "no_carrier" }
-    }
-    output_type = object({ json = object({ booking_id = string, tracking = string }) })
-    compensate {
-      action     = agent.shipping.post
-      idempotent = true
-      input {
-        url  = "cancel"
-        json = { order = var.order_id, key = self.key }
-      }
+      order   = var.order_id
+      country = var.country
+      parcels = [for r in step.reserve : r.output.reservation_id]
     }
   }
 
   step "tell" {
-    action       = agent.mail.post
-    idempotent   = true
+    action       = agent.mail.send
     compensation = "none"
     input {
-      url  = "send"
-      json = { order = var.order_id, to = var.email, text = "On its way: ${step.book.output.json.tracking}." }
+      order = var.order_id
+      to    = var.email
+      text  = "On its way: ${step.book.output.tracking}."
     }
     catch { errors = ["*"] } # a lost message must not undo a paid order
   }
 
-  output "charge" { value = step.charge.output.json.charge_id }
-  output "tracking" { value = step.book.output.json.tracking }
+  output "charge" { value = step.charge.output.charge_id }
+  output "tracking" { value = step.book.output.tracking }
 }

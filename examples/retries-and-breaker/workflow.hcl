@@ -7,6 +7,17 @@ agent "flaky" {
     trip_after = 3    # failures in a row
     cooldown   = "2s" # then one probe is let through
   }
+  # The service has one action. How the plugin is asked for it is written here only.
+  action "fetch" {
+    uses      = "call"
+    arguments = object({ bad_calls = number })
+    output    = object({ text = string })
+    result    = { text = self.output.value }
+    input {
+      value = "fetched"
+      fail  = { code = "unavailable", message = "try later", times = args.bad_calls }
+    }
+  }
 }
 
 workflow "retries" {
@@ -17,17 +28,14 @@ workflow "retries" {
   }
 
   step "fetch" {
-    action = agent.flaky.call
+    action = agent.flaky.fetch
     retry {
       max_attempts     = 6
       initial_interval = "100ms"
       jitter           = "none"
     }
     compensation = "none"
-    input {
-      value = "fetched"
-      fail  = { code = "unavailable", message = "try later", times = var.bad_calls }
-    }
+    input { bad_calls = var.bad_calls }
   }
 
   step "extra" {
@@ -43,7 +51,7 @@ workflow "retries" {
     }
   }
 
-  output "fetched" { value = step.fetch.output.value }
+  output "fetched" { value = step.fetch.output.text }
   output "attempts" { value = step.fetch.attempts }
   output "extra" { value = step.extra.output.value }
 }

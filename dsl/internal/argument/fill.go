@@ -32,7 +32,7 @@ func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
 		return value.Value{}, eval.ErrNoScope
 	}
-	self, err := eval.SelfValue(s.Self, f.Evaluator.Steps[f.Self])
+	self, err := eval.SelfValue(s, f.Evaluator.Steps[f.Self])
 	if err != nil {
 		return value.Value{}, err
 	}

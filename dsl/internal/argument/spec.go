@@ -24,6 +24,9 @@ type Spec struct {
 	// true = the argument is a list or map whose elements have sensitive parts. Then the whole
 	// value is sensitive.
 	hide bool
+	// Fill sets the optional attributes inside of the argument that have defaults; nil = there are
+	// none. Only an argument of a declared action can have them.
+	Fill func(cty.Value) cty.Value
 }
 
 // Specs returns a Spec for each field of a schema, by name of the field. It returns an error if
@@ -89,6 +92,9 @@ func (s *Spec) Accept(v cty.Value) (cty.Value, error) {
 			return cty.NilVal, errRequired
 		}
 		return cty.NilVal, nil
+	}
+	if s.Fill != nil && !v.Type().IsPrimitiveType() {
+		v = s.Fill(v)
 	}
 	out, err := value.Conform(v, s.Type)
 	if err != nil {
@@ -201,7 +207,8 @@ func (s *Spec) Preset() *ready {
 }
 
 // takes reports whether the JSON of an argument is valid without more checks. It returns false if
-// the JSON is null, if the enum does not contain it, or if the field has a pattern or codes.
+// the JSON is null, if the enum does not contain it, or if the field has a pattern, codes or
+// defaults inside of it.
 func (s *Spec) takes(json []byte) bool {
-	return s.Words == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
+	return s.Words == nil && s.Fill == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

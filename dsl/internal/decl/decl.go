@@ -3,6 +3,7 @@ package decl
 import (
 	"path"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
@@ -81,7 +82,42 @@ type Agent struct {
 	Env                      []string
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
-	Library                  *Module // library that declares the agent; nil = the module itself declares it
+	Library                  *Module   // library that declares the agent; nil = the module itself declares it
+	Idempotent               bool      // true = every action of the agent is idempotent that does not say itself
+	Actions                  []*Action // declared actions: the action blocks, without duplicates
+	twinActions              []*Action // action blocks whose name is already used
+}
+
+// An Action is an action block of an agent: a declared action. Steps use it like an action of the
+// agent's plugin.
+type Action struct {
+	Name      string
+	Where     hcl.Range
+	Block     *syntax.Block
+	Uses      string // name of the used action, which the plugin has; "" = missing or invalid
+	UsesAt    hcl.Range
+	Arguments cty.Type           // object type of the arguments; an object without attributes if there are none
+	Defaults  *typeexpr.Defaults // defaults of optional arguments; nil = none
+	Output    cty.Type           // object type of the output; cty.NilType = the block has no valid `output`
+	Presets   *typeexpr.Defaults // defaults of optional attributes of the output; nil = none
+	Input     []syntax.Arg
+	InputAt   hcl.Range // place of the input block; without this block, place of the action block
+	Result    *eval.Expr
+	Errors    []ErrorCode
+	FailWhen  []*Refusal
+
+	Idempotent, ReadOnly, ByKey *bool // nil = the block does not have this attribute
+
+	CompensatedBy   string // name of the action that undoes the effect; "" = none
+	CompensatedByAt hcl.Range
+	Timeout         time.Duration // default timeout of steps and undos that use the action; 0 = none
+}
+
+// An ErrorCode is an error code in the attribute `errors` of an action block.
+type ErrorCode struct {
+	Code      string
+	Retryable bool
+	Where     hcl.Range // place of the attribute
 }
 
 // A Library is a library block. It names another module, whose agents the module can use.

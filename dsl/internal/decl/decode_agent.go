@@ -47,6 +47,7 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 	if c := b.One("config"); c != nil {
 		a.Config = c.Args
 	}
+	a.Idempotent = d.lit.flag(b, "idempotent", false)
 	return a
 }
 

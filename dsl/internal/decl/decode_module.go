@@ -39,6 +39,7 @@ func (d *decoder) module(blocks []*syntax.Block) {
 			d.engine(b)
 		case "agent":
 			a := d.agent(b)
+			actionDecoder{d}.actions(a)
 			if first, dup := d.m.Agents[b.Label]; dup {
 				d.duplicate(b, first.Where)
 				d.m.TwinAgents = append(d.m.TwinAgents, a)

@@ -52,6 +52,7 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	for _, arg := range a.Config {
 		d.refs.compile(arg.Expr, ns, allowVar|allowLocal|allowSecret)
 	}
+	actionDecoder{d.decoder}.resolve(a, d.refs)
 }
 
 // impliedAgents adds an agent to the module for each agent that has no agent block, but is named by

@@ -47,6 +47,7 @@ const (
 	allowRun
 	allowRunKey
 	allowSecret
+	allowArgs
 )
 
 const (
@@ -62,6 +63,8 @@ type names struct {
 	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
 	hasEach   bool           // true = the place is inside of a step with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
+	arguments []string       // arguments of the declared action whose input contains the place
+	onlySelf  string         // the only attribute of self that the place may use; "" = all attributes
 }
 
 // compile compiles the expression e and checks each of its references. The parameter a says which
@@ -148,7 +151,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			}
 		}
 	}
-	known := root == "var" || root == "local" || root == "step" || syntax.RootFields[root] != nil
+	known := root == "var" || root == "local" || root == "step" || root == "args" || syntax.RootFields[root] != nil
 	if known && !named {
 		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
 		return false
@@ -174,6 +177,8 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		return d.refStep(c, t, name, rng, ns, a)
 	case "each", "self", "failure", "run":
 		return d.refField(c, root, name, rng, ns, a)
+	case "args":
+		return d.refArgument(c, name, rng, ns, a)
 	case "agent":
 		d.Errorf(rng, "Invalid reference", "An agent's action is not a value; it can stand only in action = agent.NAME.ACTION.")
 	case "library":
@@ -295,6 +300,10 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, syntax.RootFields[root]))
 		return false
 	}
+	if root == "self" && ns.onlySelf != "" && name != ns.onlySelf {
+		d.Errorf(at, "Reference not available here", "Of self, only self.%s can be used here.", ns.onlySelf)
+		return false
+	}
 	switch root {
 	case "each":
 		c.Each = true
@@ -314,9 +323,25 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 	return true
 }
 
+// refArgument checks a reference args.NAME to an argument of a declared action. After an error it
+// returns false.
+func (d referenceDecoder) refArgument(c *eval.Compiled, name string, at hcl.Range, ns *names, a allow) bool {
+	c.Args = true
+	switch {
+	case a&allowArgs == 0:
+		d.unavailable(at, "args")
+		return false
+	case !slices.Contains(ns.arguments, name):
+		d.Errorf(at, "Reference to undeclared argument", "The action has no argument named %q.%s", name, diag.DidYouMean(name, ns.arguments))
+		return false
+	}
+	return true
+}
+
 func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
+		"args":    "in the input of an action that an agent block declares",
 		"self":    "inside fail_when, postcondition and compensate",
 		"failure": "inside compensate",
 		"step":    "inside steps, outputs and the locals of a workflow",

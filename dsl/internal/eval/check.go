@@ -12,8 +12,9 @@ type CheckWorld struct {
 	Evaluator *Evaluator
 	Vars      cty.Value            // object of all variables
 	Steps     []cty.Value          // values of step.NAME, by index of the step
-	Each      cty.Value            // object with each.key and each.value
-	Self      cty.Value            // object with the attributes of self.*
+	Each      cty.Value            // value of each
+	Self      cty.Value            // value of self
+	Args      cty.Value            // value of args
 	Locals    map[*Local]KeptLocal // locals that were evaluated so far
 	used      *metered.Meter       // meter of the current expression; nil = not made yet
 	Effort    *metered.Allowance   // limit for the cost of the whole check; nil = no limit
@@ -47,6 +48,8 @@ func (w *CheckWorld) root(name string) (cty.Value, error) {
 		return w.Each, nil
 	case "self":
 		return w.Self, nil
+	case "args":
+		return w.Args, nil
 	case "failure":
 		return cty.ObjectVal(map[string]cty.Value{"step": str, "code": str, "message": str}), nil
 	}

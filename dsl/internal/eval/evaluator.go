@@ -35,6 +35,10 @@ type StepShape struct {
 	Each bool     // true = the step has for_each
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments; all its attributes are optional
+	// Given evaluates the arguments that the step gives to a declared action. nil = the step calls
+	// no declared action. With Given, self.input has these arguments. Self.Input then holds the
+	// input of the action that the declared action uses.
+	Given func(*Scope) (value.Value, error)
 }
 
 // Run evaluates an expression for a run. self is the index of the step that self.* describes.
@@ -103,7 +107,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 	for _, root := range []struct {
 		name string
 		used bool
-	}{{"each", c.Each}, {"self", c.Self}, {"failure", c.Failure}, {"run", c.Run}} {
+	}{{"each", c.Each}, {"self", c.Self}, {"failure", c.Failure}, {"args", c.Args}, {"run", c.Run}} {
 		if !root.used {
 			continue
 		}

@@ -83,6 +83,7 @@ type Compiled struct {
 	Self       bool                 // true = the expression uses self.*
 	SelfOutput bool                 // true = the expression uses self.output
 	Failure    bool                 // true = the expression uses failure.*
+	Args       bool                 // true = the expression uses args.*
 	Run        bool                 // true = the expression or one of its locals uses run.*
 	Secrets    bool                 // true = the expression calls secret()
 	Constant   *cty.Value           // value of an expression without references; nil = the value is not constant

@@ -16,7 +16,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // value of each, self, failure or run
+	root(name string) (cty.Value, error) // name is each, self, failure, args or run
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
@@ -257,7 +257,16 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err
 		}
-		return SelfValue(s.Self, w.ev.Steps[w.self])
+		return SelfValue(s, w.ev.Steps[w.self])
+	case name == "args" && s.Self != nil:
+		if err := w.meter().Input(value.LoadOf(s.Self.Input)); err != nil {
+			return cty.NilVal, err
+		}
+		v, err := decodeOutput(s.Self.Input, w.ev.Steps[w.self].In)
+		if err != nil {
+			return cty.NilVal, fmt.Errorf("decode args: %w", err)
+		}
+		return v, nil
 	case name == "failure" && s.Failure != nil:
 		return cty.ObjectVal(map[string]cty.Value{
 			"step": cty.StringVal(s.Failure.Step), "code": cty.StringVal(s.Failure.Code), "message": cty.StringVal(s.Failure.Message),
@@ -266,20 +275,28 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// SelfValue returns the value of self in a run. shape holds the types of the input and the output.
-func SelfValue(s *Self, shape StepShape) (cty.Value, error) {
-	in, err := decodeOutput(s.Input, shape.In)
+// SelfValue returns the value of self in a run. The scope s must have Self. shape describes the
+// step: it holds the types of the input and the output.
+func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
+	input := s.Self.Input
+	if shape.Given != nil {
+		var err error
+		if input, err = shape.Given(s); err != nil {
+			return cty.NilVal, err
+		}
+	}
+	in, err := decodeOutput(input, shape.In)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
 	}
 	out := cty.NullVal(value.PlainType(shape.Out))
-	if s.OutputKnown {
-		if out, err = decodeOutput(s.Output, shape.Out); err != nil {
+	if s.Self.OutputKnown {
+		if out, err = decodeOutput(s.Self.Output, shape.Out); err != nil {
 			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)
 		}
 	}
 	return cty.ObjectVal(map[string]cty.Value{
-		"input": in, "output": out, "key": cty.StringVal(s.Key), "timed_out": cty.BoolVal(s.TimedOut),
+		"input": in, "output": out, "key": cty.StringVal(s.Self.Key), "timed_out": cty.BoolVal(s.Self.TimedOut),
 	}), nil
 }
 

@@ -99,7 +99,9 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	case "self.output":
 		r.through(rest, x.Evaluator.Steps[x.Self].Out)
 	case "self.input":
-		r.through(rest, x.Evaluator.Steps[x.Self].In)
+		if x.Evaluator.Steps[x.Self].Given == nil {
+			r.through(rest, x.Evaluator.Steps[x.Self].In)
+		}
 	case "self.timed_out":
 		r.scalar(rest, schema.KindBool)
 	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",

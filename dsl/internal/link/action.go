@@ -1,12 +1,14 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/fasteval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -24,7 +26,7 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		}
 		return declared
 	}
-	return &noun.Action{
+	do := &noun.Action{
 		Agent: a.agent.decl.Name, Name: a.name,
 		Idempotent: pick(idempotent, a.schema.Idempotent),
 		ReadOnly:   pick(readOnly, a.schema.ReadOnly),
@@ -32,6 +34,11 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		Lookup:     a.schema.Lookup, Cancellable: a.schema.Cancellable, Typical: a.schema.Typical,
 		Output: ReplyFunc(a.schema.Outputs, a.out, out), Skeleton: skeletonFunc(a.schema.Outputs, out),
 	}
+	if f := a.form; f != nil {
+		do.Uses, do.Keyed = f.used.name, f.keyed
+		do.Output, do.Stated = f.reply(a.schema.Outputs, out), do.Output
+	}
+	return do
 }
 
 // ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts
@@ -117,4 +124,102 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 		}
 	}
 	return func(code string) bool { return set[code] }
+}
+
+// limits returns the default settings of a step or undo that calls the action. base holds the
+// defaults of the language. a may be nil.
+func (a *linkedAction) limits(base noun.Settings) noun.Settings {
+	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
+		base.Timeout = a.form.decl.Timeout
+	}
+	return base
+}
+
+// sent returns a function that computes the input which the agent gets. given computes the
+// arguments in the workflow. For an action of the plugin, this is the same.
+func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
+	f := a.form
+	if f == nil {
+		return given
+	}
+	return func(s *eval.Scope) (value.Value, error) {
+		args, err := given(s)
+		if err != nil {
+			return value.Value{}, err
+		}
+		inner := &eval.Scope{Run: s.Run, Vars: f.vars(s.Vars), Allowance: s.Allowance, Self: &eval.Self{Input: args}}
+		if s.Self != nil {
+			inner.Self.Key = s.Self.Key
+		}
+		return f.input.Build(inner, false)
+	}
+}
+
+// reply returns the function noun.Action.Output of a declared action. It checks a reply of the
+// used action against the schema and against the fail_when blocks, and computes the declared
+// output. fields describes the declared output, and wanted is the type of the step's output.
+func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
+	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
+	return func(json []byte) (value.Value, error) {
+		got, err := raw(json)
+		if err != nil {
+			return value.Value{}, err
+		}
+		s := &eval.Scope{Self: &eval.Self{Output: got, OutputKnown: true}}
+		if err := f.refused(s, got); err != nil {
+			return value.Value{}, err
+		}
+		v, err := f.value(s)
+		if err == nil {
+			v, err = f.conform(v, wanted)
+		}
+		if err != nil {
+			return value.Value{}, fmt.Errorf("result: %w", err)
+		}
+		return value.Encode(value.MarkFields(v, fields), false)
+	}
+}
+
+// refused returns a *noun.Refused if a fail_when block is true for the reply got. If a condition
+// cannot be evaluated, refused returns another error: then the outcome of the call is unknown.
+func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
+	for _, r := range f.refusals {
+		holds, err := r.Check(s)
+		if err != nil {
+			return fmt.Errorf("fail_when: %w", err)
+		}
+		if !holds {
+			continue
+		}
+		out := &noun.Refused{Permanent: r.Permanent, Data: got}
+		if out.Code, err = r.Code(s); err != nil {
+			return fmt.Errorf("fail_when: %w", err)
+		}
+		if out.Message, err = r.Message(s); err != nil {
+			out.Message = "error_message: " + err.Error()
+		}
+		return out
+	}
+	return nil
+}
+
+// value evaluates the attribute `result`. Without this attribute, it returns the reply.
+func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
+	if e := f.decl.Result; e != nil {
+		return f.ev.Run(e.Compiled, s, 0)
+	}
+	return value.Decode(s.Self.Output)
+}
+
+var errNullResult = errors.New("a value is required, this is null")
+
+// conform converts the value of `result` to ty, and fills in the defaults of the declared output.
+func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
+	if v.IsKnown() && v.IsNull() {
+		return cty.NilVal, errNullResult
+	}
+	if f.decl.Presets != nil && !v.Type().IsPrimitiveType() {
+		v = f.decl.Presets.Apply(v)
+	}
+	return narrow(v, ty)
 }

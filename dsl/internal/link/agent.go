@@ -14,7 +14,7 @@ import (
 )
 
 func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
-	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}}
+	la := &linkedAgent{decl: d, actions: map[string]*linkedAction{}, declared: map[string]*linkedAction{}}
 	l.agents[d.Name] = la
 	bin, ok := bins[d.Name]
 	if !ok {

@@ -41,6 +41,9 @@ func validCode(s string) bool {
 	return s != "" && len(s) <= 100
 }
 
+// refusedCode is the error code of a fail_when block without error_code.
+const refusedCode = "refused"
+
 // engineCodes are the error codes that the schema of an agent does not have to declare.
 var engineCodes = []string{
 	sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeInternal, sdk.CodeBadReply, sdk.CodeUnavailable, sdk.CodeRateLimited,
@@ -59,7 +62,13 @@ type knownCodes struct {
 // declares, the codes in the input of the call, and the codes of the conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
+	if a.form != nil {
+		k.open = a.form.open
+	}
 	for _, c := range a.schema.Errors {
+		if c.Code == schema.AnyCode && a.form != nil {
+			continue
+		}
 		if c.Code == schema.AnyCode {
 			l.namedCodes(&k, a, input)
 			continue

@@ -41,7 +41,7 @@ func confidential(l *workflowLinker) bool {
 			return true
 		}
 		if la := l.agents[agent]; la != nil && undo != "" {
-			if a := la.actions[undo]; a != nil && hides(a, given) {
+			if a := la.linked(undo); a != nil && hides(a, given) {
 				return true
 			}
 		}
@@ -50,8 +50,12 @@ func confidential(l *workflowLinker) bool {
 }
 
 // hides reports whether the schema of an action declares an output, or one of the given arguments,
-// as sensitive.
+// as sensitive. For a declared action, it also reports whether the used action and
+// the input of the declared action do so.
 func hides(a *linkedAction, given []syntax.Arg) bool {
+	if f := a.form; f != nil && (hides(f.used, f.decl.Input) || blockHides(f.decl.Block)) {
+		return true
+	}
 	if slices.ContainsFunc(a.schema.Outputs, fieldHides) {
 		return true
 	}

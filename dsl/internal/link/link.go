@@ -40,8 +40,10 @@ type linkedAgent struct {
 	decl    *decl.Agent
 	bin     noun.AgentBinary
 	noun    *noun.Agent              // result of linking; nil = the agent has no binary
-	actions map[string]*linkedAction // actions that the module uses, by name
-	missing bool                     // true = the agent has no binary, and the error was reported
+	actions map[string]*linkedAction // actions of the plugin that the module uses, by name
+	// declared actions by name. A declared action has priority over an action of the plugin.
+	declared map[string]*linkedAction
+	missing  bool // true = the agent has no binary, and the error was reported
 }
 
 // A library holds what the expressions in the agent blocks of a library need.
@@ -58,6 +60,33 @@ type linkedAction struct {
 	in     map[string]*argument.Spec // arguments by name
 	out    cty.Type                  // object type of the output
 	broken bool                      // true = the schema is invalid, and the error was reported
+	// form holds what the action block of a declared action says; nil = an action of the plugin
+	form *actionForm
+}
+
+// An actionForm is a linked action block. It turns the arguments of a declared action into the
+// input of the used action, and a reply of the used action into the declared output.
+//
+// The expressions of the block have an Evaluator of their own with one step. This step describes
+// the call: In is the type of args, and Out is the type of the reply.
+type actionForm struct {
+	decl  *decl.Action
+	used  *linkedAction // action of the plugin
+	ev    *eval.Evaluator
+	input *argument.List
+	// vars replaces the variables of a run by the variables of the module that declares the agent.
+	vars     func(value.Value) value.Value
+	keyed    bool // true = the input uses self.key
+	open     bool // true = some error codes of the used action are known only in a run
+	refusals []noun.Refusal
+}
+
+// linked returns an action that the module uses; nil if there is none with this name.
+func (la *linkedAgent) linked(name string) *linkedAction {
+	if a := la.declared[name]; a != nil {
+		return a
+	}
+	return la.actions[name]
 }
 
 // A workflowLinker links one workflow.
@@ -80,7 +109,8 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
-	timer              time.Duration // constant duration of a timer; 0 = none, or it depends on the run
+	given              noun.ValueFunc // arguments of a declared action; nil = another step, or not linked yet
+	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
 }
 
 // An argumentLinker checks the arguments of blocks and compiles them.
@@ -152,6 +182,19 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	if la == nil || la.missing || name == "" {
 		return nil
 	}
+	if a, ok := la.declared[name]; ok {
+		if a.broken {
+			return nil
+		}
+		return a
+	}
+	return l.pluginAction(la, name, at, sorted.Keys(la.declared)...)
+}
+
+// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if
+// its schema is invalid, pluginAction reports an error and returns nil. others are more names that
+// the author of the workflow may have meant.
+func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
 	if a, ok := la.actions[name]; ok {
 		if a.broken {
 			return nil
@@ -161,9 +204,10 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	schema, ok := la.bin.Schema.Actions[name]
 	if !ok {
 		l.Errorf(at, "Unknown action", "Agent %q (%s %s) has no action %q.%s",
-			agent, la.decl.Plugin, la.bin.Version, name, diag.DidYouMean(name, sorted.Keys(la.bin.Schema.Actions)))
+			la.decl.Name, la.decl.Plugin, la.bin.Version, name, diag.DidYouMean(name, append(sorted.Keys(la.bin.Schema.Actions), others...)))
 		return nil
 	}
+	schema.Idempotent = schema.Idempotent || la.decl.Idempotent
 	a := &linkedAction{agent: la, name: name, schema: schema}
 	la.actions[name] = a
 	var err error
@@ -187,13 +231,17 @@ func (l *workflowLinker) shapes() {
 			continue
 		}
 		a := l.action(s.Agent, s.Action, s.ActionAt)
+		ls := &linkedStep{decl: s, action: a}
 		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
 		if a != nil {
 			shape.Out = l.outputType(s, a)
 			shape.In = argType(a.in)
 			l.out.Agents[s.Agent] = a.agent.noun
+			if a.form != nil {
+				shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
+			}
 		}
-		l.steps = append(l.steps, &linkedStep{decl: s, action: a})
+		l.steps = append(l.steps, ls)
 		l.ev.Steps = append(l.ev.Steps, shape)
 		output := cty.DynamicVal
 		if a != nil {

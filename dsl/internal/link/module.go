@@ -52,6 +52,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	for _, n := range sorted.Keys(m.Agents) {
 		l.agent(m.Agents[n], agents)
+		actionLinker{l}.actions(l.agents[n])
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
 	for _, w := range m.Workflows {

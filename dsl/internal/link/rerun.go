@@ -48,6 +48,9 @@ func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:
 		l.Errorf(e.Range, "Undo needs the output",
 			"on_rerun = \"undo_first\" calls the undo of step %q when its output is not known. Use an undo with by_key = true, or one whose input does not mention self.output.", d.Name)
+	case noun.Do.Keyed:
+		l.Errorf(e.Range, "Key is part of the input",
+			"What was undone under a key cannot be done again under it, so another attempt has another key. But the input of %s sends self.key, and the input is computed only once.", noun.Do.Agent+"."+noun.Do.Name)
 	case d.Attr("idempotency_key") != nil:
 		l.Errorf(e.Range, "Key stays the same",
 			"What was undone under a key cannot be done again under it, and idempotency_key gives every attempt of step %q the same. Leave out one of the two.", d.Name)

@@ -192,8 +192,9 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	out.Input = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
-	out.Settings, ls.static = settingsOf(l.workflowLinker, forwardDefaults(repeatable), stepSettings(l.decl, d, repeatable))
+	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
+	out.Input = a.sent(ls.given)
+	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
@@ -235,7 +236,7 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 func (l stepLinker) refusals(decls []*decl.Refusal) []noun.Refusal {
 	var out []noun.Refusal
 	for _, r := range decls {
-		for _, c := range l.conditions([]*decl.Condition{&r.Condition}, "refused") {
+		for _, c := range l.conditions([]*decl.Condition{&r.Condition}, refusedCode) {
 			out = append(out, noun.Refusal{Condition: c, Permanent: r.Permanent})
 		}
 	}

@@ -45,7 +45,7 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 // settings depend on the run. Both results are nil if the action of the undo is invalid.
 func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.Settings) {
 	a := l.action(u.Agent, u.Action, u.ActionAt)
-	settings, static := settingsOf(l.workflowLinker, undoDefaults(), undoSettings(u.Block))
+	settings, static := settingsOf(l.workflowLinker, a.limits(undoDefaults()), undoSettings(u.Block))
 	if a == nil {
 		for _, x := range u.Input {
 			l.check(x.Expr)
@@ -61,7 +61,7 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 	byKey := do.ByKey
 	return &noun.Undo{
 		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) },
+		Input: a.sent(func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) }),
 	}, static
 }
 
@@ -77,7 +77,7 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 	if a == nil {
 		return nil, nil
 	}
-	settings, static := settingsOf(l.workflowLinker, undoDefaults(), nil)
+	settings, static := settingsOf(l.workflowLinker, a.limits(undoDefaults()), nil)
 	f := &argument.Filler{Evaluator: l.ev, Self: d.Index, ByKey: a.schema.ByKey}
 	ok := true
 	for _, name := range sorted.Keys(a.in) {
@@ -109,7 +109,7 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 		return nil, nil
 	}
 	return &noun.Undo{
-		Do: actionNoun(a, nil, nil, nil, a.out), Input: f.Eval, UsesSelf: f.UsesSelf,
+		Do: actionNoun(a, nil, nil, nil, a.out), Input: a.sent(f.Eval), UsesSelf: f.UsesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
 	}, static
 }

@@ -212,10 +212,12 @@ func (r Rerun) String() string { return RerunNames[r] }
 type Action struct {
 	Agent      string // name of the agent, which is a key of Workflow.Agents
 	Name       string
-	Idempotent bool // true = several calls with the same idempotency key have only one effect
-	ReadOnly   bool // true = a call has no effect
-	ByKey      bool // true = the undo finds the effect by the idempotency key of the call
-	Lookup     bool // true = the agent can say whether a call with an idempotency key had its effect
+	Uses       string // name of the action that the agent is asked for, if Name is a declared action; "" = Name
+	Keyed      bool   // true = the input of the declared action uses the idempotency key of the call
+	Idempotent bool   // true = several calls with the same idempotency key have only one effect
+	ReadOnly   bool   // true = a call has no effect
+	ByKey      bool   // true = the undo finds the effect by the idempotency key of the call
+	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
 	Cancellable bool
@@ -223,8 +225,13 @@ type Action struct {
 
 	// Output checks a reply against the schema and against output_type. It converts the reply and
 	// marks the sensitive parts. If it returns an error, the call fails with the code bad_reply.
+	// For a declared action, Output also computes the declared output. If a fail_when block of the
+	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
 	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
+	// Stated does the same as Output for an output that a person states. It is nil except for a
+	// declared action: then a person states the declared output, and not a reply.
+	Stated func(json []byte) (value.Value, error)
 	// Skeleton returns a form for a person who enters the result of a call. The form is JSON with
 	// the names of the outputs, and their types instead of values. Skeleton may be nil.
 	Skeleton func() string

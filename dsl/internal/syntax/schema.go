@@ -117,9 +117,11 @@ var (
 		attrs: []attrSpec{
 			{name: "plugin", literal: true}, {name: "version", literal: true},
 			{name: "instances"}, {name: "max_concurrency"}, {name: "env", literal: true},
+			{name: "idempotent", literal: true},
 		},
 		blocks: []blockSpec{
 			{name: "config", body: freeSpec},
+			{name: "action", label: true, many: true, body: actionSpec},
 			{name: "circuit_breaker", body: &bodySpec{attrs: opt("trip_after", "failure_ratio", "min_calls",
 				"window", "cooldown", "probes")}},
 		},

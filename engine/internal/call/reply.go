@@ -70,6 +70,10 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	switch reply.Outcome {
 	case sdk.OutcomeResult:
 		out, err := e.output(reply.Output)
+		var refused refusal
+		if errors.As(err, &refused) {
+			return e.refused(refused, redact)
+		}
 		if err != nil {
 			return bad("the reply does not fit the schema: %v", err)
 		}
@@ -97,6 +101,27 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 		return bad("the agent answers a lookup that was not asked for")
 	}
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
+}
+
+// A refusal is the error of dsl.Action.Output for a reply that a fail_when block of a declared action
+// refuses. Failure returns the failure that the block states, and the reply as its data.
+type refusal interface {
+	error
+	Failure() (code, message string, permanent bool, data dsl.Value)
+}
+
+// refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
+// reply is a definite failure. As the answer to a lookup it means that the call had no effect.
+func (e *Spec) refused(r refusal, redact *redactor) machine.Event {
+	id := e.Invoke.Attempt
+	code, message, permanent, data := r.Failure()
+	if e.Invoke.Purpose == sdk.PurposeLookup {
+		return machine.AttemptNotDone{Attempt: id}
+	}
+	return machine.AttemptFailed{
+		Attempt: id, Code: redact.text(code), Message: redact.text(message), Permanent: permanent,
+		Data: markEchoes(data, redact.secrets),
+	}
 }
 
 // failureData returns the data that an agent sent with a failure. If the data is larger than

@@ -37,7 +37,8 @@ func Agents(a *cli.App) *cobra.Command {
 		Short: "Print what an agent takes, gives and declares",
 		Long: `Prints the schema of an agent, or of one of its actions, as tables; with --json as
 JSON. The agent is looked for where a module in the working directory (--chdir)
-would find it.`,
+would find it. If that module has an agent block of this name, the actions that the
+block declares are printed, too.`,
 		Args: cli.Wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return agentsSchema(cmd.Context(), a, args[0], cli.Argument(args[1:], ""), f)
@@ -135,7 +136,7 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 	if err != nil {
 		return err
 	}
-	b, err := catalog.Find(ctx, name, "")
+	b, err := module.Agent(ctx, a, ".", name, catalog)
 	var missing *agents.NotFoundError
 	switch {
 	case errors.As(err, &missing):

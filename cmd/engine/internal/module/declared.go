@@ -1,0 +1,35 @@
+package module
+
+import (
+	"context"
+	"maps"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/agents"
+)
+
+// Agent returns the binary of an agent. The name is the name of an agent block in the module at
+// PATH. Then the schema of the binary also has the actions that this block declares. If the module
+// has no such agent, or cannot be read, the name is the name of the plugin.
+func Agent(ctx context.Context, a *cli.App, given, name string, catalog *agents.Catalog) (agents.Binary, error) {
+	if m, err := Parse(a, given); err == nil {
+		for _, use := range m.parsed.Agents() {
+			if use.Name == name {
+				return m.agent(ctx, use, catalog)
+			}
+		}
+	}
+	return catalog.Find(ctx, name, "")
+}
+
+func (m *Module) agent(ctx context.Context, use dsl.AgentUse, catalog *agents.Catalog) (agents.Binary, error) {
+	b, err := catalog.Find(ctx, use.Plugin, "")
+	if err != nil {
+		return b, err
+	}
+	declared := m.parsed.DeclaredActions(map[string]dsl.AgentBinary{use.Name: b.Pin()})[use.Name]
+	b.Name, b.Schema.Actions = use.Name, maps.Clone(b.Schema.Actions)
+	maps.Copy(b.Schema.Actions, declared)
+	return b, nil
+}

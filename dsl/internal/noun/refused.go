@@ -1,0 +1,38 @@
+package noun
+
+import "github.com/saga-engine/engine/dsl/internal/value"
+
+// A Refused is the error of Action.Output if a fail_when block of a declared action is true for a
+// reply. The author of the action guarantees that the call had no effect. So the reply counts as a
+// definite failure.
+type Refused struct {
+	Code      string
+	Message   string
+	Permanent bool        // true = the engine does not repeat the call
+	Data      value.Value // the reply of the used action, for error.data
+}
+
+// Error returns the code and the message of the failure.
+func (r *Refused) Error() string { return r.Code + ": " + r.Message }
+
+// Failure returns the fields of r. Packages outside of dsl find a *Refused by this method.
+func (r *Refused) Failure() (code, message string, permanent bool, data value.Value) {
+	return r.Code, r.Message, r.Permanent, r.Data
+}
+
+// Sent returns the name of the action that the agent is asked for. It differs from Name if the
+// action is a declared action.
+func (a *Action) Sent() string {
+	if a.Uses != "" {
+		return a.Uses
+	}
+	return a.Name
+}
+
+// StatedOutput checks an output that a person states, and converts it as Output converts a reply.
+func (a *Action) StatedOutput(json []byte) (value.Value, error) {
+	if a.Stated != nil {
+		return a.Stated(json)
+	}
+	return a.Output(json)
+}

@@ -1,0 +1,16 @@
+package syntax
+
+// actionSpec is the spec of an action block in an agent block. The block declares an action: a
+// name and a form of its own for a call of an action that the agent's plugin has.
+var actionSpec = &bodySpec{
+	attrs: append(opt("result", "timeout"),
+		attrSpec{name: "uses", required: true, literal: true},
+		attrSpec{name: "arguments", literal: true, typ: true}, attrSpec{name: "output", literal: true, typ: true},
+		attrSpec{name: "errors", literal: true}, attrSpec{name: "idempotent", literal: true},
+		attrSpec{name: "read_only", literal: true}, attrSpec{name: "compensated_by", literal: true},
+		attrSpec{name: "by_key", literal: true}, attrSpec{name: "lookup", literal: true}),
+	blocks: []blockSpec{
+		{name: "input", body: freeSpec},
+		{name: "fail_when", many: true, body: refusalSpec},
+	},
+}
