@@ -54,10 +54,13 @@ type manifest struct {
 	Language string            `json:"language"`
 	File     string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
 	Files    map[string]string `json:"files"`           // sha256 of each source file, by name
-	Reads    map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
+	Reads    map[string]string `json:"reads,omitempty"` // sha256 of each file that file() or a similar function read, by name
 	// sha256 of the value of each environment variable that env() read; nil = it was not set
-	Env    map[string]*string       `json:"env,omitempty"`
-	Agents map[string]manifestAgent `json:"agents"`
+	Env map[string]*string `json:"env,omitempty"`
+	// Results of fileset(), by directory and pattern, and of fileexists(), by name.
+	FileSets map[string]map[string][]string `json:"file_sets,omitempty"`
+	Exists   map[string]bool                `json:"files_exist,omitempty"`
+	Agents   map[string]manifestAgent       `json:"agents"`
 }
 
 type manifestAgent struct {
@@ -82,6 +85,7 @@ func (d *Definition) seal(agents map[string]AgentBinary) error {
 		Manifest: manifest{
 			Format: formatVersion, Language: syntax.LanguageVersion, File: m.File,
 			Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, Agents: map[string]manifestAgent{},
+			FileSets: m.Reads.Sets, Exists: m.Reads.Exists,
 		},
 		Blobs: map[string][]byte{},
 	}
@@ -175,11 +179,11 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	return def, append(diags, more...), nil
 }
 
-// parts returns the stored source files, the stored results of file() and env(), and the agents.
+// parts returns the stored source files, the stored results of functions that read, and the agents.
 // The error wraps ErrCorrupt if a content is missing, or if a schema cannot be parsed.
 func (s *stored) parts() (files map[string][]byte, answers functions.Reads, agents map[string]AgentBinary, err error) {
 	files, agents = map[string][]byte{}, map[string]AgentBinary{}
-	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
+	answers = functions.Reads{Files: map[string]string{}, Env: map[string]*string{}, Sets: s.Manifest.FileSets, Exists: s.Manifest.Exists}
 	blob := func(key string) ([]byte, error) {
 		b, ok := s.Blobs[key]
 		if !ok {

@@ -7,6 +7,6 @@ type decoder struct {
 	*report.Reporter
 	lit           literalDecoder
 	m             *Module    // module to which the decoder adds the declarations
-	source        readSource // source of the results of file() and env()
+	source        readSource // source of the results of file(), env() and similar functions
 	engineVersion string     // version to compare with required_version; "" = do not compare
 }

@@ -53,8 +53,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. answers holds the results that file() and
-// env() had when the definition was loaded. If older is true, ParseStored does not check newer
+// ParseStored parses the files of a stored definition. answers holds the results that file(), env()
+// and similar functions had when the definition was loaded. If older is true, ParseStored does not check newer
 // rules, because the definition may be older than these rules.
 func ParseStored(file string, files map[string][]byte, answers functions.Reads, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(file)

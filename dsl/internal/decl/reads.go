@@ -51,10 +51,14 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	return data, nil
 }
 
-// A readSource supplies the results of file() and env() while a definition is loaded. It adds
-// the results to Module.Reads.
+// A readSource supplies the results of the functions that read while a definition is loaded: of
+// file() and similar functions, of fileset(), fileexists() and env(). It adds the results to
+// Module.Reads.
 type readSource interface {
-	readFile(name string) error
+	// readFile reads a file. If text is true, a file that is not UTF-8 text is an error.
+	readFile(name string, text bool) error
+	readSet(dir, pattern string) error
+	readExists(name string) error
 	readEnv(name string)
 }
 
@@ -65,29 +69,86 @@ type liveSource struct {
 	reads *functions.Reads            // the source adds the results here
 }
 
-func (s liveSource) readFile(name string) error {
-	if _, known := s.reads.Files[name]; known {
-		return nil
-	}
+// locate checks a path of a definition and returns the path without symbolic links. It returns an
+// error for a path that leads out of the directory of the module, or into .engine.
+func (s liveSource) locate(name string) (string, error) {
 	clean := path.Clean(name)
 	if name == "" || strings.Contains(name, `\`) || !fs.ValidPath(clean) {
-		return errors.New("the path must be relative and stay inside the module's directory")
+		return "", errors.New("the path must be relative and stay inside the module's directory")
 	}
+	given := clean
 	clean, err := resolveLinks(s.fsys, clean)
-	if err != nil {
-		return err
+	if err != nil && !ownDirectory(given) {
+		return "", err
 	}
-	if ownDirectory(clean) {
-		return errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
+	if ownDirectory(given) || ownDirectory(clean) {
+		return "", errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
 	}
-	data, err := readLimited(s.fsys, clean)
-	if err != nil {
-		return err
+	return clean, nil
+}
+
+func (s liveSource) readFile(name string, text bool) error {
+	content, known := s.reads.Files[name]
+	if !known {
+		clean, err := s.locate(name)
+		if err != nil {
+			return err
+		}
+		data, err := readLimited(s.fsys, clean)
+		if err != nil {
+			return err
+		}
+		content = string(data)
 	}
-	if !utf8.Valid(data) {
+	if text && !utf8.ValidString(content) {
 		return errors.New("the file is not valid UTF-8 text")
 	}
-	s.reads.Files[name] = string(data)
+	s.reads.Files[name] = content
+	return nil
+}
+
+func (s liveSource) readExists(name string) error {
+	if _, known := s.reads.Exists[name]; known {
+		return nil
+	}
+	clean, err := s.locate(name)
+	exists := err == nil
+	if err == nil {
+		info, serr := fs.Stat(s.fsys, clean)
+		if exists = serr == nil; exists && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", name)
+		}
+		err = serr
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.reads.Exists == nil {
+		s.reads.Exists = map[string]bool{}
+	}
+	s.reads.Exists[name] = exists
+	return nil
+}
+
+func (s liveSource) readSet(dir, pattern string) error {
+	if _, known := s.reads.Sets[dir][pattern]; known {
+		return nil
+	}
+	clean, err := s.locate(dir)
+	if err != nil {
+		return err
+	}
+	names, err := matchFiles(s.fsys, clean, pattern)
+	if err != nil {
+		return err
+	}
+	if s.reads.Sets == nil {
+		s.reads.Sets = map[string]map[string][]string{}
+	}
+	if s.reads.Sets[dir] == nil {
+		s.reads.Sets[dir] = map[string][]string{}
+	}
+	s.reads.Sets[dir][pattern] = names
 	return nil
 }
 
@@ -151,8 +212,23 @@ func resolveLinks(fsys fs.FS, name string) (string, error) {
 // holds all results.
 type storedSource struct{ reads *functions.Reads }
 
-func (s storedSource) readFile(name string) error {
-	if _, known := s.reads.Files[name]; !known {
+func (s storedSource) readFile(name string, _ bool) error {
+	_, known := s.reads.Files[name]
+	return held(known, name)
+}
+
+func (s storedSource) readExists(name string) error {
+	_, known := s.reads.Exists[name]
+	return held(known, name)
+}
+
+func (s storedSource) readSet(dir, pattern string) error {
+	_, known := s.reads.Sets[dir][pattern]
+	return held(known, dir+"/"+pattern)
+}
+
+func held(known bool, name string) error {
+	if !known {
 		return fmt.Errorf("the definition does not hold %q", name)
 	}
 	return nil

@@ -216,22 +216,26 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 		made.Args[i] = args[i]
 		failed = failed || args[i].diags.HasErrors()
 	}
+	target := &made
 	if !failed {
-		c.settle(m, ctx, args)
+		values := c.settle(m, ctx, args)
+		if rendering[c.call.Name] && len(values) == 2 && m != nil {
+			target = m.withMeter(made, values)
+		}
 	}
-	v, diags := made.Value(ctx)
+	v, diags := target.Value(ctx)
 	m.check()
 	return v, diags
 }
 
-// settle charges for a call. If a parameter of the function is a list, a set or a map, settle also
-// converts a tuple or an object to this type.
-func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
+// settle charges for a call, and returns the arguments. If a parameter of the function is a list, a
+// set or a map, settle also converts a tuple or an object to this type.
+func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
 	p.settle(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
 	if !ok {
-		return
+		return p.args
 	}
 	for range numberParams(f) {
 		p.numbers()
@@ -257,6 +261,7 @@ func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	case name == "tomap":
 		args[0].v = p.uniform(args[0].v, cty.Map(cty.DynamicPseudoType), p.all)
 	}
+	return p.args
 }
 
 // numberParams returns how many parameters of a function are numbers.
