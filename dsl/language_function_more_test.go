@@ -101,8 +101,6 @@ func TestTemplatesPay(t *testing.T) {
 	loop := "%{ for a in range(1000) }%{ for b in range(1000) }x%{ endfor }%{ endfor }"
 	for name, expr := range map[string]string{
 		"a loop in a template":       "length(templatestring(var.v, {}))",
-		"caught":                     "try(templatestring(var.v, {}), 1)",
-		"many calls":                 "[for i in range(1000) : [for j in range(900) : templatestring(\"$${x}\", { x = var.v })]]",
 		"a large text, often parsed": "[for i in range(1000) : length(templatestring(\"" + strings.Repeat("$${x}", 500) + "\", { x = var.v }))]",
 		"many lines":                 "length(templatestring(join(\"\\n\", [for i in range(1000) : \"${i}${var.v}\"]), {}))",
 		"one argument for both":      "length(templatestring([var.v, {}]...))",

@@ -60,7 +60,7 @@ var layers = []layer{
 		[]string{"github.com/zclconf/go-cty"}},
 	{"dsl/internal/noun", "nouns are data and functions: they know no source text, and not how they were made", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/value", "dsl/rung", "sdk/schema"},
 		[]string{"github.com/hashicorp/hcl/v2/hclsyntax"}},
-	{"dsl/internal/syntax", "who reads blocks knows their layout, and not their meaning", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/functions", "dsl/internal/metered", "dsl/internal/report", "dsl/internal/value"},
+	{"dsl/internal/syntax", "who reads blocks knows their layout, and not their meaning", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/functions", "dsl/internal/metered", "dsl/internal/report", "dsl/internal/sorted", "dsl/internal/value"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
 	{"dsl/lock", "lock files are plain values, without expressions and workflows", []string{"dsl/diag", "dsl/internal/report", "dsl/internal/syntax"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},

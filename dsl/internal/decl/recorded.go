@@ -15,9 +15,12 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
+// A readRecorder evaluates the calls that read while a definition is loaded.
+type readRecorder struct{ *decoder }
+
 // recordReads evaluates each call of a function that reads, such as file() and env(), in a block
 // once, and adds the results to Module.Reads.
-func (d *decoder) recordReads(b *syntax.Block) {
+func (d readRecorder) recordReads(b *syntax.Block) {
 	for _, name := range sorted.Keys(b.Attrs) {
 		d.recordExpr(b.Attrs[name])
 	}
@@ -31,7 +34,7 @@ func (d *decoder) recordReads(b *syntax.Block) {
 
 // recordExpr does the same as recordReads for one expression. It also checks the templates in the
 // expression, as far as their texts are known.
-func (d *decoder) recordExpr(e *eval.Expr) {
+func (d readRecorder) recordExpr(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
 		args, ok := literalArguments(call)
 		if !ok {
@@ -102,7 +105,7 @@ func quoted(args []string) string {
 }
 
 // record evaluates a call of a function that reads, and adds the result to Module.Reads.
-func (d *decoder) record(function string, args []string) (err error) {
+func (d readRecorder) record(function string, args []string) (err error) {
 	switch function {
 	case "env":
 		d.source.readEnv(args[0])
@@ -121,7 +124,7 @@ func (d *decoder) record(function string, args []string) (err error) {
 
 // checkTemplate reports an error in the template of a call. If the second argument of the call is
 // an object that is written out, checkTemplate also checks the names that the template uses.
-func (d *decoder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallExpr, text string) {
+func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallExpr, text string) {
 	var names []string
 	if len(call.Args) == 2 && !call.ExpandFinal {
 		names = writtenNames(call.Args[1])

@@ -445,3 +445,13 @@ func payKeys(p *payment) {
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
 }
+
+// payYAML charges for yamldecode. It charges nothing for a text that CheckYAML refuses, because
+// yamldecode refuses such a text without decoding it.
+func payYAML(p *payment) {
+	text := p.text(0)
+	if CheckYAML(text) == nil {
+		n := yamlSize(text)
+		p.m.pay(product(n, 1300), product(n, 100))
+	}
+}

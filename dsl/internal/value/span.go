@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -95,13 +96,13 @@ func parseUnits(s string) (time.Duration, error) {
 }
 
 // times returns the product of a number, such as "1.5", and a unit. It cuts off the part of the
-// product that is less than a nanosecond. Whole numbers are multiplied exactly.
+// product that is less than a nanosecond.
 func times(number string, unit time.Duration) (time.Duration, error) {
 	whole, fraction, _ := strings.Cut(number, ".")
-	if whole == "" && fraction == "" {
+	if whole == "" && fraction == "" || strings.Contains(fraction, ".") {
 		return 0, ErrSpan
 	}
-	n, part := uint64(0), 0.0
+	n, part := uint64(0), uint64(0)
 	if whole != "" {
 		var err error
 		if n, err = strconv.ParseUint(whole, 10, 64); err != nil || n > uint64(math.MaxInt64/unit) {
@@ -109,12 +110,15 @@ func times(number string, unit time.Duration) (time.Duration, error) {
 		}
 	}
 	if fraction != "" {
-		var err error
-		if part, err = strconv.ParseFloat("0."+fraction, 64); err != nil {
-			return 0, ErrSpan // it has a second point
+		fraction = fraction[:min(len(fraction), 18)] // later digits are less than a nanosecond
+		digits, err := strconv.ParseUint(fraction, 10, 64)
+		if err != nil {
+			return 0, ErrSpan
 		}
+		high, low := bits.Mul64(digits, uint64(unit))
+		part, _ = bits.Div64(high, low, uint64(math.Pow10(len(fraction))))
 	}
-	product := time.Duration(n)*unit + time.Duration(part*float64(unit))
+	product := time.Duration(n)*unit + time.Duration(part)
 	if product < 0 {
 		return 0, errSpanLong
 	}
