@@ -58,13 +58,17 @@ type manifest struct {
 	Libraries map[string]manifestModule `json:"libraries,omitempty"`
 }
 
-// manifestModule lists the files of a module, and what file() and env() have read for it.
+// manifestModule lists the files of a module, and what file(), env() and similar functions have read
+// for it.
 type manifestModule struct {
 	File  string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
 	Files map[string]string `json:"files"`           // sha256 of each source file, by name
 	Reads map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
 	// sha256 of the value of each environment variable that env() read; nil = it was not set
 	Env map[string]*string `json:"env,omitempty"`
+	// Results of fileset(), by directory and pattern, and of fileexists(), by name.
+	FileSets map[string]map[string][]string `json:"file_sets,omitempty"`
+	Exists   map[string]bool                `json:"files_exist,omitempty"`
 }
 
 type manifestAgent struct {
@@ -126,7 +130,7 @@ func (s *stored) put(data []byte) string {
 // putModule adds the files of a module, and what file() and env() have read for it, to s.Blobs. It
 // returns their part of the manifest.
 func (s *stored) putModule(m *decl.Module) manifestModule {
-	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}}
+	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, FileSets: m.Reads.Sets, Exists: m.Reads.Exists}
 	for name, src := range m.Files {
 		out.Files[name] = s.put(src)
 	}
@@ -231,7 +235,9 @@ func (s *stored) blob(key string) ([]byte, error) {
 // module returns the stored files of a module, and the stored results of file() and env(). The
 // error wraps ErrCorrupt if a content is missing.
 func (s *stored) module(m manifestModule) (out decl.Stored, err error) {
-	out = decl.Stored{File: m.File, Files: map[string][]byte{}, Reads: functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}}
+	out = decl.Stored{File: m.File, Files: map[string][]byte{}, Reads: functions.Reads{
+		Files: map[string]string{}, Env: map[string]*string{}, Sets: m.FileSets, Exists: m.Exists,
+	}}
 	for name, key := range m.Files {
 		if out.Files[name], err = s.blob(key); err != nil {
 			return decl.Stored{}, err

@@ -19,7 +19,7 @@
 //
 //	engine    { required_version }
 //	agent "N" { plugin, version, instances, max_concurrency, env, config {},
-//	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cooldown, probes } }
+//	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cool_down, probes } }
 //	library "N" { source }
 //	variable "N" { type, default, description, sensitive, nullable, validation { condition, error_message } }
 //	locals { ... }

@@ -88,7 +88,7 @@ func TestNumbersOfAgents(t *testing.T) {
 		{"min_calls", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.MinCalls }, []settingCase{{"1", 1, ""}, {"0", nil, "a whole number of at least 1"}}},
 		{"probes", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.Probes }, []settingCase{{"2", 2, ""}, {"0", nil, "a whole number of at least 1"}}},
 		{"window", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.Window }, []settingCase{{`"2m"`, 2 * time.Minute, ""}, {`"0s"`, nil, "a duration is greater than zero"}, {"60", nil, noDuration}}},
-		{"cooldown", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.Cooldown }, []settingCase{{`"1m"`, time.Minute, ""}, {`"later"`, nil, noDuration}}},
+		{"cool_down", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.Cooldown }, []settingCase{{`"1m"`, time.Minute, ""}, {`"later"`, nil, noDuration}}},
 		{"failure_ratio", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.FailureRatio }, []settingCase{
 			{"0.5", 0.5, ""}, {`"0.5"`, 0.5, ""}, {"1", 1.0, ""}, {"0.001", 0.001, ""},
 			{"0", nil, "failure_ratio is a number above 0 and at most 1."}, {"1.01", nil, "failure_ratio is a number above 0 and at most 1."}, {"-0.5", nil, "above 0"}, {`"half"`, nil, "above 0"}, {"null", nil, "above 0"},

@@ -54,7 +54,7 @@ func blocks() []blockRule {
 		},
 		{
 			name: "circuit_breaker", file: "agent \"echo\" {\ncircuit_breaker {\n%s\n}\n}\n" + inWorkflow(""),
-			args: map[string]string{"trip_after": "5", "failure_ratio": "0.5", "min_calls": "10", "window": `"1m"`, "cooldown": `"30s"`, "probes": "1"},
+			args: map[string]string{"trip_after": "5", "failure_ratio": "0.5", "min_calls": "10", "window": `"1m"`, "cool_down": `"30s"`, "probes": "1"},
 		},
 		{name: "variable of a file", file: "variable \"v\" {\n%s\n}\n" + inWorkflow(""), args: variable, literal: []string{"type", "sensitive", "nullable"}, many: []string{"validation"}},
 		{name: "variable of a workflow", file: inWorkflow("variable \"v\" {\n%s\n}\n"), args: variable, literal: []string{"type", "sensitive", "nullable"}, many: []string{"validation"}},

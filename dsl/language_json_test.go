@@ -23,7 +23,7 @@ agent "shop" {
   }
   circuit_breaker {
     trip_after = 3
-    cooldown   = "1m"
+    cool_down  = "1m"
   }
 }
 variable "region" {
@@ -112,7 +112,7 @@ workflow "w" {
 `, `{
   "agent": {"shop": {
     "plugin": "shop", "version": "~> 1.2", "env": ["HOME"],
-    "config": {"region": "eu", "port": 8443}, "circuit_breaker": {"trip_after": 3, "cooldown": "1m"}
+    "config": {"region": "eu", "port": 8443}, "circuit_breaker": {"trip_after": 3, "cool_down": "1m"}
   }},
   "variable": {"region": {"type": "string", "default": "eu"}},
   "locals": {"where": "${var.region}-1"},

@@ -16,7 +16,7 @@ type Module struct{ m *decl.Module }
 // module, to find more errors, but makes no definition of it.
 //
 // Parse reads the files in the root directory of fsys, and the files that
-// file() names. Link and Bind read nothing from fsys.
+// file() and similar functions name. Link and Bind read nothing from fsys.
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m, diags := decl.ParseFiles(fsys, opts)
 	return &Module{m}, diags

@@ -30,7 +30,7 @@ func TestAgentKeyTellsDefinitionsApart(t *testing.T) {
 	seen := map[string]string{plain: "nothing set"}
 	for _, settings := range []string{
 		`env = ["A"]`, `env = ["A", "B"]`, `instances = 2`, `max_concurrency = 2`,
-		"circuit_breaker {\n trip_after = 9\n}", "circuit_breaker {\n cooldown = \"7s\"\n}",
+		"circuit_breaker {\n trip_after = 9\n}", "circuit_breaker {\n cool_down = \"7s\"\n}",
 	} {
 		k := key("\n" + settings)
 		if other, ok := seen[k]; ok {

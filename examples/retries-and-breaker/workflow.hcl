@@ -5,7 +5,7 @@ agent "flaky" {
   plugin = "mock"
   circuit_breaker {
     trip_after = 3    # failures in a row
-    cooldown   = "2s" # then one probe is let through
+    cool_down  = "2s" # then one probe is let through
   }
   # The service has one action. How the plugin is asked for it is written here only.
   action "fetch" {

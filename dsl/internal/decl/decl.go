@@ -22,7 +22,7 @@ import (
 type Module struct {
 	Files   map[string][]byte // texts of the files of the module, by name
 	Sources map[string][]byte // texts of all files that were read, by name; for messages
-	Reads   functions.Reads   // results of file() and env()
+	Reads   functions.Reads   // results of file(), env() and similar functions
 	Places  report.Places     // places of the blocks, for messages
 
 	Agents    map[string]*Agent      // agents by name, with implied agents

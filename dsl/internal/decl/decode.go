@@ -12,9 +12,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
-	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
-	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // duplicate reports an error: another declaration already uses the name of b. first is the place
@@ -22,45 +20,6 @@ import (
 // b.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
-}
-
-// recordReads evaluates each call of file() and env() in a block once, and adds the results to
-// Module.Reads.
-func (d *decoder) recordReads(b *syntax.Block) {
-	for _, name := range sorted.Keys(b.Attrs) {
-		d.recordExpr(b.Attrs[name])
-	}
-	for _, a := range b.Args {
-		d.recordExpr(a.Expr)
-	}
-	for _, c := range b.Blocks {
-		d.recordReads(c)
-	}
-}
-
-func (d *decoder) recordExpr(e *eval.Expr) {
-	for _, call := range eval.Calls(e.Syntax, "file", "env") {
-		text, ok := eval.LiteralString(call)
-		if !ok {
-			e.Bad = true
-			d.Errorf(call.Range(), "Not a literal argument",
-				"%s() is read once, when the definition is loaded, so its argument must be a plain string.", call.Name)
-			continue
-		}
-		if call.Name == "env" && d.lit.reservedEnv(text) {
-			e.Bad = true
-			d.Errorf(call.Range(), "Reserved variable", "env(%q): %s.", text, secret.ReservedEnvRule)
-			continue
-		}
-		if call.Name == "env" {
-			d.source.readEnv(text)
-			continue
-		}
-		if err := d.source.readFile(text); err != nil {
-			e.Bad = true
-			d.Errorf(call.Range(), "Cannot read file", "file(%q): %s.", text, err)
-		}
-	}
 }
 
 func (d *decoder) engine(b *syntax.Block) {

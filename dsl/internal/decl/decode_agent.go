@@ -113,7 +113,7 @@ func (d *decoder) limits(a *Agent) {
 	}
 	d.whole(b.Attr("min_calls"), "min_calls", 1, math.MaxInt32, &br.MinCalls)
 	d.span(b.Attr("window"), "window", &br.Window)
-	d.span(b.Attr("cooldown"), "cooldown", &br.Cooldown)
+	d.span(b.Attr("cool_down"), "cool_down", &br.Cooldown)
 	d.whole(b.Attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
 }
 

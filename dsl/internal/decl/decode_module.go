@@ -8,10 +8,10 @@ import (
 )
 
 // module reads the blocks at the top level of all files. It begins with the parts that other
-// blocks need: first file() and env(), then variables and locals.
+// blocks need: first the functions that read, such as file(), then variables and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
-		d.recordReads(b)
+		readRecorder{d}.recordReads(b)
 	}
 	d.m.Agents = map[string]*Agent{}
 	d.m.Variables = map[string]*Variable{}

@@ -7,7 +7,7 @@ type decoder struct {
 	*report.Reporter
 	lit           literalDecoder
 	m             *Module    // module to which the decoder adds the declarations
-	source        readSource // source of the results of file() and env()
 	libs          *libraries // libraries of the main module
+	source        readSource // source of the results of file(), env() and similar functions
 	engineVersion string     // version to compare with required_version; "" = do not compare
 }

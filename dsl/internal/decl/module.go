@@ -172,7 +172,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	}
 	var blocks []*syntax.Block
 	for _, body := range bodies {
-		blocks = append(blocks, syntax.Reader{Reporter: r}.Read(body, syntax.ModuleSpec, "", body.MissingItemRange()).Blocks...)
+		blocks = append(blocks, syntax.Reader{Reporter: r, Older: m.Older}.Read(body, syntax.ModuleSpec, "", body.MissingItemRange()).Blocks...)
 	}
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -62,10 +61,14 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	return data, nil
 }
 
-// A readSource supplies the results of file() and env() while a definition is loaded. It adds
-// the results to Module.Reads.
+// A readSource supplies the results of the functions that read while a definition is loaded: of
+// file() and similar functions, of fileset(), fileexists() and env(). It adds the results to
+// Module.Reads.
 type readSource interface {
-	readFile(name string) error
+	// readFile reads a file. If text is true, a file that is not UTF-8 text is an error.
+	readFile(name string, text bool) error
+	readSet(dir, pattern string) error
+	readExists(name string) error
 	readEnv(name string)
 }
 
@@ -76,29 +79,86 @@ type liveSource struct {
 	reads *functions.Reads            // results that the liveSource has read
 }
 
-func (s liveSource) readFile(name string) error {
-	if _, known := s.reads.Files[name]; known {
-		return nil
-	}
+// locate checks a path of a definition and returns the path without symbolic links. It returns an
+// error for a path that leads out of the directory of the module, or into .engine.
+func (s liveSource) locate(name string) (string, error) {
 	clean := path.Clean(name)
 	if name == "" || strings.Contains(name, `\`) || !fs.ValidPath(clean) {
-		return errors.New("the path must be relative and stay inside the module's directory")
+		return "", errors.New("the path must be relative and stay inside the module's directory")
 	}
+	given := clean
 	clean, err := resolveLinks(s.fsys, clean)
-	if err != nil {
-		return err
+	if err != nil && !ownDirectory(given) {
+		return "", err
 	}
-	if ownDirectory(clean) {
-		return errOwnDirectory
+	if ownDirectory(given) || ownDirectory(clean) {
+		return "", errOwnDirectory
 	}
-	data, err := readLimited(s.fsys, clean)
-	if err != nil {
-		return err
+	return clean, nil
+}
+
+func (s liveSource) readFile(name string, text bool) error {
+	content, known := s.reads.Files[name]
+	if !known {
+		clean, err := s.locate(name)
+		if err != nil {
+			return err
+		}
+		data, err := readLimited(s.fsys, clean)
+		if err != nil {
+			return err
+		}
+		content = string(data)
 	}
-	if !utf8.Valid(data) {
+	if text && !utf8.ValidString(content) {
 		return errors.New("the file is not valid UTF-8 text")
 	}
-	s.reads.Files[name] = string(data)
+	s.reads.Files[name] = content
+	return nil
+}
+
+func (s liveSource) readExists(name string) error {
+	if _, known := s.reads.Exists[name]; known {
+		return nil
+	}
+	clean, err := s.locate(name)
+	exists := err == nil
+	if err == nil {
+		info, serr := fs.Stat(s.fsys, clean)
+		if exists = serr == nil; exists && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", name)
+		}
+		err = serr
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.reads.Exists == nil {
+		s.reads.Exists = map[string]bool{}
+	}
+	s.reads.Exists[name] = exists
+	return nil
+}
+
+func (s liveSource) readSet(dir, pattern string) error {
+	if _, known := s.reads.Sets[dir][pattern]; known {
+		return nil
+	}
+	clean, err := s.locate(dir)
+	if err != nil {
+		return err
+	}
+	names, err := matchFiles(s.fsys, clean, pattern)
+	if err != nil {
+		return err
+	}
+	if s.reads.Sets == nil {
+		s.reads.Sets = map[string]map[string][]string{}
+	}
+	if s.reads.Sets[dir] == nil {
+		s.reads.Sets[dir] = map[string][]string{}
+	}
+	s.reads.Sets[dir][pattern] = names
 	return nil
 }
 
@@ -114,56 +174,27 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// ownDirectory reports whether a path leads into a directory named .engine. It ignores upper and
-// lower case in the name, because some file systems do so, too.
-func ownDirectory(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
-}
-
-// resolveLinks returns the path name with each symbolic link replaced by its target. If a link
-// leads out of the directory of the module, it returns an error. os.DirFS would follow such a link.
-func resolveLinks(fsys fs.FS, name string) (string, error) {
-	lfs, ok := fsys.(fs.ReadLinkFS)
-	if !ok {
-		return name, nil // fsys has no symbolic links, so there is nothing to replace
-	}
-	done, rest := ".", strings.Split(name, "/")
-	for hops := 0; len(rest) > 0; {
-		next := path.Join(done, rest[0])
-		rest = rest[1:]
-		if !fs.ValidPath(next) {
-			return "", errLinkLeaves
-		}
-		info, err := lfs.Lstat(next)
-		if err != nil {
-			return "", err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		if hops++; hops > 40 {
-			return "", errors.New("too many symbolic links")
-		}
-		target, err := lfs.ReadLink(next)
-		if err != nil {
-			return "", err
-		}
-		joined := path.Join(path.Dir(next), target)
-		if path.IsAbs(target) || !fs.ValidPath(joined) {
-			return "", errLinkLeaves
-		}
-		done, rest = ".", append(strings.Split(joined, "/"), rest...)
-	}
-	return done, nil
-}
-
-// storedSource is the readSource of a stored definition. It reads no files and no environment
-// variables, because its field reads already holds all results.
+// storedSource is the readSource of a stored definition. It reads nothing, because reads already
+// holds all results.
 type storedSource struct{ reads *functions.Reads }
 
-func (s storedSource) readFile(name string) error {
-	if _, known := s.reads.Files[name]; !known {
+func (s storedSource) readFile(name string, _ bool) error {
+	_, known := s.reads.Files[name]
+	return held(known, name)
+}
+
+func (s storedSource) readExists(name string) error {
+	_, known := s.reads.Exists[name]
+	return held(known, name)
+}
+
+func (s storedSource) readSet(dir, pattern string) error {
+	_, known := s.reads.Sets[dir][pattern]
+	return held(known, dir+"/"+pattern)
+}
+
+func held(known bool, name string) error {
+	if !known {
 		return fmt.Errorf("the definition does not hold %q", name)
 	}
 	return nil

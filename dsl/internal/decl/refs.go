@@ -86,7 +86,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 			e.Bad = true
 		}
 	}
-	if !d.secretCalls(c, a) {
+	if !d.secretCalls(c, a) || !d.stepStars(c, ns) {
 		e.Bad = true
 	}
 	for _, n := range sorted.Keys(locals) {
@@ -281,13 +281,40 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(syntax.StepFields, attr.Name) {
 			hint := diag.DidYouMean(attr.Name, syntax.StepFields)
 			if hint == "" {
-				hint = fmt.Sprintf(" Results are under output: step.%s.output.%s.", name, attr.Name)
+				hint = fmt.Sprintf(" Results are under output: step.%s%s.output.%s.", name, instanceKey(s), attr.Name)
 			}
 			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
 			return false
 		}
 	}
 	return true
+}
+
+// stepStars reports an error for each [*] and .* directly after a step with for_each. These
+// operators take lists, and such a step is a map. stepStars returns false after an error.
+func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
+	if d.m.Older {
+		return true // such an expression could be the argument of try() or can()
+	}
+	ok := true
+	for _, s := range stars(c.Syntax) {
+		if i, known := ns.index[s.step]; known && ns.steps[i].Each() {
+			ok = false
+			d.Errorf(s.where, "Step is a map",
+				"Step %q has for_each: step.%s is a map with one entry a key, and * takes a list. Write [for k, s in step.%s : s%s], or values(step.%s)[*]%s.",
+				s.step, s.step, s.step, s.rest, s.step, s.rest)
+		}
+	}
+	return ok
+}
+
+// instanceKey returns the text that stands after the name of a step in a reference: "[KEY]" if the
+// step has for_each, and otherwise "".
+func instanceKey(s *Step) string {
+	if s.Each() {
+		return "[KEY]"
+	}
+	return ""
 }
 
 func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {

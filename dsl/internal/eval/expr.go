@@ -108,10 +108,19 @@ type Local struct {
 // LiteralString returns the argument of a call if the call has one argument and the argument is a
 // plain string. Otherwise it returns false.
 func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
-	if len(call.Args) != 1 || call.ExpandFinal || len(call.Args[0].Variables()) > 0 || len(Calls(call.Args[0])) > 0 {
+	if len(call.Args) != 1 || call.ExpandFinal {
 		return "", false
 	}
-	v, diags := metered.EvaluateOnce(call.Args[0], nil, nil)
+	return LiteralText(call.Args[0])
+}
+
+// LiteralText returns the text of an expression that is a plain string, without references and
+// calls. It returns false for any other expression.
+func LiteralText(e hclsyntax.Expression) (string, bool) {
+	if len(e.Variables()) > 0 || len(Calls(e)) > 0 {
+		return "", false
+	}
+	v, diags := metered.EvaluateOnce(e, nil, nil)
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
 		return "", false
 	}

@@ -2,9 +2,7 @@ package functions
 
 import (
 	"errors"
-	"net"
 
-	"github.com/apparentlymart/go-cidr/cidr"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -28,13 +26,13 @@ var (
 			}
 			items, err := value.Sequence(args[0])
 			if err != nil {
-				return cty.NilVal, err
+				return cty.NilVal, function.NewArgError(0, err)
 			}
 			total := cty.Zero
 			for _, x := range items {
 				n, err := convert.Convert(x, cty.Number)
 				if err != nil || n.IsNull() {
-					return cty.NilVal, errors.New("every element must be a number")
+					return cty.NilVal, function.NewArgErrorf(0, "every element must be a number")
 				}
 				total = total.Add(n)
 			}
@@ -85,7 +83,7 @@ var (
 			}
 			items, err := value.Sequence(args[0])
 			if err != nil {
-				return cty.NilVal, err
+				return cty.NilVal, function.NewArgError(0, err)
 			}
 			wanted := identity(args[1])
 			for i, x := range items {
@@ -93,7 +91,7 @@ var (
 					return cty.NumberIntVal(int64(i)), nil
 				}
 			}
-			return cty.NilVal, errors.New("the value is not in the list")
+			return cty.NilVal, function.NewArgErrorf(1, "the value is not in the list")
 		},
 	})
 
@@ -104,7 +102,7 @@ var (
 			if ty == cty.String || ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType() || ty == cty.DynamicPseudoType {
 				return cty.Number, nil
 			}
-			return cty.NilType, errors.New("a string, a collection or an object is required")
+			return cty.NilType, function.NewArgErrorf(0, "a string, a collection or an object is required")
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v := args[0]
@@ -145,12 +143,12 @@ var (
 					return m.Index(args[1]), nil
 				}
 			default:
-				return cty.NilVal, errors.New("a map or an object is required")
+				return cty.NilVal, function.NewArgErrorf(0, "a map or an object is required")
 			}
 			if len(args) == 3 {
 				return args[2], nil
 			}
-			return cty.NilVal, errors.New("the key is not in the map, and no default was given")
+			return cty.NilVal, function.NewArgErrorf(1, "the key is not in the map, and no default was given")
 		},
 	})
 
@@ -163,14 +161,17 @@ var (
 					return cty.DynamicVal, nil
 				}
 			}
-			vals, err1 := value.Sequence(args[0])
-			keys, err2 := value.Sequence(args[1])
-			search, err3 := value.Sequence(args[2])
-			if err := errors.Join(err1, err2, err3); err != nil {
-				return cty.NilVal, errors.New("three lists are required")
+			var lists [3][]cty.Value
+			for i, a := range args {
+				list, err := value.Sequence(a)
+				if err != nil {
+					return cty.NilVal, function.NewArgError(i, err)
+				}
+				lists[i] = list
 			}
+			vals, keys, search := lists[0], lists[1], lists[2]
 			if len(vals) != len(keys) {
-				return cty.NilVal, errors.New("values and keys must have the same length")
+				return cty.NilVal, function.NewArgErrorf(1, "values and keys must have the same length")
 			}
 			wanted := map[string]bool{}
 			for _, s := range search {
@@ -220,11 +221,11 @@ var (
 			items, err := value.Sequence(args[0])
 			switch {
 			case err != nil:
-				return cty.NilVal, err
+				return cty.NilVal, function.NewArgError(0, err)
 			case len(items) == 0:
 				return cty.NullVal(cty.DynamicPseudoType), nil
 			case len(items) > 1:
-				return cty.NilVal, errors.New("the list must have no element or one")
+				return cty.NilVal, function.NewArgErrorf(0, "the list must have no element or one")
 			}
 			return items[0], nil
 		},
@@ -242,11 +243,11 @@ var (
 			for _, key := range sorted.Keys(given) {
 				list := given[key]
 				if list.IsNull() {
-					return cty.NilVal, errors.New("a list must not be null")
+					return cty.NilVal, function.NewArgErrorf(0, "a list must not be null")
 				}
 				for _, x := range list.AsValueSlice() {
 					if x.IsNull() {
-						return cty.NilVal, errors.New("an element must not be null")
+						return cty.NilVal, function.NewArgErrorf(0, "an element must not be null")
 					}
 					lists[x.AsString()] = append(lists[x.AsString()], cty.StringVal(key))
 				}
@@ -340,107 +341,6 @@ var (
 				return cty.UnknownVal(cty.Bool), nil // the value may be sensitive once it is known
 			}
 			return cty.BoolVal(args[0].HasMark(value.SensitiveMark{})), nil
-		},
-	})
-)
-
-func network(prefix cty.Value) (*net.IPNet, error) {
-	_, n, err := net.ParseCIDR(prefix.AsString())
-	if err != nil {
-		return nil, errors.New(`prefix is an address range such as "10.0.0.0/16"`)
-	}
-	return n, nil
-}
-
-var (
-	cidrHostFunc = function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "prefix", Type: cty.String}, {Name: "hostnum", Type: cty.Number}},
-		Type:   function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			n, err := network(args[0])
-			if err != nil {
-				return cty.NilVal, err
-			}
-			if !args[1].AsBigFloat().IsInt() {
-				return cty.NilVal, errors.New("hostnum is a whole number")
-			}
-			num, _ := args[1].AsBigFloat().Int(nil)
-			ip, err := cidr.HostBig(n, num)
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return cty.StringVal(ip.String()), nil
-		},
-	})
-	cidrNetmaskFunc = textFunction("prefix", func(s string) (cty.Value, error) {
-		n, err := network(cty.StringVal(s))
-		if err != nil {
-			return cty.NilVal, err
-		}
-		if len(n.Mask) != net.IPv4len {
-			return cty.NilVal, errors.New("IPv6 ranges have no netmask")
-		}
-		return cty.StringVal(net.IP(n.Mask).String()), nil
-	})
-	cidrSubnetFunc = function.New(&function.Spec{
-		Params: []function.Parameter{
-			{Name: "prefix", Type: cty.String}, {Name: "newbits", Type: cty.Number}, {Name: "netnum", Type: cty.Number},
-		},
-		Type: function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			n, err := network(args[0])
-			if err != nil {
-				return cty.NilVal, err
-			}
-			bits, err := value.WholeNumber(args[1], 0, 128)
-			if err != nil {
-				return cty.NilVal, err
-			}
-			if !args[2].AsBigFloat().IsInt() {
-				return cty.NilVal, errors.New("netnum is a whole number")
-			}
-			num, _ := args[2].AsBigFloat().Int(nil)
-			sub, err := cidr.SubnetBig(n, bits, num)
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return cty.StringVal(sub.String()), nil
-		},
-	})
-	cidrSubnetsFunc = function.New(&function.Spec{
-		Params:   []function.Parameter{{Name: "prefix", Type: cty.String}},
-		VarParam: &function.Parameter{Name: "newbits", Type: cty.Number},
-		Type:     function.StaticReturnType(cty.List(cty.String)),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			n, err := network(args[0])
-			if err != nil {
-				return cty.NilVal, err
-			}
-			start, _ := n.Mask.Size()
-			if len(args) == 1 {
-				return cty.ListValEmpty(cty.String), nil
-			}
-			var out []cty.Value
-			var current *net.IPNet
-			for _, a := range args[1:] {
-				bits, err := value.WholeNumber(a, 1, 128)
-				if err != nil {
-					return cty.NilVal, err
-				}
-				if current == nil {
-					if current, err = cidr.Subnet(n, bits, 0); err != nil {
-						return cty.NilVal, err
-					}
-				} else {
-					next, over := cidr.NextSubnet(current, start+bits)
-					if over || !n.Contains(next.IP) {
-						return cty.NilVal, errors.New("the range is too small for these subnets")
-					}
-					current = next
-				}
-				out = append(out, cty.StringVal(current.String()))
-			}
-			return cty.ListVal(out), nil
 		},
 	})
 )

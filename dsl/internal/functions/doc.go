@@ -1,10 +1,10 @@
 // Package functions holds the functions that expressions can call.
 //
-//	in:   the results of file() and env(), stored when the definition was loaded
+//	in:   the results of file(), env() and similar functions, stored when the definition was loaded
 //	out:  a table of functions by name
 //
 // The result of a function depends only on its arguments, so a second evaluation gives the same
 // value. A function that is expensive for large arguments needs a rate in package metered. Some
-// functions of other languages read a clock or random numbers. The map Impure names such
+// functions of other languages read a clock or random numbers. The map Elsewhere names such
 // functions, and says what to use instead.
 package functions

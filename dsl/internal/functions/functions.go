@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/zclconf/go-cty/cty"
@@ -13,56 +14,26 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Reads holds the results of file() and env(). The engine sets them when it loads
-// the module, so a stored definition needs neither files nor environment.
-type Reads struct {
-	Files map[string]string  // text of each file, by name
-	Env   map[string]*string // value of each environment variable, by name; nil = not set
-}
-
-// Impure names functions of Terraform that this language must not have, and says
-// what to use instead. Each evaluation of an expression must give the same value.
-var Impure = map[string]string{
-	"timestamp":     "Use run.started_at.",
-	"plantimestamp": "Use run.started_at.",
-	"uuid":          "Use run.id, or uuidv5(namespace, name).",
-	"bcrypt":        "It is random; hash in an agent.",
-	"templatefile":  "Use file() and string templates.",
-}
-
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
-// Table returns the functions that a module can call, by name. All functions are pure: file()
-// and env() return results that rd already holds, and read no file and no variable.
+// Table returns the functions that a module can call, by name. All functions are pure: those
+// for files and variables return results that rd already holds, and read no file and no variable.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
-	f["file"] = textFunction("path", func(name string) (cty.Value, error) {
-		text, ok := rd.Files[name]
-		if !ok {
-			return cty.NilVal, errors.New("the file was not read when the definition was loaded")
-		}
-		return cty.StringVal(text), nil
-	})
-	f["env"] = textFunction("name", func(name string) (cty.Value, error) {
-		if v := rd.Env[name]; v != nil {
-			return cty.StringVal(*v), nil
-		}
-		return cty.NullVal(cty.String), nil
-	})
+	maps.Copy(f, readers(rd))
 	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errSecretPlace })
+	f["templatestring"] = templateFunction("template", func(text string) (string, error) { return text, nil })
 	return f
 }
 
 // Known reports whether the language has a function with this name.
 func Known(name string) bool {
 	_, ok := pure[name]
-	return ok || name == "file" || name == "env" || name == "secret"
+	return ok || slices.Contains(others, name)
 }
 
 // Names returns the names of all functions.
-func Names() []string {
-	return append(sorted.Keys(pure), "file", "env", "secret")
-}
+func Names() []string { return append(sorted.Keys(pure), others...) }
 
 // pure holds the functions whose results depend only on their arguments, by name. No code
 // changes this map.
@@ -90,21 +61,24 @@ func pureFunctions() map[string]function.Function {
 		"lookup": lookupFunc, "matchkeys": matchkeysFunc, "merge": stdlib.MergeFunc, "one": oneFunc,
 		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc, "setintersection": setIntersectionFunc,
 		"setproduct": stdlib.SetProductFunc, "setsubtract": setSubtractFunc, "setunion": setUnionFunc,
-		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
-		"zipmap": stdlib.ZipmapFunc,
+		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "sort_by": sortByFunc, "transpose": transposeFunc, "values": stdlib.ValuesFunc,
+		"zipmap": stdlib.ZipmapFunc, "deepmerge": deepMergeFunc,
 		// encoding and hashes
 		"base64decode": base64DecodeFunc, "base64encode": base64EncodeFunc, "csvdecode": stdlib.CSVDecodeFunc,
 		"jsondecode": jsonDecodeFunc, "jsonencode": jsonEncodeFunc, "urlencode": urlEncodeFunc,
+		"base64urlencode": base64URLEncodeFunc, "base64urldecode": base64URLDecodeFunc, "base64gzip": base64GzipFunc,
+		"textencodebase64": textEncodeFunc, "textdecodebase64": textDecodeFunc, "urldecode": urlDecodeFunc,
 		"yamldecode": yamlDecodeFunc, "yamlencode": yamlEncodeFunc,
 		"md5": md5Func, "sha1": sha1Func, "sha256": sha256Func, "sha512": sha512Func,
 		"base64sha256": base64sha256Func, "base64sha512": base64sha512Func, "uuidv5": uuidv5Func,
 		// dates
-		"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCmpFunc,
+		"formatdate": stdlib.FormatDateFunc, "timeadd": timeAddFunc, "timecmp": timeCmpFunc,
+		"timediff": timeDiffFunc, "durationseconds": durationSecondsFunc,
 		// networks
-		"cidrhost": cidrHostFunc, "cidrnetmask": cidrNetmaskFunc, "cidrsubnet": cidrSubnetFunc, "cidrsubnets": cidrSubnetsFunc,
+		"cidrcontains": cidrContainsFunc, "cidrhost": cidrHostFunc, "cidrnetmask": cidrNetmaskFunc, "cidrsubnet": cidrSubnetFunc, "cidrsubnets": cidrSubnetsFunc,
 		// types and marks
 		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc, "sensitive": sensitiveFunc, "nonsensitive": nonsensitiveFunc,
-		"issensitive": isSensitiveFunc,
+		"issensitive": isSensitiveFunc, "type": typeFunc,
 	}
 	for name, ty := range map[string]cty.Type{
 		"tobool": cty.Bool, "tonumber": cty.Number, "tostring": cty.String,

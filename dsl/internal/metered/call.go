@@ -1,8 +1,6 @@
 package metered
 
 import (
-	"slices"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -73,123 +71,6 @@ func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.payAlike([]cty.Type{yes.v.Type(), no.v.Type()})
 }
 
-// sameNames reports whether two object types have the same attribute names. If so, the library
-// compares the two types of each attribute.
-func sameNames(a, b cty.Type) bool {
-	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
-		return false
-	}
-	for name := range a.AttributeTypes() {
-		if !b.HasAttribute(name) {
-			return false
-		}
-	}
-	return true
-}
-
-// payAlike charges for the search of the library for a common type. The library compares tuples
-// of the same length, and objects with the same names, element by element. It converts other
-// tuples and objects to lists and maps. To do so, it compares the types of all elements with each
-// other. So two tuples of 20,000 elements need 20,000 comparisons in the first case, and 800
-// million in the second case.
-func (m *Meter) payAlike(types []cty.Type) {
-	if len(types) < 2 {
-		return
-	}
-	m.pay(int64(len(types))*20, int64(len(types))*16)
-	first := types[0]
-	switch {
-	case all(types, cty.Type.IsTupleType):
-		if !all(types, func(ty cty.Type) bool { return len(ty.TupleElementTypes()) == len(first.TupleElementTypes()) }) {
-			m.payAlike(m.elementTypes(types))
-			return
-		}
-		for i := range first.TupleElementTypes() {
-			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.TupleElementTypes()[i] }))
-		}
-	case all(types, cty.Type.IsObjectType):
-		m.pay(product(int64(len(types)), sequenceLength(first), 50), 0)
-		if !all(types, func(ty cty.Type) bool { return sameNames(ty, first) }) {
-			m.payAlike(m.elementTypes(types))
-			return
-		}
-		for name := range first.AttributeTypes() {
-			m.payAlike(across(types, func(ty cty.Type) cty.Type { return ty.AttributeType(name) }))
-		}
-	case all(types, cty.Type.IsListType), all(types, cty.Type.IsSetType), all(types, cty.Type.IsMapType):
-		m.payAlike(across(types, cty.Type.ElementType))
-	case all(types, func(ty cty.Type) bool { return ty.IsListType() || ty.IsTupleType() || ty == cty.DynamicPseudoType }),
-		all(types, func(ty cty.Type) bool { return ty.IsMapType() || ty.IsObjectType() || ty == cty.DynamicPseudoType }):
-		m.payAlike(m.elementTypes(types))
-		m.payEach(types)
-	default:
-		m.payEach(types)
-	}
-}
-
-// payEach charges for a comparison of each type with every other type.
-func (m *Meter) payEach(types []cty.Type) {
-	var w weight
-	for _, ty := range types {
-		m.addType(&w, ty, 1)
-	}
-	n := int64(len(types))
-	m.pay(product(n, n, 6, 1+w.nodes/n), product(n, n, 3))
-}
-
-// elementTypes returns the element types of the given tuple, object, list, set and map types. It
-// charges for this work.
-func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
-	for _, ty := range types {
-		m.pay(sequenceLength(ty)*20, sequenceLength(ty)*32)
-		switch {
-		case ty.IsTupleType():
-			out = append(out, ty.TupleElementTypes()...)
-		case ty.IsObjectType():
-			for _, e := range ty.AttributeTypes() {
-				out = append(out, e)
-			}
-		case ty.IsCollectionType():
-			out = append(out, ty.ElementType())
-		}
-	}
-	return out
-}
-
-// equalCost returns the cost of comparing another type with ty. The cost is low, because the
-// comparison ends at the first difference.
-func equalCost(ty cty.Type) int64 {
-	if ty.IsPrimitiveType() {
-		return 20
-	}
-	return 100
-}
-
-func all(types []cty.Type, is func(cty.Type) bool) bool {
-	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
-}
-
-// across calls the function part for each type, and returns the results in the same order.
-func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
-	out := make([]cty.Type, len(types))
-	for i, ty := range types {
-		out[i] = part(ty)
-	}
-	return out
-}
-
-// sequenceLength returns the number of element types of a tuple or an object, and 1 for any other
-// type. The library may compare all these element types with each other.
-func sequenceLength(ty cty.Type) int64 {
-	switch {
-	case ty.IsTupleType():
-		return int64(len(ty.TupleElementTypes()))
-	case ty.IsObjectType():
-		return int64(len(ty.AttributeTypes()))
-	}
-	return 1
-}
-
 // A call is a node that calls a function and charges for the call.
 type call struct {
 	*hclsyntax.ParenthesesExpr
@@ -216,22 +97,26 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 		made.Args[i] = args[i]
 		failed = failed || args[i].diags.HasErrors()
 	}
+	target := &made
 	if !failed {
-		c.settle(m, ctx, args)
+		values := c.settle(m, ctx, args)
+		if rendering[c.call.Name] && len(values) == 2 && m != nil {
+			target = m.withMeter(made, values)
+		}
 	}
-	v, diags := made.Value(ctx)
+	v, diags := target.Value(ctx)
 	m.check()
 	return v, diags
 }
 
-// settle charges for a call. If a parameter of the function is a list, a set or a map, settle also
-// converts a tuple or an object to this type.
-func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
+// settle charges for a call, and returns the arguments. If a parameter of the function is a list, a
+// set or a map, settle also converts a tuple or an object to this type.
+func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
 	p.settle(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
 	if !ok {
-		return
+		return p.args
 	}
 	for range numberParams(f) {
 		p.numbers()
@@ -257,6 +142,7 @@ func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) {
 	case name == "tomap":
 		args[0].v = p.uniform(args[0].v, cty.Map(cty.DynamicPseudoType), p.all)
 	}
+	return p.args
 }
 
 // numberParams returns how many parameters of a function are numbers.

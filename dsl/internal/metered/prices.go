@@ -2,6 +2,7 @@ package metered
 
 import (
 	"math"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,6 +106,22 @@ var rates = map[string]rate{
 	"tomap":           {perByte: 1, perNode: 3000, nodeMemory: 300},
 	"range":           {perNode: 500, nodeMemory: 50, more: payRange},
 	"timecmp":         {perByte: 20},
+
+	"timeadd":          {perByte: 60, byteMemory: 4},
+	"timediff":         {perByte: 40, byteMemory: 4},
+	"durationseconds":  {perByte: 40, byteMemory: 4},
+	"base64urlencode":  {perByte: 10, byteMemory: 4},
+	"base64urldecode":  {perByte: 10, byteMemory: 3},
+	"urldecode":        {perByte: 20, byteMemory: 3},
+	"base64gzip":       {perByte: 150, byteMemory: 6, more: func(p *payment) { p.m.pay(1_000_000, 1<<20) }},
+	"textencodebase64": {perByte: 40, byteMemory: 10},
+	"textdecodebase64": {perByte: 40, byteMemory: 14},
+	"sort_by":          {perByte: 10, perNode: 1000, nodeMemory: 300, more: payKeys},
+	"deepmerge":        {perByte: 1, perNode: 900, nodeMemory: 400},
+	"type":             {perByte: 10, perNode: 400, byteMemory: 4, nodeMemory: 100, more: payNested},
+	"cidrcontains":     {perByte: 40, byteMemory: 4},
+	"templatestring":   {perByte: 1, perNode: 300, nodeMemory: 100},
+	"templatefile":     {perByte: 1, perNode: 300, nodeMemory: 100},
 }
 
 // settle charges for a call of the function with this name.
@@ -415,4 +432,26 @@ func payYAMLText(p *payment) {
 	lines := w.nodes + w.breaks
 	p.built(2*(w.bytes+9*w.special) + product(lines, 2*w.depth+8))
 	p.m.pay(product(w.bytes+5*w.special, 100), 0)
+}
+
+// payKeys charges for the comparisons of sort_by. Each key is compared for each element.
+func payKeys(p *payment) {
+	n := p.weights0().nodes
+	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
+}
+
+// payNested charges for the name of a type. Each level of the type copies the names of the levels
+// inside of it.
+func payNested(p *payment) {
+	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
+}
+
+// payYAML charges for yamldecode. It charges nothing for a text that CheckYAML refuses, because
+// yamldecode refuses such a text without decoding it.
+func payYAML(p *payment) {
+	text := p.text(0)
+	if CheckYAML(text) == nil {
+		n := yamlSize(text)
+		p.m.pay(product(n, 1300), product(n, 100))
+	}
 }

@@ -23,16 +23,6 @@ const (
 // new text has as many bytes as the old text.
 var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n\n\n", "\u2029", "\n\n\n", "\ufeff", "   ")
 
-// payYAML charges the meter for a call of the function yamldecode. It charges nothing for a text
-// that CheckYAML refuses, because yamldecode refuses such a text without decoding it.
-func payYAML(p *payment) {
-	text := p.text(0)
-	if CheckYAML(text) == nil {
-		n := yamlSize(text)
-		p.m.pay(product(n, 1300), product(n, 100))
-	}
-}
-
 // CheckYAML returns an error if a YAML text exceeds a limit. It does not decode the text. It may
 // overestimate the nesting of the text, but never underestimates the nesting.
 func CheckYAML(text string) error {

@@ -10,10 +10,15 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
 // A Reader reads blocks and expressions of source files, and reports the errors in them.
-type Reader struct{ *report.Reporter }
+type Reader struct {
+	*report.Reporter
+	// true = the files belong to a stored definition, and may use earlier names of attributes
+	Older bool
+}
 
 // A Block is one block of source, read according to its bodySpec. If a required part is missing,
 // its field is nil: Reader.Read continues after an error, to report the other errors, too.
@@ -80,7 +85,14 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 		r.ReadFree(body, b)
 		return b
 	}
-	content, diags := body.Content(spec.hcl())
+	schema := spec.hcl()
+	if r.Older {
+		for _, name := range sorted.Keys(spec.was) {
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: name})
+		}
+	}
+	content, diags := body.Content(schema)
+	adviseForeign(diags, kind)
 	for _, d := range diags {
 		if d.Summary != "Missing required argument" {
 			b.Broken = true
@@ -91,6 +103,9 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	}
 	r.HCL(diags)
 	for name, a := range content.Attributes {
+		if now, renamed := spec.was[name]; renamed {
+			name = now
+		}
 		b.Attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
 	}
 	once := map[string]hcl.Range{}

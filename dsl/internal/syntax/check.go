@@ -24,7 +24,7 @@ func (r Reader) checkSyntax(e *eval.Expr) {
 			if !functions.Known(n.Name) {
 				e.Bad = true
 				hint := diag.DidYouMean(n.Name, functions.Names())
-				if why, ok := functions.Impure[n.Name]; ok {
+				if why, ok := functions.Elsewhere[n.Name]; ok {
 					hint = " " + why
 				}
 				r.Errorf(n.NameRange, "Call to unknown function", "There is no function named %q.%s", n.Name, hint)

@@ -12,6 +12,8 @@ type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
 	free   bool // true = the block may have attributes with any name, but no inner blocks
+	// Earlier names of attributes, with the present name. Only a stored definition may use them.
+	was map[string]string
 }
 
 type attrSpec struct {
@@ -123,7 +125,7 @@ var (
 			{name: "config", body: freeSpec},
 			{name: "action", label: true, many: true, body: actionSpec},
 			{name: "circuit_breaker", body: &bodySpec{attrs: opt("trip_after", "failure_ratio", "min_calls",
-				"window", "cooldown", "probes")}},
+				"window", "cool_down", "probes"), was: map[string]string{"cooldown": "cool_down"}}},
 		},
 	}
 

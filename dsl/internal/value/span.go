@@ -3,7 +3,10 @@ package value
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -21,7 +24,47 @@ var ErrSpan = errors.New(`a duration is a string such as "500ms", "90s", "36h" o
 // ParseSpan parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero, or longer
 // than maxSpan, is an error.
 func ParseSpan(s string) (time.Duration, error) {
-	rest, total := s, 0.0
+	span, err := parseUnits(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case span > maxSpan:
+		return 0, errSpanLong
+	case span < 1:
+		return 0, errors.New("a duration is greater than zero")
+	}
+	return span, nil
+}
+
+// ParseOffset parses a distance between two times: a duration such as "90s" or "1d12h", which may
+// be zero, and may have a sign, as in "-1d".
+func ParseOffset(s string) (time.Duration, error) {
+	rest, negative := strings.CutPrefix(s, "-")
+	if !negative {
+		rest = strings.TrimPrefix(s, "+")
+	}
+	if rest == "0" {
+		return 0, nil
+	}
+	span, err := parseUnits(rest)
+	switch {
+	case errors.Is(err, ErrSpan):
+		err = errors.New(`a duration such as "90s", "36h" or "-2d" is required`)
+	case err != nil:
+		err = errors.New("a duration is at most 292 years")
+	}
+	if negative {
+		span = -span
+	}
+	return span, err
+}
+
+var errSpanLong = errors.New("a duration is at most 100 years")
+
+// parseUnits parses numbers with units, such as "1d12h", and returns their sum. The numbers have
+// no sign. If the sum does not fit into a time.Duration, parseUnits returns errSpanLong.
+func parseUnits(s string) (time.Duration, error) {
+	rest, total := s, time.Duration(0)
 	if rest == "" {
 		return 0, ErrSpan
 	}
@@ -30,10 +73,7 @@ func ParseSpan(s string) (time.Duration, error) {
 		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
 			n++
 		}
-		num, err := strconv.ParseFloat(rest[:n], 64)
-		if n == 0 || err != nil {
-			return 0, ErrSpan
-		}
+		number := rest[:n]
 		rest = rest[n:]
 		u := 0
 		for u < len(rest) && (rest[u] < '0' || rest[u] > '9') && rest[u] != '.' {
@@ -43,20 +83,50 @@ func ParseSpan(s string) (time.Duration, error) {
 		if !ok {
 			return 0, ErrSpan
 		}
-		total += num * float64(unit)
 		rest = rest[u:]
+		part, err := times(number, unit)
+		if err != nil {
+			return 0, err
+		}
+		if total += part; total < 0 {
+			return 0, errSpanLong
+		}
 	}
-	if total > float64(maxSpan) {
-		return 0, errors.New("a duration is at most 100 years")
+	return total, nil
+}
+
+// times returns the product of a number, such as "1.5", and a unit. It cuts off the part of the
+// product that is less than a nanosecond.
+func times(number string, unit time.Duration) (time.Duration, error) {
+	whole, fraction, _ := strings.Cut(number, ".")
+	if whole == "" && fraction == "" || strings.Contains(fraction, ".") {
+		return 0, ErrSpan
 	}
-	if total < 1 {
-		return 0, errors.New("a duration is greater than zero")
+	n, part := uint64(0), uint64(0)
+	if whole != "" {
+		var err error
+		if n, err = strconv.ParseUint(whole, 10, 64); err != nil || n > uint64(math.MaxInt64/unit) {
+			return 0, errSpanLong // the number has only digits, so it is too large
+		}
 	}
-	return time.Duration(total), nil
+	if fraction != "" {
+		fraction = fraction[:min(len(fraction), 18)] // later digits are less than a nanosecond
+		digits, err := strconv.ParseUint(fraction, 10, 64)
+		if err != nil {
+			return 0, ErrSpan
+		}
+		high, low := bits.Mul64(digits, uint64(unit))
+		part, _ = bits.Div64(high, low, uint64(math.Pow10(len(fraction))))
+	}
+	product := time.Duration(n)*unit + time.Duration(part)
+	if product < 0 {
+		return 0, errSpanLong
+	}
+	return product, nil
 }
 
 var spanUnits = map[string]time.Duration{
-	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond,
+	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ms": time.Millisecond,
 	"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day,
 }
 

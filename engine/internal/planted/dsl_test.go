@@ -104,8 +104,8 @@ var dslFaults = []fault{
 	},
 	{
 		name: "operators in front of a value count as nesting",
-		in:   "dsl/internal/syntax.scanTokens",
-		old:  "+unary > maxDepth", new: "> maxDepth",
+		in:   "dsl/internal/metered.CheckTokens",
+		old:  "+unary > MaxBrackets", new: "> MaxBrackets",
 		by: catches("dsl", "^TestHostileSource$/^negations$"),
 	},
 	{

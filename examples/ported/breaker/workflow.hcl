@@ -4,7 +4,7 @@ agent "target" {
   plugin = "mock"
   circuit_breaker {
     trip_after = 3
-    cooldown   = "1s"
+    cool_down  = "1s"
   }
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl/diag"
@@ -51,7 +52,7 @@ compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
 	f.StringSliceVar(&o.status, "status", nil, "only runs of this status, such as running,parked; also open, attention")
 	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
-	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 2026-03-14T10:00:00Z")
+	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 7d, 2026-03-14T10:00:00Z")
 	f.IntVar(&o.limit, "limit", 100, "at most this many")
 	f.BoolVar(&o.alerts, "alerts", false, "list alerts instead of runs")
 	return cmd
@@ -132,8 +133,9 @@ func sinceFlag(a *cli.App, text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
-		return a.Now().Add(-d), nil
+	var span verbs.Span
+	if span.Set(text) == nil {
+		return a.Now().Add(-time.Duration(span)), nil
 	}
-	return time.Time{}, cli.Failed("Invalid flag", "--since must be a duration such as 24h or a time such as 2026-03-14T10:00:00Z, not %q.", text)
+	return time.Time{}, cli.Failed("Invalid flag", "--since must be a duration such as 24h or 7d, or a time such as 2026-03-14T10:00:00Z, not %q.", text)
 }

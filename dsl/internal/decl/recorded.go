@@ -1,0 +1,162 @@
+package decl
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/functions"
+	"github.com/saga-engine/engine/dsl/internal/metered"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/secret"
+)
+
+// A readRecorder evaluates the calls that read while a definition is loaded.
+type readRecorder struct{ *decoder }
+
+// recordReads evaluates each call of a function that reads, such as file() and env(), in a block
+// once, and adds the results to Module.Reads.
+func (d readRecorder) recordReads(b *syntax.Block) {
+	for _, name := range sorted.Keys(b.Attrs) {
+		d.recordExpr(b.Attrs[name])
+	}
+	for _, a := range b.Args {
+		d.recordExpr(a.Expr)
+	}
+	for _, c := range b.Blocks {
+		d.recordReads(c)
+	}
+}
+
+// recordExpr does the same as recordReads for one expression. It also checks the templates in the
+// expression, as far as their texts are known.
+func (d readRecorder) recordExpr(e *eval.Expr) {
+	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
+		args, ok := literalArguments(call)
+		if !ok {
+			e.Bad = true
+			d.Errorf(call.Range(), "Not a literal argument",
+				"%s() is read once, when the definition is loaded, so %s must be a plain string.", call.Name, literalPart(call.Name))
+			continue
+		}
+		if call.Name == "env" && d.lit.reservedEnv(args[0]) {
+			e.Bad = true
+			d.Errorf(call.Range(), "Reserved variable", "env(%q): %s.", args[0], secret.ReservedEnvRule)
+			continue
+		}
+		if err := d.record(call.Name, args); err != nil {
+			e.Bad = true
+			d.Errorf(call.Range(), "Cannot read file", "%s(%s): %s.", call.Name, quoted(args), err)
+			continue
+		}
+		if call.Name == "templatefile" {
+			d.checkTemplate(e, call, d.m.Reads.Files[args[0]])
+		}
+	}
+	for _, call := range eval.Calls(e.Syntax, "templatestring") {
+		if len(call.Args) == 0 {
+			continue
+		}
+		if text, ok := eval.LiteralText(call.Args[0]); ok {
+			d.checkTemplate(e, call, text)
+		}
+	}
+}
+
+// literalPart says in a message which arguments of a function must be plain strings.
+func literalPart(function string) string {
+	switch function {
+	case "fileset":
+		return "each argument"
+	case "templatefile":
+		return "its first argument"
+	}
+	return "its argument"
+}
+
+// literalArguments returns the arguments of a call that must be plain strings. It returns false
+// if one of them is something else, or if the call has more arguments than the function.
+func literalArguments(call *hclsyntax.FunctionCallExpr) ([]string, bool) {
+	n := functions.Literal[call.Name]
+	if call.ExpandFinal || len(call.Args) < n || len(call.Args) > n && call.Name != "templatefile" {
+		return nil, false
+	}
+	args := make([]string, n)
+	for i := range args {
+		text, ok := eval.LiteralText(call.Args[i])
+		if !ok {
+			return nil, false
+		}
+		args[i] = text
+	}
+	return args, true
+}
+
+func quoted(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = strconv.Quote(a)
+	}
+	return strings.Join(out, ", ")
+}
+
+// record evaluates a call of a function that reads, and adds the result to Module.Reads.
+func (d readRecorder) record(function string, args []string) (err error) {
+	switch function {
+	case "env":
+		d.source.readEnv(args[0])
+	case "fileexists":
+		err = d.source.readExists(args[0])
+	case "fileset":
+		err = d.source.readSet(args[0], args[1])
+	default:
+		err = d.source.readFile(args[0], function == "file" || function == "templatefile")
+	}
+	if err == nil {
+		d.m.Reads.Prepare(function, args)
+	}
+	return err
+}
+
+// checkTemplate reports an error in the template of a call. If the second argument of the call is
+// an object that is written out, checkTemplate also checks the names that the template uses.
+func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallExpr, text string) {
+	var names []string
+	if len(call.Args) == 2 && !call.ExpandFinal {
+		names = writtenNames(call.Args[1])
+	}
+	if err := functions.CheckTemplate(&metered.Meter{Allowance: d.Allowance()}, text, names); err != nil {
+		e.Bad = true
+		d.Errorf(call.Args[0].Range(), "Invalid template", "%s", endedSentence(err.Error()))
+	}
+}
+
+// endedSentence returns a message with a full stop, if the message has no other end.
+func endedSentence(text string) string {
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// writtenNames returns the names of an object that is written out, such as { a = 1 }. It returns
+// nil for any other expression, and for an object with a computed name.
+func writtenNames(e hclsyntax.Expression) []string {
+	object, ok := e.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return nil
+	}
+	names := []string{}
+	for _, item := range object.Items {
+		name, diags := metered.EvaluateOnce(item.KeyExpr, nil, nil)
+		if diags.HasErrors() || name.IsNull() || !name.IsKnown() || name.Type() != cty.String {
+			return nil
+		}
+		names = append(names, name.AsString())
+	}
+	return names
+}

@@ -1,0 +1,55 @@
+package decl
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// A star is an operator [*] or .* directly after a reference step.NAME.
+type star struct {
+	step  string // name of the step
+	rest  string // text of the attributes after the operator, such as .output.id
+	where hcl.Range
+}
+
+// stars returns the operators [*] and .* that stand directly after a step in an expression.
+func stars(e hclsyntax.Expression) (out []star) {
+	// VisitAll returns only the diagnostics of the callback, and the callback returns none.
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		splat, is := n.(*hclsyntax.SplatExpr)
+		if !is {
+			return nil
+		}
+		source, is := splat.Source.(*hclsyntax.ScopeTraversalExpr)
+		if !is || source.Traversal.RootName() != "step" || len(source.Traversal) != 2 {
+			return nil
+		}
+		attr, is := source.Traversal[1].(hcl.TraverseAttr)
+		if !is {
+			return nil
+		}
+		s := star{step: attr.Name, rest: ".output.NAME", where: splat.SrcRange}
+		if r, is := splat.Each.(*hclsyntax.RelativeTraversalExpr); is {
+			if text := attributes(r.Traversal); text != "" {
+				s.rest = text
+			}
+		}
+		out = append(out, s)
+		return nil
+	})
+	return out
+}
+
+// attributes returns the source text of a traversal that has only attributes, such as .output.id.
+// For any other traversal it returns "".
+func attributes(t hcl.Traversal) string {
+	text := ""
+	for _, part := range t {
+		attr, ok := part.(hcl.TraverseAttr)
+		if !ok {
+			return ""
+		}
+		text += "." + attr.Name
+	}
+	return text
+}
