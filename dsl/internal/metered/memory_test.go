@@ -105,7 +105,7 @@ func TestPricesGrow(t *testing.T) {
 	for _, src := range []string{
 		`join(var.s, var.l)`, `replace(var.s, "a", "bb")`, `replace(var.s, "/a+/", "$0")`, `format("%s", var.s)`, `formatlist("%s%s", var.l, var.s)`, `indent(3, var.s)`, `jsonencode(var.l)`, `yamlencode(var.l)`,
 		`urlencode(var.s)`, `split(",", var.s)`, `regexall("a", var.s)`, `sort(var.l)`, `distinct(var.l)`, `toset(var.l)`, `setunion(var.l, var.l)`, `setproduct(var.l, var.l)`, `contains(var.l, "x")`, `flatten([var.l, var.l])`,
-		`merge({ a = var.s }, { b = var.s })`, `[for x in var.l : x]`, `{ for i, x in var.l : i => x }`, `"${var.s}"`, `var.l == var.l`, `tonumber(var.d)`, `parseint(var.d, 10)`, `sum([for x in var.l : 1])`, `length(var.s)`, `range(var.n)`, `range(0, 1000, 1000 / var.n)`,
+		`merge({ a = var.s }, { b = var.s })`, `[for x in var.l : x]`, `{ for i, x in var.l : i => x }`, `"x${var.s}"`, `var.l == var.l`, `tonumber(var.d)`, `parseint(var.d, 10)`, `sum([for x in var.l : 1])`, `length(var.s)`, `range(var.n)`, `range(0, 1000, 1000 / var.n)`,
 	} {
 		cost, memory := int64(0), int64(0)
 		for _, n := range []int{1, 10, 100, 200} {
