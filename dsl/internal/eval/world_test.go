@@ -166,8 +166,10 @@ func TestLocalsArePaidOnce(t *testing.T) {
 		}
 		warm := &Memo{}
 		cost(warm, "[local.base]", base)
-		if again := cost(warm, src, locals...); again != first {
-			t.Errorf("%s costs %d, and with one kept value %d", src, first, again)
+		for range 2 { // the second time, the memo has the values that were computed next to the kept one
+			if again := cost(warm, src, locals...); again != first {
+				t.Errorf("%s costs %d, and with one kept value %d", src, first, again)
+			}
 		}
 	}
 }

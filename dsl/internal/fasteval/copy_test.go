@@ -101,11 +101,12 @@ func TestSensitiveParts(t *testing.T) {
 		schema.Field{Name: "a~/b", Type: inner, Optional: true},
 		schema.Field{Name: "list", Type: schema.Type{Kind: schema.KindList, Elem: &inner}, Optional: true},
 		schema.Field{Name: "whole", Type: inner, Optional: true, Sensitive: true},
+		schema.Field{Name: "z/~", Type: textType, Optional: true, Sensitive: true},
 	)
 	for raw, want := range map[string]string{
-		`{"a~/b":{"pin":"1"},"list":[{"pin":"1"}],"whole":{"pin":"1"}}`: `["/a~0~1b/pin" "/list" "/whole"]`,
-		`{"whole":null,"list":null,"a~/b":{}}`:                          `["/a~0~1b/pin" "/list" "/whole"]`,
-		`{}`:                                                            `["/list" "/whole"]`,
+		`{"a~/b":{"pin":"1"},"list":[{"pin":"1"}],"whole":{"pin":"1"}}`: `["/a~0~1b/pin" "/list" "/whole" "/z~1~0"]`,
+		`{"whole":null,"list":null,"a~/b":{}}`:                          `["/a~0~1b/pin" "/list" "/whole" "/z~1~0"]`,
+		`{}`:                                                            `["/list" "/whole" "/z~1~0"]`,
 	} {
 		v, ok := Canonical(s, []byte(raw))
 		if !ok {
@@ -223,6 +224,7 @@ func TestEachOfAMap(t *testing.T) {
 		{`{"a":1,"b":{"x":[]}}`, "", `a=1 b={"x":[]} `},
 		{"{}", "", ""},
 		{`{"a":1}`, "/v/a", "-"},
+		{`{"a":1}`, "/v", "-"},
 		{`["a"]`, "", "-"},
 		{`"a"`, "", "-"},
 		{"null", "", "-"},
