@@ -54,10 +54,10 @@ func TestCoolDownInStoredDefinitions(t *testing.T) {
 		{"a.hcl.json", `{"agent": {"mock": {"circuit_breaker": {"cooldown": "2d"}}}}`},
 	} {
 		older := map[string][]byte{file.name: []byte(file.text)}
-		if m, diags := decl.ParseStored("", older, functions.Reads{}, true); diags.HasErrors() || m.Agents["mock"].Breaker.Cooldown != 48*time.Hour {
+		if m, diags := decl.ParseStored(decl.Stored{Files: older}, true); diags.HasErrors() || m.Agents["mock"].Breaker.Cooldown != 48*time.Hour {
 			t.Errorf("%s, older: %v", file.name, diags.Err())
 		}
-		_, diags := decl.ParseStored("", older, functions.Reads{}, false)
+		_, diags := decl.ParseStored(decl.Stored{Files: older}, false)
 		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), `"cooldown"`) || !strings.Contains(err.Error(), `Did you mean "cool_down"?`) {
 			t.Errorf("%s, newer: %v", file.name, err)
 		}

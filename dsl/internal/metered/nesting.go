@@ -1,6 +1,7 @@
 package metered
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -107,7 +108,11 @@ func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 					Summary: "Number too long", Detail: fmt.Sprintf("A number may have at most %d digits.", value.MaxDigits),
 				}
 			}
-		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent, hclsyntax.TokenComment:
+		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenIdent:
+		case hclsyntax.TokenComment: // a comment after # or // contains the end of its line
+			if top.lines && bytes.HasSuffix(t.Bytes, []byte("\n")) {
+				top.chain = 0
+			}
 		default:
 			top.chain++
 		}

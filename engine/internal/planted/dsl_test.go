@@ -246,4 +246,34 @@ var dslFaults = []fault{
 		old:  "case !lockedName.MatchString(name):", new: `case name == "":`,
 		by: catches("dsl/lock", "^TestReadUserConfig$"),
 	},
+	{
+		name: "two numbers are compared as the operator says",
+		in:   "dsl/internal/fasteval.(*Expr).truth",
+		old:  "v = l < r", new: "v = l > r",
+		by: catches("dsl/internal/fasteval", "^TestOperatorsAgree$"),
+	},
+	{
+		name: "the cost of a kept local value is not counted again as a part of another one",
+		in:   "dsl/internal/eval.(*Evaluator).settleLocal",
+		old:  "m.Locals.Add(k.Spent)", new: "",
+		by: catches("dsl/internal/eval", "^TestLocalsArePaidOnce$"),
+	},
+	{
+		name: "expressions see the code and the message of a failure under their own names",
+		in:   "dsl/internal/eval.(*runWorld).root",
+		old:  `"code": cty.StringVal(s.Failure.Code)`, new: `"code": cty.StringVal(s.Failure.Message)`,
+		by: catches("dsl/internal/fasteval", "^TestReferencesReadTheSame$"),
+	},
+	{
+		name: "a comment ends the expression of its line",
+		in:   "dsl/internal/metered.CheckTokens",
+		old:  `bytes.HasSuffix(t.Bytes, []byte("\n"))`, new: `bytes.HasSuffix(t.Bytes, []byte("\r"))`,
+		by: catches("dsl/internal/syntax", "^TestPrescanLimits$"),
+	},
+	{
+		name: "a panic that is no excess of errors is not hidden by the check of a module",
+		in:   "dsl/internal/report.(*Reporter).Bounded",
+		old:  "if p != errTooMany { panic(p) }", new: "",
+		by: catches("dsl/internal/report", "^TestBoundedKeepsOtherPanics$"),
+	},
 }
