@@ -23,6 +23,7 @@ type doubtful struct {
 	code  string
 	after time.Duration // pause before a repetition that the service asks for; 0 = not given
 	err   error
+	data  any // body of the response, which the workflow reads as error.data; nil = none
 }
 
 func (d *doubtful) Error() string { return d.err.Error() }
@@ -54,7 +55,7 @@ func nothingDone(err error) error {
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
 		return d.unknown() // a definite failure must not have one of these two codes
 	}
-	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
+	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err, Data: d.data}
 }
 
 // invalid returns a definite failure for wrong inputs. It is used before a request is sent.
