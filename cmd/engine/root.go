@@ -56,6 +56,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 		operate.Doctor,
 		author.Graph,
 		author.Agents,
+		author.Schema,
 		operate.DB,
 		operate.Version,
 	} {
