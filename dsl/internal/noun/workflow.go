@@ -38,7 +38,8 @@ type Workflow struct {
 	// While an attempt is in flight, next_check is at most this duration in the future.
 	Shortest time.Duration
 
-	bind func([]Assignment) (value.Value, diag.Diagnostics)
+	bind  func([]Assignment) (value.Value, diag.Diagnostics)
+	lines Lines
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
