@@ -8,12 +8,15 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
+// A lineDecoder checks an expression that is not part of a module.
+type lineDecoder struct{ *decoder }
+
 // CompileLine compiles an expression that is not part of the module, such as a line of the
 // console. The expression may refer to the variables and locals of w. If inRun is true, it may also
 // refer to the steps of w and to run.*. CompileLine changes neither m nor w. It adds the errors to
 // r and sets e.Bad.
 func (m *Module) CompileLine(r *report.Reporter, w *Workflow, e *eval.Expr, inRun bool) *eval.Compiled {
-	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m}
+	d := lineDecoder{&decoder{Reporter: r, lit: literalDecoder{r, m}, m: m}}
 	d.checkReads(e)
 	allowed := allowVar | allowLocal
 	if inRun {
@@ -21,11 +24,11 @@ func (m *Module) CompileLine(r *report.Reporter, w *Workflow, e *eval.Expr, inRu
 	} else if d.needsRun(w, e) {
 		return nil
 	}
-	return referenceDecoder{d, map[*eval.Local]visit{}}.compile(e, w.names(), allowed)
+	return referenceDecoder{d.decoder, map[*eval.Local]visit{}}.compile(e, w.names(), allowed)
 }
 
 // checkReads reports each call of file() and env() whose result the definition does not hold.
-func (d *decoder) checkReads(e *eval.Expr) {
+func (d lineDecoder) checkReads(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, "file", "env") {
 		text, ok := eval.LiteralString(call)
 		known := has(d.m.Reads.Files, text)
@@ -42,7 +45,7 @@ func (d *decoder) checkReads(e *eval.Expr) {
 
 // needsRun reports an error and returns true, if an expression refers to step.* or run.*, directly
 // or through a local. Without a run these have no values.
-func (d *decoder) needsRun(w *Workflow, e *eval.Expr) bool {
+func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	needs := false
 	for _, t := range e.Syntax.Variables() {
 		root := t.RootName()

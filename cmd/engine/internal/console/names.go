@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // Options are the flags of `engine console`.
@@ -73,7 +74,7 @@ func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names
 		return nil, err
 	}
 	return &names{
-		flow: r.Flow, scope: r.State.Scope(r.Flow), named: func(d diag.Diagnostics) diag.Diagnostics { return d },
+		flow: r.Flow, scope: new(machine.Scratch).Scope(r.Flow, r.State), named: func(d diag.Diagnostics) diag.Diagnostics { return d },
 		about: fmt.Sprintf("Run %s of workflow %s as it is now (%s), with the definition that the run keeps.",
 			render.Clean(row.Name), r.Flow.Name, r.State.Status()),
 	}, nil

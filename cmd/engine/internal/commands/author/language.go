@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/language"
 )
 
 // Schema returns the command `engine schema`, which prints the workflow language as JSON.
@@ -19,7 +19,7 @@ their parameters. The engine prints it from the tables with which it reads files
 The schema of an agent is another one: engine agents schema NAME.`,
 		Args: cli.Wants(),
 		RunE: func(*cobra.Command, []string) error {
-			l := dsl.DescribeLanguage()
+			l := language.Describe()
 			return a.PrintJSON(map[string]any{
 				"language_version": l.Version, "blocks": l.Blocks, "references": l.References, "functions": l.Functions,
 			})

@@ -1,10 +1,11 @@
-package functions
+package language
 
 import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
+	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
@@ -25,9 +26,9 @@ type Parameter struct {
 	Type string `json:"type"` // as in a variable block, such as list(string)
 }
 
-// Signatures describes all functions, sorted by name.
-func Signatures() []Signature {
-	table := Table(&Reads{})
+// signatures describes all functions, sorted by name.
+func signatures() []Signature {
+	table := functions.Table(&functions.Reads{})
 	out := make([]Signature, 0, len(table))
 	for _, name := range sorted.Keys(table) {
 		f := table[name]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 )
 
 // results shows the results of steps as an expression reads them.
@@ -37,7 +38,7 @@ func TestScopeOfAState(t *testing.T) {
 	p := start(t, flow(do("a", each("k", "l"), maxFailures(1)), do("b", after("a")), do("c", after("b"))), "do a[k]", "do a[l]")
 	want := func(text string) {
 		t.Helper()
-		if got := results(p.s.Scope(p.wf), 0, 1, 2); got != text {
+		if got := results(new(machine.Scratch).Scope(p.wf, p.s), 0, 1, 2); got != text {
 			t.Errorf("the scope has\n%s, want\n%s", got, text)
 		}
 	}
@@ -50,7 +51,7 @@ func TestScopeOfAState(t *testing.T) {
 	p.ok("c").is("succeeded")
 	want(`k succeeded 1 {"id":"a[k]-1"}, l failed 1 declined, succeeded 1 {"id":"b-1"}, succeeded 1 {"id":"c-1"}`)
 
-	sc := p.s.Scope(p.wf)
+	sc := new(machine.Scratch).Scope(p.wf, p.s)
 	if sc.Run.ID != "o-42" || sc.Run.Key != "k" || !sc.Run.StartedAt.Equal(noon) || string(sc.Vars.JSON()) != `{"x":1}` {
 		t.Errorf("the scope has run %+v and variables %s", sc.Run, sc.Vars.JSON())
 	}

@@ -1,23 +1,22 @@
-package dsl
+package language
 
 import (
-	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // A Language describes the workflow language for programs, such as editors. It is made from the
-// tables with which Parse reads files, so it contains exactly what Parse accepts.
+// tables with which dsl.Parse reads files, so it contains exactly what dsl.Parse accepts.
 type Language struct {
 	Version    string                   `json:"language_version"`
 	Blocks     []syntax.BlockSchema     `json:"blocks"` // blocks at the top level of a file
 	References []syntax.ReferenceSchema `json:"references"`
-	Functions  []functions.Signature    `json:"functions"`
+	Functions  []Signature              `json:"functions"`
 }
 
-// DescribeLanguage returns the description of the language that this package reads.
-func DescribeLanguage() Language {
+// Describe returns the description of the language that this engine reads.
+func Describe() Language {
 	return Language{
 		Version: syntax.LanguageVersion, Blocks: syntax.Describe(),
-		References: syntax.References(), Functions: functions.Signatures(),
+		References: syntax.References(), Functions: signatures(),
 	}
 }

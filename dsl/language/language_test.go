@@ -1,4 +1,4 @@
-package dsl_test
+package language_test
 
 import (
 	"encoding/json"
@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/language"
 )
 
-// The types below are the JSON of dsl.Language as another program would read it.
+// The types below are the JSON of a Language as another program would read it.
 type schemaBlock struct {
 	Name       string   `json:"name"`
 	Labels     []string `json:"labels"`
@@ -51,7 +53,7 @@ type schemaLanguage struct {
 
 func describedLanguage(t *testing.T) (out schemaLanguage) {
 	t.Helper()
-	raw, err := json.Marshal(dsl.DescribeLanguage())
+	raw, err := json.Marshal(language.Describe())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func (b schemaBlock) head(label string) string {
 
 // summaries parses a file and returns the details of its errors, by their summary.
 func summaries(text string) map[string][]string {
-	_, diags := dsl.Parse(files{"main.hcl": text}.fs(), dsl.ParseOptions{Env: environment})
+	_, diags := dsl.Parse(fstest.MapFS{"main.hcl": {Data: []byte(text)}}, dsl.ParseOptions{})
 	out := map[string][]string{}
 	for _, d := range diags {
 		if d.Severity == diag.SeverityError {
@@ -327,10 +329,15 @@ func referenceErrors(reference string) map[string][]string {
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
 	}
-	return summaries(workflow(`
+	return summaries(`
+workflow "w" {
   variable "NAME" { type = string }
   locals { NAME = 1 }
-` + step("NAME", "") + step("KEYED", `for_each = toset(["k"])`) + `
+  step "NAME" { action = agent.echo.call }
+  step "KEYED" {
+    action   = agent.echo.call
+    for_each = toset(["k"])
+  }
   step "s" {
     action     = agent.echo.call
     for_each   = toset(["k"])
@@ -339,5 +346,6 @@ func referenceErrors(reference string) map[string][]string {
       action = agent.echo.call
       input { x = ` + reference + ` }
     }
-  }`))
+  }
+}`)
 }
