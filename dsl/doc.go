@@ -69,5 +69,6 @@
 //	argument, noun              arguments of calls, types of a linked definition
 //	syntax, decl, link          text to blocks, blocks to declarations, declarations to types of noun
 //
-// Packages outside of dsl may import dsl/diag, dsl/lock, dsl/rung and dsl/secret, too.
+// Packages outside of dsl may import dsl/diag, dsl/language, dsl/lock, dsl/rung
+// and dsl/secret, too.
 package dsl

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/internal/decl"
-	"github.com/saga-engine/engine/dsl/internal/functions"
 )
 
 // olderSource returns the stored form of a definition in which a source text is replaced, as an

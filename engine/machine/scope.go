@@ -249,3 +249,13 @@ func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
 	}
 	return m
 }
+
+// Scope returns the values that expressions can read in a state: var.*, run.* and step.*. They are
+// the values that the expressions of the workflow itself would read now. A Scope is valid until the
+// next use of the Scratch. It uses caches of the state, so only one goroutine at a time may use
+// either of them.
+func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
+	d := s.decider()
+	d.open(wf, state, Input{})
+	return d.scope(nil)
+}

@@ -38,6 +38,10 @@ type signals struct {
 // is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 
+// Knows reports whether the run had accepted a signal with this id before the record. It returns
+// false if the id is "".
+func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
+
 // take removes the signal with this number from the list, because a node has taken the signal. If
 // the record that is being applied brings this signal, the signal is not in the list yet. Then take
 // stores the number in the field ahead.

@@ -277,6 +277,25 @@ func TestFactsOfSignals(t *testing.T) {
 	}
 }
 
+// The second signal with an id is shown as known, and the first one is not.
+func TestFactsSayThatASignalIsKnown(t *testing.T) {
+	p := start(t, flow(await("one", "go"), await("two", "go"), await("three", "go")))
+	signal := func(id string) { p.event(machine.SignalReceived{Name: "go", ID: id, Payload: js(`1`), By: "ann"}) }
+	for _, id := range []string{"m-1", "m-1", "m-2", "m-1", ""} {
+		signal(id)
+	}
+	p.is("succeeded")
+	var known []bool
+	for _, f := range p.facts {
+		if f.Kind == story.FactSignalReceived {
+			known = append(known, f.Known)
+		}
+	}
+	if want := []bool{false, true, false, true, false}; !slices.Equal(known, want) {
+		t.Errorf("the facts say known %v, want %v", known, want)
+	}
+}
+
 func TestExplainNamesTheSignal(t *testing.T) {
 	p := start(t, flow(await("w", "go", deadline(time.Hour)), timer("cool", time.Minute)))
 	text := story.Explain(p.s, p.wf, p.now).String()

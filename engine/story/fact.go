@@ -30,6 +30,9 @@ type Fact struct {
 
 	Awaits []string // wait_started: names of the signals for which the step waits; nil = a timer
 	Signal string   // signal_received: name of the signal
+	// signal_received: the run had accepted a signal with the same id before, so this signal
+	// changes nothing.
+	Known bool
 
 	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
 	// ok, failed, unknown or not_sent. verbs: accepted, refused or overdue.

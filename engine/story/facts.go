@@ -141,7 +141,10 @@ func (t *teller) heads() {
 		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case machine.SignalReceived:
 		if !t.skips(FactSignalReceived) {
-			t.say(Fact{Kind: FactSignalReceived, Signal: ev.Name, Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+			t.say(Fact{
+				Kind: FactSignalReceived, Signal: ev.Name, Known: t.c.Knows(ev.ID),
+				Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask,
+			})
 		}
 	case machine.Refused:
 		if !t.skips(FactVerb) {

@@ -23,6 +23,7 @@ type doubtful struct {
 	code  string
 	after time.Duration // the service asks for this pause before a repetition; 0 = it asks for none
 	err   error
+	data  any // body of the response, which the workflow reads as error.data; nil = none
 }
 
 func (d *doubtful) Error() string { return d.err.Error() }
@@ -54,7 +55,7 @@ func nothingDone(err error) error {
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
 		return d.unknown() // a definite failure must not have the code internal or bad_reply
 	}
-	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}
+	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err, Data: d.data}
 }
 
 // invalid returns a definite failure for wrong inputs. It is used before a request is sent.

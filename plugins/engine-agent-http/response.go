@@ -26,7 +26,9 @@ func (h *agent) judge(ctx context.Context, c *sdk.Call, x exchange, r rules, u *
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.conf.MaxResponseBytes)+1))
 	result, code := r.judge(resp.StatusCode)
 	if !result {
-		return callOut{}, refusal(c, x.method, u, resp, data, code)
+		whole := err == nil && len(data) <= h.conf.MaxResponseBytes
+		r := reply{resp: resp, body: data, data: failureData(c, x.Response, resp.Header.Get("Content-Type"), data, whole)}
+		return callOut{}, r.refusal(c, x.method, u, code)
 	}
 	switch {
 	case err != nil:
@@ -99,33 +101,43 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// refusal returns the error for a response whose status does not count as a result. code is the
-// error code for the status in the input `errors`; "" = the input does not list the status.
-func refusal(c *sdk.Call, method string, u *url.URL, resp *http.Response, data []byte, code string) error {
-	status := resp.StatusCode
-	after := retryAfter(resp.Header.Get("Retry-After"), time.Now())
-	err := fmt.Errorf("%s %s: %d %s%s", method, u.Host, status, http.StatusText(status), excerpt(c, data))
+// A reply is a response whose status does not count as a result.
+type reply struct {
+	resp *http.Response
+	body []byte // the body, or its beginning if the body is too large
+	data any    // result of failureData
+}
+
+// refusal returns the error for the reply. code is the error code for the status in the input
+// `errors`; "" = the input does not list the status.
+func (r reply) refusal(c *sdk.Call, method string, u *url.URL, code string) error {
+	status := r.resp.StatusCode
+	after := retryAfter(r.resp.Header.Get("Retry-After"), time.Now())
+	err := fmt.Errorf("%s %s: %d %s%s", method, u.Host, status, http.StatusText(status), excerpt(c, r.body))
+	failure := func(code string, permanent bool) error {
+		return &sdk.Failure{Code: code, Permanent: permanent, RetryAfter: after, Err: err, Data: r.data}
+	}
 	if code != "" {
-		return &sdk.Failure{Code: code, RetryAfter: after, Err: err}
+		return failure(code, false)
 	}
 	switch status {
 	case http.StatusTooManyRequests:
-		return &sdk.Failure{Code: sdk.CodeRateLimited, RetryAfter: after, Err: err}
+		return failure(sdk.CodeRateLimited, false)
 	case http.StatusTooEarly:
-		return &sdk.Failure{Code: sdk.CodeUnavailable, RetryAfter: after, Err: err}
+		return failure(sdk.CodeUnavailable, false)
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		return &sdk.Failure{Code: sdk.CodeDenied, Permanent: true, Err: err}
+		return failure(sdk.CodeDenied, true)
 	case http.StatusNotFound, http.StatusGone:
-		return &sdk.Failure{Code: codeNotFound, Err: err}
+		return failure(codeNotFound, false)
 	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked:
-		return &sdk.Failure{Code: codeConflict, Err: err}
+		return failure(codeConflict, false)
 	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return &doubtful{code: sdk.CodeUnavailable, after: after, err: err}
+		return &doubtful{code: sdk.CodeUnavailable, after: after, err: err, data: r.data}
 	}
 	if status >= 400 && status <= 499 {
-		return &sdk.Failure{Code: sdk.CodeInvalid, Permanent: true, Err: err}
+		return failure(sdk.CodeInvalid, true)
 	}
-	return &doubtful{code: sdk.CodeInternal, after: after, err: err}
+	return &doubtful{code: sdk.CodeInternal, after: after, err: err, data: r.data}
 }
 
 // maxExcerpt is the largest number of bytes of the body in an error message.

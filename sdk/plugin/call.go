@@ -126,7 +126,9 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 		if !sdk.ValidCode(r.Code) {
 			return badReply("an error without a proper code")
 		}
-		r.Output = nil
+		if r.Outcome != sdk.OutcomeFailed || len(r.Output) > sdk.MaxData {
+			r.Output = nil // only a definite failure has data, and no more than the SDK lets it send
+		}
 		r.Message = sdk.Excerpt(r.Message, maxMessage, c.req.Input, c.process.configuration())
 		r.RetryAfter = max(r.RetryAfter, 0)
 		return r

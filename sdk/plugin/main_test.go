@@ -200,7 +200,7 @@ func testAgent() *sdk.Agent {
 		return sdk.None{}, nil
 	})
 	sdk.Action(a, "fail", func(context.Context, *sdk.Call, sdk.None) (sdk.None, error) {
-		return sdk.None{}, &sdk.Failure{Code: "refused", Message: "no", Permanent: true, RetryAfter: time.Minute}
+		return sdk.None{}, &sdk.Failure{Code: "refused", Message: "no", Permanent: true, RetryAfter: time.Minute, Data: map[string]int{"left": 3}}
 	}, sdk.Errors("refused"))
 	sdk.Action(a, "slow", slow, sdk.Progress(), sdk.Cancellable())
 	sdk.Action(a, "stubborn", func(_ context.Context, c *sdk.Call, in msIn) (sdk.None, error) {

@@ -120,7 +120,7 @@ func TestInvokeDefiniteFailure(t *testing.T) { both(t, testInvokeDefiniteFailure
 
 func testInvokeDefiniteFailure(t *testing.T, protocol int) {
 	p := open(t, OpenOptions{Protocol: protocol})
-	want := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "refused", Message: "no", Permanent: true, RetryAfter: time.Minute}
+	want := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: "refused", Message: "no", Permanent: true, RetryAfter: time.Minute, Output: json.RawMessage(`{"left":3}`)}
 	if got := invoke(t, p, request("fail", `{}`)); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("fail = %+v, want %+v", got, want)
 	}
@@ -350,6 +350,15 @@ func TestOnlyValidRepliesCount(t *testing.T) {
 		})
 	}
 	c := &call{process: p, req: request("a", `{}`)}
+	large := json.RawMessage(`"` + strings.Repeat("x", sdk.MaxData) + `"`)
+	for _, r := range []sdk.Reply{
+		{Outcome: sdk.OutcomeFailed, Code: "x", Output: large},
+		{Outcome: sdk.OutcomeUnknown, Code: "x", Output: json.RawMessage(`{"left":3}`)},
+	} {
+		if got := c.accept(r); got.Outcome != r.Outcome || got.Code != "x" || got.Output != nil {
+			t.Errorf("accept of %.60v = %.60v, want the same without data", r, got)
+		}
+	}
 	c.req.Purpose = sdk.PurposeLookup
 	if got := c.accept(sdk.Reply{Outcome: sdk.OutcomeNotDone}); got.Outcome != sdk.OutcomeNotDone {
 		t.Errorf("accept of a lookup = %+v, want not done", got)

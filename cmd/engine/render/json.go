@@ -81,6 +81,7 @@ type line struct {
 	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances whose effects stay
 	By         string            `json:"by,omitempty"`
 	Signal     string            `json:"signal,omitempty"`
+	Known      bool              `json:"known,omitempty"`  // the run had accepted a signal with the same id before
 	Awaits     []string          `json:"awaits,omitempty"` // signals for which the step waits
 	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
 
@@ -191,7 +192,7 @@ func (j *JSON) Facts(first int, facts []story.Fact) {
 			CompleteBy: timeOrNil(f.CompleteBy), Until: timeOrNil(f.Until),
 			StepDeadline: timeOrNil(f.StepDeadline), UndoDeadline: timeOrNil(f.UndoDeadline),
 			RunDeadline: timeOrNil(f.RunDeadline), CompensationDeadline: timeOrNil(f.CompensationDeadline),
-			Undeclared: f.Undeclared, Kept: f.Kept, By: f.By, Signal: f.Signal, Awaits: f.Awaits,
+			Undeclared: f.Undeclared, Kept: f.Kept, By: f.By, Signal: f.Signal, Known: f.Known, Awaits: f.Awaits,
 		}
 		if f.Of != 0 {
 			l.Of = Attempts(f.Of)

@@ -106,6 +106,9 @@ func runSentence(f story.Fact, why string) string {
 		return "run taken over from an engine that is gone"
 	case story.FactSignalReceived:
 		s := "signal " + Clean(f.Signal) + prefixed(" by ", Clean(f.By))
+		if f.Known {
+			return s + ": already known by its id, so it changes nothing"
+		}
 		if f.Code != "" {
 			return s + " fails its step: " + why
 		}

@@ -39,7 +39,8 @@ type Workflow struct {
 	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
-	bind func([]Assignment) (value.Value, diag.Diagnostics)
+	bind  func([]Assignment) (value.Value, diag.Diagnostics)
+	lines Lines
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If

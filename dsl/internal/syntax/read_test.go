@@ -31,7 +31,7 @@ func read(t *testing.T, name, src string) (*Block, diag.Diagnostics) {
 	if diags.HasErrors() {
 		t.Fatal(src, diags)
 	}
-	return Reader{r}.Read(f.Body, ModuleSpec, "", f.Body.MissingItemRange()), r.Finish()
+	return Reader{Reporter: r}.Read(f.Body, ModuleSpec, "", f.Body.MissingItemRange()), r.Finish()
 }
 
 // pointed returns each finding with the source text to which it points.

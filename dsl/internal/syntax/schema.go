@@ -140,6 +140,9 @@ var (
 	}}
 )
 
+// labelName is the name of a block's label in messages.
+const labelName = "name"
+
 // hcl converts the spec to a schema of the hcl library.
 func (s *bodySpec) hcl() *hcl.BodySchema {
 	out := &hcl.BodySchema{}
@@ -149,7 +152,7 @@ func (s *bodySpec) hcl() *hcl.BodySchema {
 	for _, b := range s.blocks {
 		h := hcl.BlockHeaderSchema{Type: b.name}
 		if b.label {
-			h.LabelNames = []string{"name"}
+			h.LabelNames = []string{labelName}
 		}
 		out.Blocks = append(out.Blocks, h)
 	}

@@ -21,9 +21,13 @@ const leastEcho = 4
 func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	var found []string
 	for _, s := range secrets {
-		s = strings.ToValidUTF8(s, "\ufffd") // as the secret appears in the JSON of the output
-		if len(s) >= leastEcho && !slices.Contains(found, s) && bytes.Contains(out.JSON(), inJSON(s)) {
-			found = append(found, s)
+		if len(s) < leastEcho {
+			continue
+		}
+		for _, form := range spellings(strings.ToValidUTF8(s, "\ufffd")) {
+			if !slices.Contains(found, form) && bytes.Contains(out.JSON(), inJSON(form)) {
+				found = append(found, form)
+			}
 		}
 	}
 	if len(found) == 0 {
@@ -41,6 +45,17 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	marks := slices.Concat(out.Sensitive(), m.marks)
 	slices.Sort(marks)
 	return dsl.NewValue(out.JSON(), marks, out.Secrets())
+}
+
+// spellings returns a secret as a text may contain it: unchanged, and with the two common escapes
+// of JSON. An agent may return JSON as text, for example the body of an HTTP response. In such a
+// text a secret like a"b appears as a\"b.
+func spellings(s string) []string {
+	forms := []string{s, string(inJSON(s))}
+	if quoted, err := json.Marshal(s); err == nil { // escapes <, > and &, too
+		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	}
+	return forms
 }
 
 // inJSON returns a text as it appears inside a string of canonical JSON.

@@ -25,6 +25,8 @@ func TestMarkEchoes(t *testing.T) {
 		{"the whole value", `"hunter22"`, nil, []string{"hunter22"}, []string{""}},
 		{"too short to tell", `{"a":"abc"}`, nil, []string{"abc"}, nil},
 		{"with quotes and line breaks", `{"a":"x\"y\nz<"}`, nil, []string{"\"y\nz<"}, []string{"/a"}},
+		{"JSON as text", `{"a":"{\"t\":\"x\\\"y\\nz<\"}"}`, nil, []string{"\"y\nz<"}, []string{"/a"}},
+		{"JSON as text, for HTML", `{"a":"t=y\\u003cz"}`, nil, []string{"t=y<z"}, []string{"/a"}},
 		{"what is marked stays", `{"a":"hunter22","b":"hunter22"}`, []string{"/b"}, []string{"hunter22"}, []string{"/a", "/b"}},
 		{"several secrets", `{"a":"secret-1","b":"secret-2"}`, nil, []string{"secret-1", "secret-2", "secret-3"}, []string{"/a", "/b"}},
 		{"not text", "{\"a\":\"p\ufffdss\"}", nil, []string{"p\xffss"}, []string{"/a"}},

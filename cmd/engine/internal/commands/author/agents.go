@@ -36,12 +36,18 @@ func Agents(a *cli.App) *cobra.Command {
 		Use:   "schema NAME [ACTION]",
 		Short: "Print what an agent takes, gives and declares",
 		Long: `Prints the schema of an agent, or of one of its actions, as tables; with --json as
-JSON. The agent is looked for where a module in the working directory (--chdir)
-would find it. If that module has an agent block of this name, the actions that the
-block declares are printed, too.`,
+JSON. The tables have the configuration, and for each action its inputs, outputs
+and error codes. The agent is looked for where a module in the working directory
+(--chdir) would find it. If that module has an agent block of this name, the actions
+that the block declares are printed, too.
+
+The language itself is printed by engine schema.`,
 		Args: cli.Wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return agentsSchema(cmd.Context(), a, args[0], cli.Argument(args[1:], ""), f)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeAgents(cmd.Context(), a, cmd, args, typed, f), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	f.Add(list)

@@ -18,7 +18,7 @@ func printSchema(a *cli.App, b agents.Binary, action string) error {
 		if err := a.Print("%s", render.Clean(words.Join("  ", b.Name, b.Version, b.Schema.Doc))+"\n"); err != nil {
 			return err
 		}
-		if err := printFields(a, "config", b.Schema.Config); err != nil {
+		if err := printFields(a, "config", b.Schema.Config, inputNotes); err != nil {
 			return err
 		}
 	}
@@ -41,22 +41,32 @@ func printAction(a *cli.App, agent, name string, s schema.Action) error {
 	if err := a.Print("\n%s\n", render.Clean(words.Join(": ", title, s.Doc))); err != nil {
 		return err
 	}
-	if err := printFields(a, "input", s.Inputs); err != nil {
+	if err := printFields(a, "input", s.Inputs, inputNotes); err != nil {
 		return err
 	}
-	if err := printFields(a, "output", s.Outputs); err != nil {
+	if err := printFields(a, "output", s.Outputs, outputNotes); err != nil {
 		return err
 	}
-	if len(s.Errors) == 0 {
+	return printErrors(a, s.Errors)
+}
+
+// printErrors prints the error codes of an action as a table.
+func printErrors(a *cli.App, codes []schema.ErrorCode) error {
+	if len(codes) == 0 {
 		return nil
 	}
-	codes := make([]string, len(s.Errors))
-	for i, e := range s.Errors {
-		if codes[i] = e.Code; e.Retryable {
-			codes[i] += " (repeated)"
+	table := render.Table{Head: []string{"  ERROR", "", "MEANING"}}
+	for _, e := range codes {
+		notes, doc := "", e.Doc
+		if e.Retryable {
+			notes = "repeated"
 		}
+		if e.Code == schema.AnyCode && doc == "" {
+			doc = "any other code: the codes depend on the input"
+		}
+		table.Add("  "+e.Code, notes, doc)
 	}
-	return a.Print("  errors: %s\n", render.Clean(strings.Join(codes, ", ")))
+	return table.Write(a.Stdout)
 }
 
 // capabilities returns a text with the properties that an action declares, such as "read only".
@@ -82,26 +92,51 @@ func capabilities(s schema.Action) string {
 	return strings.Join(parts, ", ")
 }
 
-// printFields prints inputs, outputs or the configuration as a table.
-func printFields(a *cli.App, what string, fields []schema.Field) error {
+// printFields prints inputs, outputs or the configuration as a table. notes returns the text of the
+// third column.
+func printFields(a *cli.App, what string, fields []schema.Field, notes func(schema.Field) string) error {
 	if len(fields) == 0 {
 		return nil
 	}
 	table := render.Table{Head: []string{"  " + strings.ToUpper(what), "TYPE", "", "MEANING"}}
-	for _, f := range fields {
-		table.Add("  "+f.Name, typeName(f.Type), fieldNotes(f), f.Doc)
-	}
+	addFields(&table, "  ", fields, notes)
 	return table.Write(a.Stdout)
+}
+
+// addFields adds a row for each field, and for each attribute of its objects. The name of an
+// attribute is a path such as address.city, or items[].sku for the objects in a list, set or map.
+func addFields(table *render.Table, prefix string, fields []schema.Field, notes func(schema.Field) string) {
+	for _, f := range fields {
+		table.Add(prefix+f.Name, typeName(f.Type), notes(f), f.Doc)
+		path, t := prefix+f.Name, f.Type
+		for ; t.Elem != nil; t = *t.Elem {
+			path += "[]"
+		}
+		addFields(table, path+".", t.Fields, notes)
+	}
+}
+
+// inputNotes returns what the caller of an action must know about an input.
+func inputNotes(f schema.Field) string {
+	switch {
+	case len(f.Default) > 0:
+		return words.Join(", ", "default "+string(f.Default), fieldNotes(f))
+	case f.Optional:
+		return words.Join(", ", "optional", fieldNotes(f))
+	}
+	return words.Join(", ", "required", fieldNotes(f))
+}
+
+// outputNotes returns what the reader of an output must know.
+func outputNotes(f schema.Field) string {
+	if f.Optional {
+		return words.Join(", ", "may be null", fieldNotes(f))
+	}
+	return fieldNotes(f)
 }
 
 func fieldNotes(f schema.Field) string {
 	var notes []string
-	switch {
-	case len(f.Default) > 0:
-		notes = append(notes, "default "+string(f.Default))
-	case f.Optional:
-		notes = append(notes, "optional")
-	}
 	if f.Sensitive {
 		notes = append(notes, "sensitive")
 	}
@@ -115,11 +150,14 @@ func fieldNotes(f schema.Field) string {
 	if f.Pattern != "" {
 		notes = append(notes, fmt.Sprintf("matches %s", f.Pattern))
 	}
+	if f.Codes {
+		notes = append(notes, "error codes")
+	}
 	return strings.Join(notes, ", ")
 }
 
-// typeName returns a type as a workflow writes it. It leaves out the attributes of an object,
-// which --json shows.
+// typeName returns a type as a workflow writes it, without the attributes of an object: these have
+// rows of their own.
 func typeName(t schema.Type) string {
 	switch {
 	case t.Elem != nil:

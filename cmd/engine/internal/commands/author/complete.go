@@ -1,0 +1,55 @@
+package author
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+)
+
+// completePatience is how long completeAgents waits for the agents to describe themselves.
+const completePatience = 2 * time.Second
+
+// completeAgents returns the words for the arguments NAME and ACTION of `engine agents schema` that
+// begin with typed, with their documentation. It prints no message, because a message would appear
+// in the middle of what the user types.
+func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
+	if len(args) > 1 || a.Prepare(cmd, nil) != nil {
+		return nil
+	}
+	a.Stderr = io.Discard
+	ctx, cancel := context.WithTimeout(ctx, completePatience)
+	defer cancel()
+	catalog, err := lockedCatalog(a, ".", f)
+	if err != nil {
+		return nil
+	}
+	docs := map[string]string{}
+	if len(args) == 0 {
+		all, err := catalog.List(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, l := range all {
+			docs[l.Name] = words.Join(" ", l.Version, l.Schema.Doc)
+		}
+	} else if b, err := catalog.Find(ctx, args[0], ""); err == nil {
+		for name, action := range b.Schema.Actions {
+			docs[name] = action.Doc
+		}
+	}
+	var out []string
+	for _, name := range words.Sorted(docs) {
+		if strings.HasPrefix(name, typed) {
+			out = append(out, words.Join("\t", name, render.Clean(docs[name])))
+		}
+	}
+	return out
+}

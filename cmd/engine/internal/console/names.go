@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// Options are the flags of `engine console`.
+type Options struct {
+	Workflow string
+	Run      string // name or unique key of a run; "" = evaluate without a run
+	Values   []module.Value
+	Agents   module.AgentFlags
+}
+
+// names holds the names to which the lines can refer, and their values.
+type names struct {
+	flow  *dsl.Workflow
+	scope *dsl.Scope
+	about string // sentence about the names, for people
+	// named changes the names of files in errors, so that the user can open the files.
+	named func(diag.Diagnostics) diag.Diagnostics
+}
+
+// inRun reports whether the lines can refer to step.* and run.*.
+func (n *names) inRun() bool { return n.scope.Step != nil }
+
+// namesOf reads the names of the module at path or, with --run, of a run in its state.
+func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
+	if o.Run != "" {
+		return namesOfRun(ctx, a, path, o)
+	}
+	r, err := module.NewRequest(ctx, a, path, o.Workflow, o.Values, o.Agents)
+	if err != nil {
+		return nil, err
+	}
+	return &names{
+		flow: r.Workflow, scope: &dsl.Scope{Vars: r.Vars}, named: r.Named,
+		about: fmt.Sprintf("Workflow %s without a run: var, local and functions have values.", r.Workflow.Name),
+	}, nil
+}
+
+// namesOfRun reads the names of a run. The run keeps its definition, so the files at path are not
+// read: path only says where the state is.
+func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
+	if o.Workflow != "" || len(o.Values) > 0 {
+		return nil, cli.Failed("Invalid flag", "With --run the run's own workflow and variables are used: --workflow, --var and --var-file cannot be combined with it.")
+	}
+	m, err := module.Locate(a, path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.OpenReader(ctx, a, filepath.FromSlash(m.Shown), m.Shown)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	row, err := history.Find(ctx, a, s, o.Run)
+	if err != nil {
+		return nil, err
+	}
+	r, err := history.Read(ctx, s, row)
+	if err != nil {
+		return nil, err
+	}
+	return &names{
+		flow: r.Flow, scope: new(machine.Scratch).Scope(r.Flow, r.State), named: func(d diag.Diagnostics) diag.Diagnostics { return d },
+		about: fmt.Sprintf("Run %s of workflow %s as it is now (%s), with the definition that the run keeps.",
+			render.Clean(row.Name), r.Flow.Name, r.State.Status()),
+	}, nil
+}

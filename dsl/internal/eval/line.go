@@ -1,0 +1,39 @@
+package eval
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/report"
+)
+
+// Line evaluates an expression for a run, as Run does. In contrast to Run, it adds the errors with
+// their places to r. Their texts contain no sensitive text either. Line returns false after an
+// error.
+func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value, bool) {
+	v, diags := ev.Value(c, &runWorld{ev: ev, s: s})
+	for _, d := range diags {
+		pushHidden(r, d)
+	}
+	return v, !diags.HasErrors()
+}
+
+// pushHidden adds a diagnostic to r. In its detail "(sensitive)" replaces the sensitive texts of
+// the evaluation context. A message about the arguments of a function may contain a changed form
+// of a sensitive text, so pushHidden replaces the whole detail.
+func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {
+	one := &report.Reporter{} // adds suggestions to the detail, which may contain sensitive texts, too
+	one.HCL(hcl.Diagnostics{d})
+	for _, out := range one.List {
+		texts := sensitiveTexts(d.EvalContext)
+		if len(texts) > 0 && (d.Extra != nil || strings.Contains(d.Summary, "function")) {
+			out.Detail = "Details are hidden, because an argument is sensitive."
+		}
+		for _, text := range texts {
+			out.Detail = strings.ReplaceAll(out.Detail, text, "(sensitive)")
+		}
+		r.Push(out)
+	}
+}

@@ -1,0 +1,155 @@
+package link
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// lines implements noun.Lines for one workflow.
+type lines struct {
+	m  *decl.Module
+	w  *decl.Workflow
+	ev *eval.Evaluator
+}
+
+// lineName is the name of a line in messages, in the place of the name of a file.
+const lineName = "<console>"
+
+// Evaluate does the work of Workflow.Evaluate.
+func (l lines) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
+	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Places: l.m.Places}
+	r.Sources[lineName] = []byte(text)
+	e := syntax.Reader{Reporter: r}.Line([]byte(text), lineName)
+	if e == nil || e.Bad {
+		return value.Value{}, r.Finish()
+	}
+	c := l.m.CompileLine(r, l.w, e, s.Step != nil)
+	if c == nil || e.Bad {
+		return value.Value{}, r.Finish()
+	}
+	v, ok := l.ev.Line(c, s, r)
+	if !ok {
+		return value.Value{}, r.Finish()
+	}
+	out, err := value.Encode(v, false)
+	if err != nil {
+		r.Errorf(e.Range, "Cannot show the value", "%s.", upperFirst(err.Error()))
+	}
+	return out, r.Finish()
+}
+
+// unfinished finds the reference or the name of a function at the end of a text, such as
+// step.ship["berlin"].out.
+var unfinished = regexp.MustCompile(`[A-Za-z_][\w-]*(?:\["[^"]*"\]|\.[\w-]*)*$`)
+
+// index finds the key in a reference to an instance, such as ["berlin"].
+var index = regexp.MustCompile(`\["[^"]*"\]`)
+
+// Complete does the work of Workflow.Complete.
+func (l lines) Complete(text string, inRun bool) (from int, words []string) {
+	from = len(text)
+	if at := unfinished.FindStringIndex(text); at != nil {
+		from = at[0]
+	}
+	head, last := "", text[from:]
+	if i := strings.LastIndexByte(last, '.'); i >= 0 {
+		head, last = last[:i+1], last[i+1:]
+	}
+	var names []string
+	if head == "" {
+		names = l.roots(inRun)
+	} else {
+		names = l.members(strings.Split(strings.TrimSuffix(index.ReplaceAllString(head, ""), "."), "."), inRun)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, last) {
+			words = append(words, head+name)
+		}
+	}
+	slices.Sort(words)
+	return from, words
+}
+
+// roots returns the beginnings of references and of function calls.
+func (l lines) roots(inRun bool) []string {
+	names := []string{"var.", "local."}
+	if inRun {
+		names = append(names, "step.", "run.")
+	}
+	for name := range l.ev.Funcs {
+		names = append(names, name+"(")
+	}
+	return names
+}
+
+// members returns the names that may follow the reference path and a dot. The path has no keys of
+// instances.
+func (l lines) members(path []string, inRun bool) []string {
+	root := path[0]
+	switch {
+	case root == "local" && len(path) == 1:
+		return sorted.Keys(l.w.Locals)
+	case root == "var" && len(path) == 1:
+		return sorted.Keys(l.ev.Vars)
+	case root == "var":
+		return attributes(l.ev.Vars[path[1]].Type, path[2:])
+	case root == "run" && inRun && len(path) == 1:
+		return syntax.RootFields[root]
+	case root == "step" && inRun:
+		return l.stepMembers(path[1:])
+	}
+	return nil
+}
+
+// stepMembers returns the names that may follow step and the path.
+func (l lines) stepMembers(path []string) (names []string) {
+	if len(path) == 0 {
+		for _, s := range l.ev.Steps {
+			if s.Each {
+				names = append(names, s.Name+`["`)
+			} else {
+				names = append(names, s.Name+".")
+			}
+		}
+		return names
+	}
+	i, ok := l.w.Index[path[0]]
+	switch {
+	case !ok || i >= len(l.ev.Steps):
+		return nil
+	case len(path) == 1:
+		return syntax.StepFields
+	case path[1] == "output":
+		return attributes(l.ev.Steps[i].Out, path[2:])
+	case path[1] == "error":
+		return attributes(eval.ErrorType, path[2:])
+	}
+	return nil
+}
+
+// attributes returns the names of the attributes at a path inside of a type. It returns nil if
+// there is no object at the path.
+func attributes(ty cty.Type, path []string) []string {
+	for _, name := range path {
+		if ty == cty.NilType || !ty.IsObjectType() || !ty.HasAttribute(name) {
+			return nil
+		}
+		ty = ty.AttributeType(name)
+	}
+	if ty == cty.NilType || !ty.IsObjectType() {
+		return nil
+	}
+	return sorted.Keys(ty.AttributeTypes())
+}

@@ -1,0 +1,92 @@
+package syntax
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+)
+
+// A BlockSchema describes a block of the language for programs, such as editors. Describe makes it
+// from the same table that Reader.Read uses.
+type BlockSchema struct {
+	Name       string            `json:"name"`
+	Labels     []string          `json:"labels"`          // one entry for each label of the block
+	Repeatable bool              `json:"repeatable"`      // the block may occur several times in one place
+	Free       bool              `json:"free_attributes"` // the names of the attributes are free
+	Attributes []AttributeSchema `json:"attributes"`
+	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
+}
+
+// An AttributeSchema describes an attribute of a block.
+type AttributeSchema struct {
+	Name     string `json:"name"`
+	Required bool   `json:"required"`
+	Literal  bool   `json:"literal"`         // the value uses neither references nor functions
+	Type     bool   `json:"type_constraint"` // the value is a type, such as list(string)
+}
+
+// A ReferenceSchema describes a kind of reference that expressions may contain.
+type ReferenceSchema struct {
+	Root string `json:"root"` // first name of the reference
+	Form string `json:"form"` // the whole reference; names in capital letters stand for other names
+	// Form of the reference if the step has for_each; "" = such a step makes no difference.
+	KeyedForm  string            `json:"keyed_form,omitempty"`
+	Attributes []ReferenceSchema `json:"attributes,omitempty"` // the names for ATTRIBUTE in Form
+}
+
+// Describe returns the blocks that a file may have at its top level, with all inner blocks.
+func Describe() []BlockSchema { return ModuleSpec.describe() }
+
+func (s *bodySpec) describe() []BlockSchema {
+	out := make([]BlockSchema, 0, len(s.blocks))
+	for _, b := range s.blocks {
+		block := BlockSchema{
+			Name: b.name, Labels: []string{}, Repeatable: b.many, Free: b.body.free,
+			Attributes: make([]AttributeSchema, 0, len(b.body.attrs)), Blocks: b.body.describe(),
+		}
+		if b.label {
+			block.Labels = append(block.Labels, labelName)
+		}
+		for _, a := range b.body.attrs {
+			block.Attributes = append(block.Attributes, AttributeSchema{Name: a.name, Required: a.required, Literal: a.literal, Type: a.typ})
+		}
+		out = append(out, block)
+	}
+	return out
+}
+
+// References returns the kinds of references. The place of an expression decides which of them it
+// may contain.
+func References() []ReferenceSchema {
+	out := []ReferenceSchema{
+		{Root: "agent", Form: "agent.NAME.ACTION"},
+		{Root: "local", Form: "local.NAME"},
+		{Root: "var", Form: "var.NAME"},
+	}
+	step := ReferenceSchema{Root: "step", Form: "step.NAME.ATTRIBUTE", KeyedForm: "step.NAME[KEY].ATTRIBUTE"}
+	for _, field := range StepFields {
+		f := ReferenceSchema{Root: field, Form: field}
+		switch field {
+		case "output":
+			f.Form = "output.NAME"
+		case "error":
+			f.Form = "error.ATTRIBUTE"
+			f.Attributes = fields(slices.Sorted(maps.Keys(eval.ErrorType.AttributeTypes())))
+		}
+		step.Attributes = append(step.Attributes, f)
+	}
+	out = append(out, step)
+	for _, root := range slices.Sorted(maps.Keys(RootFields)) {
+		out = append(out, ReferenceSchema{Root: root, Form: root + ".ATTRIBUTE", Attributes: fields(RootFields[root])})
+	}
+	return out
+}
+
+func fields(names []string) []ReferenceSchema {
+	out := make([]ReferenceSchema, len(names))
+	for i, name := range names {
+		out[i] = ReferenceSchema{Root: name, Form: name}
+	}
+	return out
+}
