@@ -112,18 +112,18 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer returns a Sealer with all known keys: the key in the environment, and for an embedded
-// state the key in the file next to it. nil = no key is known. If a new embedded state has
+// sealer returns a Sealer with all known keys: the keys in the environment, and for an embedded
+// state the keys in the file next to it. nil = no key is known. If a new embedded state has
 // neither, sealer makes that file with a new key. The first key encrypts new values. Before the
-// engine writes, it checks that the first key is the state's key.
+// engine writes, it checks that the first key is the state's key, or a new one beside it.
 func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
-		key, err := crypt.ParseKey(text)
+		given, err := crypt.ParseKeys(text)
 		if err != nil {
 			return nil, cli.Failed("Invalid "+cli.KeyVariable, "%s.", words.UpperFirst(err.Error()))
 		}
-		keys = append(keys, key)
+		keys = append(keys, given...)
 	}
 	if s.Postgres == "" {
 		file := s.Path + ".key"
@@ -134,11 +134,11 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 			}
 		}
 		if err == nil || len(keys) == 0 && !readOnly {
-			key, err := crypt.LoadOrCreateKeyFile(file)
+			kept, err := crypt.LoadOrCreateKeyFile(file)
 			if err != nil {
 				return nil, cli.Failed("Cannot use the encryption key", "%s.", words.UpperFirst(err.Error()))
 			}
-			keys = append(keys, key)
+			keys = append(keys, kept...)
 		}
 	}
 	if len(keys) == 0 {
@@ -150,15 +150,15 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 // unkeyed returns an error if the state was written with a key. Then a new key file would be
 // wrong, because it would hold another key.
 func (s *Session) unkeyed(ctx context.Context) error {
-	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
+	ids, err := journal.KeysOf(ctx, s.Store)
 	if err != nil {
 		return s.Wrap("ask which key seals", err)
 	}
-	if pinned == "" {
+	if len(ids) == 0 {
 		return nil
 	}
 	return cli.Failed("Encryption key is missing", "%s.key is not there, and %s was written with the key in it (%s). Restore the file, or set %s to that key. "+
-		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
+		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, ids[0], cli.KeyVariable)
 }
 
 // NoState returns the error that there is no embedded state at t.

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A Resealer is a store in which stored data can be replaced by the same data, sealed with
+// another key. The role is optional. A store without this role keeps its first key for ever.
+//
+// Messages, late replies and definitions are written once and never changed, except by a
+// Resealer. So two resealers that work at the same time do no harm. The journal of a run is
+// different: each row depends on the row before it. Therefore Reseal appends a row to a run
+// whose rows it replaces. An engine that has the run in memory cannot commit its next row
+// then: it gets ErrStale, and reads the run again.
+type Resealer interface {
+	// Repin replaces the value of a setting if its present value is old; "" = the setting has
+	// no value yet. It returns the value that the setting has afterwards.
+	Repin(ctx context.Context, setting, old, value string) (string, error)
+	// Definitions returns up to limit definitions, ascending by digest, without their
+	// workflows. It returns only definitions with a digest greater than after.
+	Definitions(ctx context.Context, after string, limit int) ([]Definition, error)
+	// Letters returns all messages and all late replies of the given runs.
+	Letters(ctx context.Context, runs ...status.RunID) ([]Message, []LateReply, error)
+	// Reseal replaces data of one run, completely or not at all. It returns ErrStale if the
+	// run was removed, or if the journal of the run does not have exactly Resealed.Next rows.
+	// It ignores messages and late replies that the store does not have any more.
+	Reseal(ctx context.Context, r Resealed) error
+	// ResealDefinition replaces the data of a definition. If there is no such definition, it
+	// does nothing.
+	ResealDefinition(ctx context.Context, digest string, data []byte) error
+}
+
+// A Resealed holds new data for one run.
+type Resealed struct {
+	Run  status.RunID
+	Rows []Row // rows to replace, ascending by Seq; only Seq and Data are used
+	// Next is the number of the row that Reseal appends. The row changes nothing else of the
+	// run. If Rows is empty, Reseal appends no row.
+	Next     int32
+	At       time.Time   // time of the appended row, in whole microseconds
+	Data     []byte      // data of the appended row
+	Messages []Message   // messages to replace; only ID and Data are used
+	Late     []LateReply // late replies to replace; Node, Call and Outcome say which
+}
+
+// ResealerOf returns the role Resealer of a store. ok is false if the store does not have it.
+func ResealerOf(s Store) (role Resealer, ok bool) {
+	if full, complete := s.(Full); complete {
+		s = full.Store
+	}
+	role, ok = s.(Resealer)
+	return role, ok
+}
