@@ -21,8 +21,12 @@ const (
 	// copies rows to another partition, and would not copy a change that is made meanwhile.
 	resealAlone = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
 	resealRun   = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
-	// resealNext appends a row without a change of the run. No writer has the token 0.
-	resealNext = `INSERT INTO engine.journal (run_id, seq, at, writer, data) VALUES ($1, $2, $3, 0, $4) ON CONFLICT (run_id, seq) DO NOTHING`
+	// resealNext appends a row that does not change the run's row, if the row before it is
+	// there. No writer has the token 0.
+	resealNext = `
+INSERT INTO engine.journal (run_id, seq, at, writer, data) SELECT $1::int8, $2::int4, $3::timestamptz, 0, $4::bytea
+WHERE EXISTS (SELECT FROM engine.journal WHERE run_id = $1 AND seq = $2::int4 - 1)
+ON CONFLICT (run_id, seq) DO NOTHING`
 	resealRows = `
 UPDATE engine.journal j SET data = v.data FROM unnest($2::int4[], $3::bytea[]) v(seq, data) WHERE j.run_id = $1::int8 AND j.seq = v.seq`
 	resealMessages = `

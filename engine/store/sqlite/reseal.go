@@ -13,16 +13,18 @@ const (
 	definitionList   = `SELECT digest, data FROM definition WHERE digest > ?1 ORDER BY digest LIMIT ?2`
 	definitionReseal = `UPDATE definition SET data = ?2 WHERE digest = ?1`
 	journalReseal    = `UPDATE journal SET data = ?3 WHERE run_id = ?1 AND seq = ?2`
-	inboxReseal      = `UPDATE inbox SET data = ?3 WHERE run_id = ?1 AND id = ?2`
-	lateReseal       = `UPDATE late_reply SET data = ?5 WHERE run_id = ?1 AND node = ?2 AND call = ?3 AND outcome = ?4`
-	inboxOfRuns      = `SELECT i.run_id, i.id, i.data FROM json_each(?1) e CROSS JOIN inbox i ON i.run_id = e.value ORDER BY i.id`
-	lateOfRuns       = `
+	// journalAdd appends a row that does not change the run's row, if the row before it is there.
+	// No writer has the token 0.
+	journalAdd = `
+INSERT INTO journal (run_id, seq, at, writer, data) SELECT ?1, ?2, ?3, 0, ?4 WHERE EXISTS (SELECT 1 FROM journal WHERE run_id = ?1 AND seq = ?2 - 1)
+ON CONFLICT (run_id, seq) DO NOTHING`
+	inboxReseal = `UPDATE inbox SET data = ?3 WHERE run_id = ?1 AND id = ?2`
+	lateReseal  = `UPDATE late_reply SET data = ?5 WHERE run_id = ?1 AND node = ?2 AND call = ?3 AND outcome = ?4`
+	inboxOfRuns = `SELECT i.run_id, i.id, i.data FROM json_each(?1) e CROSS JOIN inbox i ON i.run_id = e.value ORDER BY i.id`
+	lateOfRuns  = `
 SELECT l.run_id, l.node, l.call, l.outcome, l.data FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value
 CROSS JOIN late_reply l ON l.run_id = r.run_id ORDER BY l.at, l.rowid`
 )
-
-// resealToken is the token of the rows that Reseal appends. No writer has it.
-const resealToken = 0
 
 // resealer is the part of a Store that replaces sealed data.
 type resealer struct {
@@ -94,7 +96,7 @@ func (s *resealer) Reseal(ctx context.Context, d store.Resealed) error {
 			return store.ErrStale
 		}
 		if len(d.Rows) > 0 {
-			n, err := tx.changed(journalNext, int64(d.Run), int64(d.Next), micros(d.At), resealToken, nil, d.Data)
+			n, err := tx.changed(journalAdd, int64(d.Run), int64(d.Next), micros(d.At), d.Data)
 			if err != nil {
 				return err
 			}
