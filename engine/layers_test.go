@@ -151,6 +151,8 @@ var layers = []layer{
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "engine/journal", "engine/machine", "engine/operator", "engine/store", "engine/story"}, nil},
 	{"cmd/engine/internal/doctor", "a checkup starts nothing",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine", "engine/agents", "engine/journal", "engine/store", "engine/store/health"}, nil},
+	{"cmd/engine/internal/keys", "who seals a state again starts no engine",
+		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/session", "cmd/engine/render", "engine/crypt", "engine/journal", "engine/store"}, nil},
 	{"cmd/engine/internal/apply", "one run to its end: it knows nothing of serving",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/engines", "cmd/engine/internal/exit", "cmd/engine/internal/follow", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/plan", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine", "engine/agents", "engine/crypt", "engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "engine/store/naming", "engine/store/sqlite", "engine/story"}, nil},
 	{"cmd/engine/internal/alerts", "who pushes alerts knows an outbox, and no run",
@@ -161,8 +163,8 @@ var layers = []layer{
 		[]string{"cmd/engine/example", "cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/graph", "cmd/engine/internal/module", "cmd/engine/internal/plan", "cmd/engine/internal/regular", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "dsl/lock", "dsl/rung", "engine/agents", "sdk/schema"}, []string{"github.com/rogpeppe/go-internal", "github.com/spf13/cobra"}},
 	{"cmd/engine/internal/commands/runs", "commands on runs make no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/explain", "cmd/engine/internal/follow", "cmd/engine/internal/history", "cmd/engine/internal/session", "cmd/engine/internal/show", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "dsl/diag", "engine/machine", "engine/machine/status", "engine/store", "engine/store/storekit"}, []string{"github.com/spf13/cobra"}},
-	{"cmd/engine/internal/commands/operate", "commands of operators leave the work to apply, serving and doctor",
-		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
+	{"cmd/engine/internal/commands/operate", "commands of operators leave the work to apply, serving, doctor and keys",
+		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/keys", "cmd/engine/internal/module", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
 }
 
 // forbiddenStd are parts of the standard library that a package, or with /... a tree of

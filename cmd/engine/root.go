@@ -57,6 +57,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 		author.Graph,
 		author.Agents,
 		operate.DB,
+		operate.Key,
 		operate.Version,
 	} {
 		root.AddCommand(command(a))

@@ -157,6 +157,10 @@ func (r *resealing) resealed(ctx context.Context, k kept) (store.Resealed, error
 	run, place := k.Head.Run, messagePlace(k.Head.Run)
 	out := store.Resealed{Run: run, Next: int32(len(k.Rows))}
 	refuse := func(err error) error {
+		var alone *RunError
+		if errors.As(err, &alone) {
+			return alone
+		}
 		return &RunError{Run: int64(run), Name: k.Head.Name, Err: err, Hint: HintFor(err)}
 	}
 	rows, link, err := r.rows(run, k.Rows)

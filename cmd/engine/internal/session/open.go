@@ -44,6 +44,17 @@ func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 // OpenSpeaker opens the state of --dsn to send verbs to its runs, while engines work on them.
 // An embedded file must exist.
 func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
+	return openExisting(ctx, a, ToSpeak)
+}
+
+// OpenKept opens the state of --dsn to change what it keeps. An embedded file must exist, and no
+// engine may work on it.
+func OpenKept(ctx context.Context, a *cli.App) (*Session, error) {
+	return openExisting(ctx, a, toWork)
+}
+
+// openExisting opens the state of --dsn for one kind of access. An embedded file must exist.
+func openExisting(ctx context.Context, a *cli.App, to access) (*Session, error) {
 	t, err := Resolve(a, a.Path("."), ".")
 	if err != nil {
 		return nil, err
@@ -53,7 +64,7 @@ func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 			return nil, NoState(t)
 		}
 	}
-	return OpenTo(ctx, a, t, ToSpeak)
+	return OpenTo(ctx, a, t, to)
 }
 
 // OpenBeside opens the state of a module to read it, while another process has locked it.
