@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -172,7 +173,7 @@ func TestRestIsSealedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		forged := store.Resealed{Run: wrong, Next: int32(len(rows)), At: rows[len(rows)-1].At, Data: rows[len(rows)-1].Data, Rows: rows[:1]}
+		forged := rekey.Resealed{Run: wrong, Next: int32(len(rows)), At: rows[len(rows)-1].At, Data: rows[len(rows)-1].Data, Rows: rows[:1]}
 		if err := w.mem.Reseal(t.Context(), forged); err != nil {
 			t.Fatal(err)
 		}

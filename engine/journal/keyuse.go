@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // A KeyUse says how much data of a store one key has sealed or tagged.
@@ -157,7 +158,7 @@ type kept struct {
 const resealPage = 32
 
 // eachKept calls fn for each run of the store, newest first.
-func eachKept(ctx context.Context, st store.Full, role store.Resealer, fn func(kept) error) error {
+func eachKept(ctx context.Context, st store.Full, role rekey.Resealer, fn func(kept) error) error {
 	for before := status.RunID(0); ; {
 		page, err := st.Runs(ctx, store.RunFilter{Before: before, Limit: resealPage})
 		if err != nil {
@@ -184,7 +185,7 @@ func eachKept(ctx context.Context, st store.Full, role store.Resealer, fn func(k
 }
 
 // readKept reads what the store has of some runs.
-func readKept(ctx context.Context, st store.Journal, role store.Resealer, ids []status.RunID) ([]kept, error) {
+func readKept(ctx context.Context, st store.Journal, role rekey.Resealer, ids []status.RunID) ([]kept, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -216,7 +217,7 @@ func readKept(ctx context.Context, st store.Journal, role store.Resealer, ids []
 }
 
 // eachDefinition calls fn for each definition of the store.
-func eachDefinition(ctx context.Context, role store.Resealer, fn func(store.Definition) error) error {
+func eachDefinition(ctx context.Context, role rekey.Resealer, fn func(store.Definition) error) error {
 	for after := ""; ; {
 		page, err := role.Definitions(ctx, after, resealPage)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // Hints for a person whose key is not the one of the state.
@@ -66,7 +67,7 @@ func pinOnce(ctx context.Context, st store.Store, sealer crypt.Sealer) (again bo
 	if err != nil {
 		return false, err
 	}
-	role, ok := store.ResealerOf(st)
+	role, ok := rekey.Of(st)
 	switch {
 	case !fits && !ok:
 		return false, &crypt.KeyError{ID: pinned, Given: id, Hint: hintFixed}
@@ -122,7 +123,7 @@ func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
 }
 
 // pinSince records which engines may have begun before the key with this id became the newest.
-func pinSince(ctx context.Context, st store.Store, role store.Resealer, id string) error {
+func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
 	if role == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // A Resealing holds the results of Reseal.
@@ -32,7 +33,7 @@ const resealTries = 5
 //
 // Each tag depends on the tag before it, so all rows of a run after the first old one get new
 // tags. They are replaced together, and one empty row is added. An engine that has read the
-// former rows cannot add its own row any more: it reads the run again (store.Resealer).
+// former rows cannot add its own row any more: it reads the run again (rekey.Resealer).
 func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing, error) {
 	role, err := resealer(st)
 	if err != nil {
@@ -51,8 +52,8 @@ func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing,
 }
 
 // resealer returns the role Resealer of a store.
-func resealer(st store.Full) (store.Resealer, error) {
-	role, ok := store.ResealerOf(st)
+func resealer(st store.Full) (rekey.Resealer, error) {
+	role, ok := rekey.Of(st)
 	if !ok {
 		return nil, errors.New(hintFixed)
 	}
@@ -63,7 +64,7 @@ func resealer(st store.Full) (store.Resealer, error) {
 type resealing struct {
 	Resealing
 	st     store.Full
-	role   store.Resealer
+	role   rekey.Resealer
 	sealer crypt.Sealer // opens with all keys
 	newest crypt.Sealer // has only the newest key
 	defs   *Definitions
@@ -153,9 +154,9 @@ func (r *resealing) run(ctx context.Context, k kept) error {
 }
 
 // resealed returns the new data of a run, or a *RunError if the run must stay as it is.
-func (r *resealing) resealed(ctx context.Context, k kept) (store.Resealed, error) {
+func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error) {
 	run, place := k.Head.Run, messagePlace(k.Head.Run)
-	out := store.Resealed{Run: run, Next: int32(len(k.Rows))}
+	out := rekey.Resealed{Run: run, Next: int32(len(k.Rows))}
 	refuse := func(err error) error {
 		var alone *RunError
 		if errors.As(err, &alone) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // resealer is the part of a Store that replaces sealed data.
@@ -66,7 +67,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 }
 
 // Reseal replaces data of one run. If it replaces rows, it appends a row.
-func (s *resealer) Reseal(ctx context.Context, d store.Resealed) error {
+func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -98,7 +99,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
-	store.Resealer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // New returns an empty Store.

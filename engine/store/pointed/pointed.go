@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // Store wraps a store, so that a test can inject a fault before and after each call that
@@ -67,11 +68,11 @@ func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	return 0, nil
 }
 
-// The methods of store.Resealer call those of the wrapped store. They fail if the wrapped store
+// The methods of rekey.Resealer call those of the wrapped store. They fail if the wrapped store
 // does not have them.
 
-func (s *pointed) resealer() (store.Resealer, error) {
-	r, ok := store.ResealerOf(s.Full)
+func (s *pointed) resealer() (rekey.Resealer, error) {
+	r, ok := rekey.Of(s.Full)
 	if !ok {
 		return nil, errors.New("pointed: the store does not seal data again")
 	}
@@ -102,7 +103,7 @@ func (s *pointed) Letters(ctx context.Context, runs ...status.RunID) ([]store.Me
 	return r.Letters(ctx, runs...)
 }
 
-func (s *pointed) Reseal(ctx context.Context, d store.Resealed) error {
+func (s *pointed) Reseal(ctx context.Context, d rekey.Resealed) error {
 	r, err := s.resealer()
 	if err != nil {
 		return err

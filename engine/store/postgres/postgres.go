@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -96,7 +97,7 @@ var _ interface {
 	store.Waker
 	health.Examiner
 	store.Retainer
-	store.Resealer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does

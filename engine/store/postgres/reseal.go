@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 const (
@@ -127,7 +128,7 @@ func (s *resealer) late(ctx context.Context, ids pq.Int64Array) ([]store.LateRep
 
 // Reseal replaces data of one run in one transaction. If it replaces rows, it first appends a
 // row: this fails if another row has that number.
-func (s *resealer) Reseal(ctx context.Context, d store.Resealed) error {
+func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return wrap("seal a run again", err)
@@ -147,7 +148,7 @@ func (s *resealer) Reseal(ctx context.Context, d store.Resealed) error {
 
 // reseal runs the statements of one transaction. stale is true if the journal of the run does
 // not have the expected rows.
-func reseal(ctx context.Context, tx *sql.Tx, d store.Resealed) (stale bool, err error) {
+func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err error) {
 	run := int64(d.Run)
 	if _, err := tx.ExecContext(ctx, resealAlone); err != nil {
 		return false, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 const (
@@ -86,7 +87,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 
 // Reseal replaces data of one run in one transaction. If it replaces rows, it first appends a
 // row: this fails if another row has that number.
-func (s *resealer) Reseal(ctx context.Context, d store.Resealed) error {
+func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return s.write(ctx, "seal a run again", func(tx *tx) error {
 		var there bool
 		if err := tx.row(runExists, int64(d.Run)).Scan(&there); err != nil {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -94,7 +95,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
-	store.Resealer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode

@@ -7,30 +7,31 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // reseals reports whether a store can replace sealed data.
-func reseals(h Harness) bool { _, ok := store.ResealerOf(h.Store); return ok }
+func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok }
 
 // resealer returns the role Resealer of the store under test, and that of the other process.
-func (w *frame) resealer() (mine, others store.Resealer) {
-	mine, _ = store.ResealerOf(w.Store)
-	others, _ = store.ResealerOf(w.Other)
+func (w *frame) resealer() (mine, others rekey.Resealer) {
+	mine, _ = rekey.Of(w.Store)
+	others, _ = rekey.Of(w.Other)
 	return mine, others
 }
 
 // rekeyed returns new data for the first n rows of a run, and the row behind its last one.
-func (w *frame) rekeyed(run status.RunID, n int) store.Resealed {
+func (w *frame) rekeyed(run status.RunID, n int) rekey.Resealed {
 	w.Helper()
 	_, rows := w.load(run)
-	d := store.Resealed{Run: run, Next: int32(len(rows)), At: rows[len(rows)-1].At, Data: []byte("added")}
+	d := rekey.Resealed{Run: run, Next: int32(len(rows)), At: rows[len(rows)-1].At, Data: []byte("added")}
 	for _, r := range rows[:n] {
 		d.Rows = append(d.Rows, store.Row{Seq: r.Seq, Data: append([]byte("new"), r.Data...)})
 	}
 	return d
 }
 
-// resealRules are the rules for stores that can replace sealed data (store.Resealer).
+// resealRules are the rules for stores that can replace sealed data (rekey.Resealer).
 var resealRules = []rule{
 	{name: "reseal/changes data and nothing else", why: "a run that was sealed again must be the same run", run: func(w *world) {
 		mine, _ := w.resealer()
@@ -95,7 +96,7 @@ var resealRules = []rule{
 		if _, got := w.load(ids[0]); len(got) != len(want) || !bytes.Equal(got[0].Data, want[0].Data) {
 			w.Errorf("rows = %+v, want nothing of it", got)
 		}
-		if err := mine.Reseal(w.ctx, store.Resealed{Run: 7, Rows: []store.Row{{Data: []byte("x")}}, Next: 1, At: base, Data: []byte("x")}); !errors.Is(err, store.ErrStale) {
+		if err := mine.Reseal(w.ctx, rekey.Resealed{Run: 7, Rows: []store.Row{{Data: []byte("x")}}, Next: 1, At: base, Data: []byte("x")}); !errors.Is(err, store.ErrStale) {
 			w.Errorf("a run that is not there: err = %v, want ErrStale", err)
 		}
 	}},
@@ -111,7 +112,7 @@ var resealRules = []rule{
 			}
 			messages = append(messages, id)
 		}
-		d := store.Resealed{Run: ids[0], Messages: []store.Message{{ID: messages[0], Data: []byte("new verb")}, {ID: messages[1], Data: []byte("of another run")}, {ID: 1 << 40}}}
+		d := rekey.Resealed{Run: ids[0], Messages: []store.Message{{ID: messages[0], Data: []byte("new verb")}, {ID: messages[1], Data: []byte("of another run")}, {ID: 1 << 40}}}
 		if hasEvidence(w.Harness) {
 			for _, call := range []int32{1, 2} {
 				if err := w.Store.KeepLate(w.ctx, store.LateReply{Run: ids[0], Node: 1, Call: call, Step: "charge", At: base, Outcome: "ok", Data: []byte("late")}); err != nil {
@@ -174,7 +175,7 @@ var resealRules = []rule{
 	{name: "reseal/a setting moves only from the known value", why: "two engines may change the key at once, and neither may undo what the other did", run: func(w *world) {
 		mine, others := w.resealer()
 		for _, step := range []struct {
-			by              store.Resealer
+			by              rekey.Resealer
 			old, value, got string
 		}{
 			{mine, "", "a", "a"},

@@ -56,8 +56,8 @@ type rule struct {
 // Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,
-		needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(reseals, resealRules)} {
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules,
+		needed(hasHands, handRules), needed(hasEvidence, evidenceRules)} {
 		rules = append(rules, part...)
 	}
 	for _, r := range rules {
