@@ -116,7 +116,7 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 		return nil, s.Wrap("open the state", err)
 	}
 	s.opened, s.Store = opened, store.Complete(pointed.Store(opened))
-	if s.Sealer, err = sealer(ctx, a, s, to != toWork); err != nil {
+	if s.Sealer, err = sealer(ctx, a, s, to); err != nil {
 		return nil, errors.Join(err, s.opened.Close())
 	}
 	s.Defs = journal.NewDefinitions(s.Store, s.Sealer)
@@ -124,10 +124,13 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 }
 
 // sealer returns a Sealer with all known keys: the keys in the environment, and for an embedded
-// state the keys in the file next to it. nil = no key is known. If a new embedded state has
+// state the keys in the file next to it. nil = no key is known. A command that writes uses the
+// file only if the environment has no key: otherwise a wrong key in the environment would look
+// like a new key in front of the key of the file. If a new embedded state has
 // neither, sealer makes that file with a new key. The first key encrypts new values. Before the
 // engine writes, it checks that the first key is the state's key, or a new one beside it.
-func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
+func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Sealer, error) {
+	readOnly := to != toWork
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
 		given, err := crypt.ParseKeys(text)
@@ -136,7 +139,7 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 		}
 		keys = append(keys, given...)
 	}
-	if s.Postgres == "" {
+	if s.Postgres == "" && (len(keys) == 0 || to == toRead) {
 		file := s.Path + ".key"
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) && len(keys) == 0 && !readOnly {
