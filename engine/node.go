@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outage"
@@ -86,8 +87,8 @@ func (n *Node) StopNow() { n.stopNow() }
 // If the lease expires or another engine declares this engine dead, Run stops all its work.
 // Then it joins again with a new membership, which takes over the runs of the former one. Run
 // returns an error if it cannot join at the start. It returns a *LossError if it finds that the
-// store has lost committed rows. If the store stops answering later for any other reason, Run
-// waits for it. Run may be called only once.
+// store has lost committed rows, and a *crypt.KeyError if it has to join again and the key of the
+// store was changed. If the store stops answering later for any other reason, Run waits for it. Run may be called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -116,6 +117,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return fmt.Errorf("join the store: %w", err)
 	}
 	var loss *store.LossError
+	var key *crypt.KeyError
 	for {
 		n.enter(t)
 		cause := t.Run(ctx, hard)
@@ -136,7 +138,7 @@ func (n *Node) Run(ctx context.Context) error {
 		switch t, err = n.rejoin(soft); {
 		case err != nil && hard.Err() != nil:
 			return ErrStopping
-		case errors.As(err, &loss):
+		case errors.As(err, &loss), errors.As(err, &key):
 			return err
 		case err != nil && len(runs) > 0:
 			// Other engines take over the runs of this node when they notice that it is gone.
@@ -176,13 +178,19 @@ func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// rejoin tries to join until a try succeeds, ctx ends, or the store returns a *LossError.
+// rejoin tries to join until a try succeeds, ctx ends, or the store returns a *LossError. It
+// returns a *KeyError if the key of the store was changed and this engine does not have it first.
 func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	pause := 20 * time.Millisecond
 	for {
-		t, err := n.local.Join(ctx)
+		err := journal.PinKey(ctx, n.cfg.Store, n.cfg.Sealer, time.Now())
+		var t *cluster.Membership
+		if err == nil {
+			t, err = n.local.Join(ctx)
+		}
 		var loss *store.LossError
-		if err == nil || ctx.Err() != nil || errors.As(err, &loss) {
+		var key *crypt.KeyError
+		if err == nil || ctx.Err() != nil || errors.As(err, &loss) || errors.As(err, &key) {
 			n.shared.Outage.Over(outage.Join)
 			return t, err
 		}

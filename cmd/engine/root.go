@@ -59,6 +59,7 @@ Without --dsn the state is a file, .engine/state.db beside the workflow.`,
 		author.Agents,
 		author.Schema,
 		operate.DB,
+		operate.Key,
 		operate.Version,
 	} {
 		root.AddCommand(command(a))

@@ -79,9 +79,9 @@ func ParseKey(text string) (Key, error) {
 	return Key{}, errors.New("an encryption key is 32 bytes written in base64 or hex; make one with: openssl rand -base64 32")
 }
 
-// encode returns the key in base64, in the form that ParseKey reads. The result is the
-// secret itself and must never be logged.
-func (k Key) encode() string { return base64.StdEncoding.EncodeToString(k[:]) }
+// Text returns the key in base64, in the form that ParseKey reads. The result is the secret
+// itself and must never be logged.
+func (k Key) Text() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
 // String returns the key's id, not the key, so that a log never contains the key.
 func (k Key) String() string { return "key " + k.id().String() }
@@ -122,7 +122,7 @@ func (e *KeyError) Error() string {
 // Hints for a person whose key is missing.
 const (
 	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
-	hintSetKey  = "set ENGINE_ENCRYPTION_KEY to the key that was used when this was written, or restore the key file beside the state file"
+	hintSetKey  = "add the key that was used when this was written to ENGINE_ENCRYPTION_KEY, or restore the key file beside the state file"
 )
 
 // A keyring seals with its first key, and opens with any of its keys.
@@ -130,18 +130,23 @@ type keyring struct {
 	first keyID
 	aeads map[keyID]cipher.AEAD
 	tags  []*tagger // one tagger for each key, in the order of the keys
+	alone []Sealer  // one Sealer for each key, in the order of the keys
 }
 
 // NewSealer returns a Sealer. It seals with the first key, and it opens data that any of
-// the keys sealed. The first key must be the key with which the store was first written
-// (journal.PinKey). The other keys are for data from other stores. The cipher is
-// AES-256-GCM with a random nonce. The id of the key is stored in front of the data.
+// the keys sealed. The first key must be the key with which the store is written
+// (journal.PinKey). The other keys are older keys of the store, or keys of other stores. A
+// key that is given twice counts once. The cipher is AES-256-GCM with a random nonce. The id
+// of the key is stored in front of the data.
 func NewSealer(keys ...Key) (Sealer, error) {
 	if len(keys) == 0 {
 		return nil, &KeyError{Hint: HintMakeKey}
 	}
 	r := &keyring{first: keys[0].id(), aeads: map[keyID]cipher.AEAD{}}
 	for _, k := range keys {
+		if r.aeads[k.id()] != nil {
+			continue
+		}
 		block, err := aes.NewCipher(k[:])
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", k, err)
@@ -150,8 +155,11 @@ func NewSealer(keys ...Key) (Sealer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", k, err)
 		}
+		tags := newTagger(k)
+		one := &keyring{first: k.id(), aeads: map[keyID]cipher.AEAD{k.id(): aead}, tags: []*tagger{tags}}
+		one.alone = []Sealer{one}
 		r.aeads[k.id()] = aead
-		r.tags = append(r.tags, newTagger(k))
+		r.tags, r.alone = append(r.tags, tags), append(r.alone, one)
 	}
 	return r, nil
 }

@@ -153,10 +153,12 @@ func TestKeyFile(t *testing.T) {
 	keys := make([]crypt.Key, 8)
 	for i := range keys {
 		wg.Go(func() {
-			var err error
-			if keys[i], err = crypt.LoadOrCreateKeyFile(path); err != nil {
-				t.Error(err)
+			got, err := crypt.LoadOrCreateKeyFile(path)
+			if err != nil || len(got) != 1 {
+				t.Errorf("%d keys, %v", len(got), err)
+				return
 			}
+			keys[i] = got[0]
 		})
 	}
 	wg.Wait()

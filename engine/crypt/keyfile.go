@@ -8,44 +8,46 @@ import (
 	"path/filepath"
 )
 
-// LoadOrCreateKeyFile reads the key in the file at path. If there is no file, it makes a key
-// and writes it there with mode 0600. If two processes do this at the same time, both use the
-// same key: the file appears under its name only when it is complete, and only once.
-// LoadOrCreateKeyFile refuses a file that other users can read.
-func LoadOrCreateKeyFile(path string) (Key, error) {
-	key, err := loadKeyFile(path)
+// LoadOrCreateKeyFile reads the keys in the file at path, one in each line; the first one
+// seals. If there is no file, it makes a key and writes it there with mode 0600. If two
+// processes do this at the same time, both use the same key: the file appears under its name
+// only when it is complete, and only once. LoadOrCreateKeyFile refuses a file that other users
+// can read.
+func LoadOrCreateKeyFile(path string) ([]Key, error) {
+	keys, err := loadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
+		return keys, err
 	}
-	if key, err = NewKey(); err != nil {
-		return Key{}, err
+	key, err := NewKey()
+	if err != nil {
+		return nil, err
 	}
 	if err := createKeyFile(path, key); err != nil && !errors.Is(err, fs.ErrExist) {
-		return Key{}, err
+		return nil, err
 	}
 	return loadKeyFile(path)
 }
 
-func loadKeyFile(path string) (Key, error) {
+func loadKeyFile(path string) ([]Key, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return Key{}, fmt.Errorf("read the key file: %w", err)
+		return nil, fmt.Errorf("read the key file: %w", err)
 	}
 	if !info.Mode().IsRegular() { // opening a named pipe would wait for a writer
-		return Key{}, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
+		return nil, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return Key{}, fmt.Errorf("key file %s can be read by others (mode %04o): chmod 600 it, and treat the key as known", path, info.Mode().Perm())
+		return nil, fmt.Errorf("key file %s can be read by others (mode %04o): chmod 600 it, and treat the key as known", path, info.Mode().Perm())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Key{}, fmt.Errorf("read the key file: %w", err)
+		return nil, fmt.Errorf("read the key file: %w", err)
 	}
-	key, err := ParseKey(string(text))
+	keys, err := ParseKeys(string(text))
 	if err != nil {
-		return Key{}, fmt.Errorf("key file %s is damaged: %w", path, err)
+		return nil, fmt.Errorf("key file %s is damaged: %w", path, err)
 	}
-	return key, nil
+	return keys, nil
 }
 
 // createKeyFile writes the key to a temporary file, flushes the file to the disk, and links it
@@ -57,7 +59,7 @@ func createKeyFile(path string, key Key) (err error) {
 		return fmt.Errorf("create the key file: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.WriteString(key.encode() + "\n")
+	_, err = f.WriteString(key.Text() + "\n")
 	if err == nil {
 		err = f.Sync()
 	}

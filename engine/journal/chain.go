@@ -116,6 +116,9 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
+	// others holds what Link.tag would be with each further key, as long as no row has a tag
+	// (best). The first row with a tag was made with one of the keys, perhaps not with the first.
+	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }
 
@@ -146,10 +149,9 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 		c.sum = sum
 	}
 	if sealer != nil {
-		place := appendPlace(c.buf[:0], run, row.Seq, row.At, c.tag[:])
 		if kind != tagged {
-			c.tag = sealer.Tag(place, body)
-		} else if !sealer.Tagged(place, body, check) {
+			c.computeTags(sealer, run, row, body)
+		} else if c.taggedBy(sealer, run, row, body, check) == nil {
 			return faultChanged
 		}
 	}
@@ -157,6 +159,32 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 		c.tag = [crypt.TagSize]byte(check)
 	}
 	c.rows, c.best = c.rows+1, max(c.best, kind)
+	return nil
+}
+
+// computeTags computes the tags that a row without a tag would have with each key.
+func (c *chain) computeTags(sealer crypt.Sealer, run status.RunID, row store.Row, body []byte) {
+	keys := crypt.Split(sealer)
+	if c.others == nil && len(keys) > 1 {
+		c.others = make([][crypt.TagSize]byte, len(keys)-1)
+	}
+	for i := range c.others {
+		c.others[i] = keys[i+1].Tag(appendPlace(c.buf[:0], run, row.Seq, row.At, c.others[i][:]), body)
+	}
+	c.tag = keys[0].Tag(appendPlace(c.buf[:0], run, row.Seq, row.At, c.tag[:]), body)
+}
+
+// taggedBy returns the key that made the tag of the next row; nil = no known key did.
+func (c *chain) taggedBy(sealer crypt.Sealer, run status.RunID, row store.Row, body, check []byte) crypt.Sealer {
+	for i, key := range crypt.Split(sealer) {
+		before := c.tag[:]
+		if i > 0 && c.others != nil && c.best != tagged {
+			before = c.others[i-1][:]
+		}
+		if key.Tagged(appendPlace(c.buf[:0], run, row.Seq, row.At, before), body, check) {
+			return key
+		}
+	}
 	return nil
 }
 

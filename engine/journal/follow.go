@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,37 +37,41 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		opts.Poll = time.Second
 	}
 	ask := wait.Retry{Most: opts.RetryStore, Lasting: Lasting, Unanswered: opts.Unanswered}
+	f := following{st: st, sealer: sealer, defs: defs, run: run, from: from, fn: fn}
 	var rows []store.Row
-	story := Run{State: machine.NewState()}
-	err := ask.Do(ctx, func() (err error) {
-		if story.Head, rows, err = store.LoadRun(ctx, st, run); err == nil {
-			story.Flow, err = defs.Workflow(ctx, story.Head.Workflow)
-		}
-		if err == nil {
-			story.chain.strict, err = defs.strict(ctx, run)
-		}
-		return err
-	})
-	if err != nil {
+	load := func() (err error) { rows, err = f.load(ctx); return err }
+	if err := ask.Do(ctx, load); err != nil {
 		return nil, followError(ctx, run, err)
 	}
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
 	for loaded := true; ; loaded = false {
-		for _, row := range rows {
-			if err := story.tell(sealer, row, from, fn); err != nil {
-				return nil, err
+		told, err := f.tell(rows)
+		if told > 0 {
+			next, pause = rows[told-1].Seq+1, least
+		}
+		var broken *HistoryError
+		if !loaded && errors.As(err, &broken) {
+			// The rows before these may have new tags, because the run was sealed again with
+			// another key (Reseal). So read all rows, and go on after the facts that were told.
+			f.from = max(from, f.story.Facts+1)
+			if err := ask.Do(ctx, load); err != nil {
+				return nil, followError(ctx, run, err)
 			}
-			next, pause = row.Seq+1, least
+			told, err = f.tell(rows)
+			next, loaded = int32(told), true
+		}
+		if err != nil {
+			return nil, err
 		}
 		if loaded { // the run's own row was read together with these rows, so it must match them
-			if err := story.whole(); err != nil {
+			if err := f.story.whole(); err != nil {
 				return nil, followError(ctx, run, err)
 			}
 		}
-		status := story.State.Status()
+		status := f.story.State.Status()
 		if len(rows) < followRows && (status.Final() || status.NeedsHuman()) {
-			return story.State, nil
+			return f.story.State, nil
 		}
 		if len(rows) < followRows {
 			timer := time.NewTimer(pause)
@@ -78,7 +83,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			}
 			timer.Stop()
 		}
-		err := ask.Do(ctx, func() (err error) {
+		err = ask.Do(ctx, func() (err error) {
 			rows, err = st.Rows(ctx, run, next, followRows)
 			return err
 		})
@@ -86,6 +91,41 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			return nil, followError(ctx, run, err)
 		}
 	}
+}
+
+// A following is the state of one call of Follow.
+type following struct {
+	st     store.Journal
+	sealer crypt.Sealer
+	defs   *Definitions
+	run    status.RunID
+	from   int                                 // number of the first fact that is told
+	fn     func(first int, facts []story.Fact) // receives the facts; nil = nobody
+	story  Run
+}
+
+// load reads the run from its first row, and begins with an empty state.
+func (f *following) load(ctx context.Context) ([]store.Row, error) {
+	head, rows, err := store.LoadRun(ctx, f.st, f.run)
+	if err != nil {
+		return nil, err
+	}
+	f.story = Run{Head: head, State: machine.NewState()}
+	if f.story.Flow, err = f.defs.Workflow(ctx, head.Workflow); err == nil {
+		f.story.chain.strict, err = f.defs.strict(ctx, f.run)
+	}
+	return rows, err
+}
+
+// tell tells the facts of the rows, one row after the other. It returns the number of rows
+// before the first error.
+func (f *following) tell(rows []store.Row) (int, error) {
+	for i, row := range rows {
+		if err := f.story.tell(f.sealer, row, f.from, f.fn); err != nil {
+			return i, err
+		}
+	}
+	return len(rows), nil
 }
 
 // followError adds the run to an error of Follow. If ctx has ended, it returns ctx's error.

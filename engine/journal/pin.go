@@ -6,35 +6,158 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-const hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
-	"restore that file and leave ENGINE_ENCRYPTION_KEY unset; another key needs another state"
+// Hints for a person whose key is not the one of the state.
+const (
+	hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
+		"restore that file and leave ENGINE_ENCRYPTION_KEY unset; to change the key, put the new one before this one, with a comma between them"
+	hintOlder = "the state may still hold data that this key sealed: put it behind the other key until `engine key rotate` says that it has finished"
+	hintOrder = "the key of this state was changed: put the first of the two keys before the other one"
+	hintFixed = "this kind of store keeps its first key"
+)
 
-// PinKey makes a store remember the key of the first engine that works on the store: it records
-// the id of that key, before the engine writes any other data. PinKey refuses every engine with
-// another key, because with two keys there would be runs that some engines cannot read. It
-// refuses an engine without a key as well, because that engine would write in plain text what the
-// others seal. If only engines without keys have worked on a store, no key is recorded.
+// PinKey records in a store the id of the key with which an engine seals data, before that
+// engine writes any other data. It refuses an engine whose first key is another one, because
+// then some engines could not read what others write. It refuses an engine without a key as
+// well, because that engine would write in plain text what the others seal. If only engines
+// without keys have worked on a store, no key is recorded.
+//
+// The key can be changed: the engine gives the new key first, and the former key behind it.
+// Then PinKey records the new key before the former one. From then on it refuses an engine that
+// has only one of these keys, or that has them in the other order (FinishRotation).
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
+	for {
+		again, err := pinOnce(ctx, st, sealer)
+		switch {
+		case err != nil:
+			return err
+		case !again:
+			return pinHistory(ctx, st, sealer, now)
+		}
+	}
+}
+
+// pinOnce compares the keys of the sealer with those of the store, and records a new key. If
+// another engine has changed the record meanwhile, it returns again = true.
+func pinOnce(ctx context.Context, st store.Store, sealer crypt.Sealer) (again bool, err error) {
 	id := ""
 	if sealer != nil {
 		id = sealer.KeyID()
 	}
 	pinned, err := st.Pin(ctx, SettingKey, id)
-	switch {
-	case err != nil:
-		return fmt.Errorf("ask which key seals: %w", err)
-	case pinned != id:
-		return &crypt.KeyError{ID: pinned, Given: id, Hint: hintPinned}
+	if err != nil {
+		return false, fmt.Errorf("ask which key seals: %w", err)
 	}
-	return pinHistory(ctx, st, sealer, now)
+	if pinned == id {
+		return false, nil
+	}
+	fits, err := fitsPin(strings.Split(pinned, ","), sealer)
+	if err != nil {
+		return false, err
+	}
+	role, ok := rekey.Of(st)
+	switch {
+	case !fits && !ok:
+		return false, &crypt.KeyError{ID: pinned, Given: id, Hint: hintFixed}
+	case !fits:
+		next := id + "," + pinned
+		if pinned, err = role.Repin(ctx, SettingKey, pinned, next); err != nil {
+			return false, fmt.Errorf("record the new key: %w", err)
+		}
+		if pinned != next {
+			return true, nil
+		}
+	}
+	return false, pinSince(ctx, st, role, id)
+}
+
+// fitsPin compares the keys of an engine with the recorded ids, newest first. It returns true
+// if the first key of the engine is the newest key, and false if it is a new key that may be
+// recorded. It returns a *KeyError if the engine lacks a key or has the keys in another order.
+func fitsPin(pinned []string, sealer crypt.Sealer) (bool, error) {
+	if sealer == nil {
+		return false, &crypt.KeyError{ID: pinned[0], Hint: hintPinned}
+	}
+	given := crypt.KeyIDs(sealer)
+	for i, id := range pinned {
+		if !slices.Contains(given, id) {
+			hint := hintPinned
+			if i > 0 {
+				hint = hintOlder
+			}
+			return false, &crypt.KeyError{ID: id, Given: given[0], Hint: hint}
+		}
+	}
+	switch {
+	case given[0] == pinned[0]:
+		return true, nil
+	case slices.Contains(pinned, given[0]):
+		return false, &crypt.KeyError{ID: pinned[0], Given: given[0], Hint: hintOrder}
+	}
+	return false, nil
+}
+
+// KeysOf returns the ids of the keys with which a store was written, newest first. The result
+// is empty if only engines without a key have worked on the store.
+func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
+	pinned, err := st.Pin(ctx, SettingKey, "")
+	if err != nil {
+		return nil, fmt.Errorf("ask which key seals: %w", err)
+	}
+	if pinned == "" {
+		return nil, nil
+	}
+	return strings.Split(pinned, ","), nil
+}
+
+// pinSince records which engines may have begun before the key with this id became the newest.
+func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
+	if role == nil {
+		return nil
+	}
+	old, _, err := sinceOf(ctx, st, id)
+	if err != nil || strings.HasPrefix(old, id+" ") {
+		return err
+	}
+	members, err := st.Members(ctx)
+	if err != nil {
+		return fmt.Errorf("list engines: %w", err)
+	}
+	last := store.EngineID(0)
+	for _, m := range members {
+		last = max(last, m.Engine)
+	}
+	if _, err := role.Repin(ctx, SettingKeySince, old, fmt.Sprintf("%s %d", id, last)); err != nil {
+		return fmt.Errorf("record since when the key is the newest: %w", err)
+	}
+	return nil
+}
+
+// sinceOf reads the setting SettingKeySince. last is the highest number of an engine that was a
+// member when the key with this id became the newest. It is the highest possible number if the
+// setting belongs to another key.
+func sinceOf(ctx context.Context, st store.Store, id string) (value string, last store.EngineID, err error) {
+	if value, err = st.Pin(ctx, SettingKeySince, ""); err != nil {
+		return "", 0, fmt.Errorf("ask since when the key is the newest: %w", err)
+	}
+	key, number, _ := strings.Cut(value, " ")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if key != id || err != nil {
+		return value, math.MaxInt32, nil
+	}
+	return value, store.EngineID(n), nil
 }
 
 // historyGrace begins when the first engine that tags rows starts. Runs that are created before

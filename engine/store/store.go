@@ -24,7 +24,7 @@ type WorkflowID int32
 // uses a store should take only the role that it needs as its parameter, such as Journal.
 //
 // A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker,
-// Examiner and Retainer. Complete adds a fallback for each of the first four that is
+// Examiner, Retainer and rekey.Resealer. Complete adds a fallback for each of the first four that is
 // missing.
 //
 // The engine never closes a store: the program that opens a store closes it.

@@ -127,11 +127,11 @@ func (w *World) learnKey() {
 	if _, err := os.Stat(path); !w.Embedded() || err != nil {
 		return
 	}
-	key, err := crypt.LoadOrCreateKeyFile(path)
+	keys, err := crypt.LoadOrCreateKeyFile(path)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.sealer, err = crypt.NewSealer(key); err != nil {
+	if w.sealer, err = crypt.NewSealer(keys...); err != nil {
 		w.T.Fatal(err)
 	}
 	w.defs = journal.NewDefinitions(w.store, w.sealer)

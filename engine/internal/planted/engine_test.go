@@ -612,8 +612,8 @@ var engineFaults = []fault{
 	},
 	{
 		name: "rows of before count for the first tag",
-		in:   "engine/journal.(*chain).follow",
-		old:  "c.tag = sealer.Tag(place, body)",
+		in:   "engine/journal.(*chain).computeTags",
+		old:  "c.tag = keys[0].Tag(appendPlace(c.buf[:0], run, row.Seq, row.At, c.tag[:]), body)",
 		new:  "c.tag = [crypt.TagSize]byte{}",
 		by:   catches("engine/journal", "^TestHistoryGoesOn"),
 	},
@@ -627,9 +627,23 @@ var engineFaults = []fault{
 	{
 		name: "a wrong tag is refused",
 		in:   "engine/journal.(*chain).follow",
-		old:  "!sealer.Tagged(place, body, check)",
+		old:  "c.taggedBy(sealer, run, row, body, check) == nil",
 		new:  "len(check) == 0",
 		by:   catches("engine/journal", "^TestHistoryFindsChanges$"),
+	},
+	{
+		name: "an engine that puts a former key first is refused",
+		in:   "engine/journal.fitsPin",
+		old:  "case slices.Contains(pinned, given[0]):",
+		new:  "case false:",
+		by:   catches("engine/journal", "^TestKeyMoves$"),
+	},
+	{
+		name: "an engine that has the former rows of a run cannot add its own row",
+		in:   "engine/store/memory.(*resealer).Reseal",
+		old:  "if len(d.Rows) > 0 {\n\t\tr.rows",
+		new:  "if len(d.Rows) > 1<<30 {\n\t\tr.rows",
+		by:   catches("engine", "^TestKeyIsChangedUnderRuns$"),
 	},
 	{
 		name: "a wrong checksum is refused",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -34,6 +35,7 @@ type Store struct {
 	*views
 	*evidence
 	*retention
+	*resealer
 }
 
 // A state holds the data that the parts share.
@@ -97,6 +99,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -117,9 +120,11 @@ func New(o Options) *Store {
 	listeners := &hints{state: st}
 	posted := &inboxRole{state: st, hands: inHand, hints: listeners}
 	kept := &evidence{state: st}
+	catalogue := &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)}
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
-		definitions: &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)},
+		definitions: catalogue,
+		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},

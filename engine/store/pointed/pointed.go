@@ -4,6 +4,7 @@ package pointed
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
 // Store wraps a store, so that a test can inject a fault before and after each call that
@@ -64,6 +66,57 @@ func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 		return r.Retained(ctx)
 	}
 	return 0, nil
+}
+
+// The methods of rekey.Resealer call those of the wrapped store. They fail if the wrapped store
+// does not have them.
+
+func (s *pointed) resealer() (rekey.Resealer, error) {
+	r, ok := rekey.Of(s.Full)
+	if !ok {
+		return nil, errors.New("pointed: the store does not seal data again")
+	}
+	return r, nil
+}
+
+func (s *pointed) Repin(ctx context.Context, setting, old, value string) (string, error) {
+	r, err := s.resealer()
+	if err != nil {
+		return "", err
+	}
+	return r.Repin(ctx, setting, old, value)
+}
+
+func (s *pointed) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
+	r, err := s.resealer()
+	if err != nil {
+		return nil, err
+	}
+	return r.Definitions(ctx, after, limit)
+}
+
+func (s *pointed) Letters(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error) {
+	r, err := s.resealer()
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Letters(ctx, runs...)
+}
+
+func (s *pointed) Reseal(ctx context.Context, d rekey.Resealed) error {
+	r, err := s.resealer()
+	if err != nil {
+		return err
+	}
+	return r.Reseal(ctx, d)
+}
+
+func (s *pointed) ResealDefinition(ctx context.Context, digest string, data []byte) error {
+	r, err := s.resealer()
+	if err != nil {
+		return err
+	}
+	return r.ResealDefinition(ctx, digest, data)
 }
 
 func (s *pointed) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {

@@ -1,5 +1,5 @@
-// Package postgres keeps runs in PostgreSQL. Rows are only inserted into the journal, never
-// changed. Each run has one small row with its present state. One statement commits many
+// Package postgres keeps runs in PostgreSQL. Engines only insert rows into the journal and never
+// change them; only Reseal does, when the encryption key changes. Each run has one small row with its present state. One statement commits many
 // transitions. Each writer has a fence row. When an engine is declared dead, its fence rows
 // are removed. Then the database commits nothing that this engine sends. The package obeys
 // every rule of engine/store/storetest.
@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -69,6 +70,7 @@ type Store struct {
 	*evidence
 	*views
 	*retention
+	*resealer
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -95,6 +97,7 @@ var _ interface {
 	store.Waker
 	health.Examiner
 	store.Retainer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
@@ -124,15 +127,17 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}
+	c := &catalogue{access: a}
 	return &Store{
 		access: a, waker: w, views: v,
-		catalogue: &catalogue{access: a},
+		catalogue: c,
 		members:   &members{access: a, waker: w},
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
+		resealer:  &resealer{access: a, catalogue: c},
 		examiner:  &examiner{access: a},
 	}
 }

@@ -57,6 +57,8 @@ type suite struct {
 	db    *sql.DB // a superuser's session
 	role  string  // the DSN with the role of the stores' sessions
 	other *Store
+	// limited is true if the role may not change rows of the journal.
+	limited bool
 }
 
 func newSuite(t testing.TB, dsn string) *suite {
@@ -75,7 +77,7 @@ func (u *suite) harness(t *testing.T) storetest.Harness {
 	must(t, db, empty.String())
 	return storetest.Harness{
 		Store: open(t, through),
-		Other: u.other,
+		Other: u.other, Limited: u.limited,
 		Expire: func(t *testing.T, id store.EngineID) {
 			t.Helper()
 			must(t, db, `UPDATE engine.member SET lease_until = clock_timestamp() - interval '1 second' WHERE engine = $1`, int64(id))

@@ -93,7 +93,7 @@ func newRoles(t *testing.T) roles {
 func TestStoreAsWorkRoleBehindPooler(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
-	u := &suite{db: raw(t, r.admin), role: r.work, other: openPooled(t, newPooler(t, r.work))}
+	u := &suite{limited: true, db: raw(t, r.admin), role: r.work, other: openPooled(t, newPooler(t, r.work))}
 	storetest.Run(t, u.harness)
 }
 

@@ -46,6 +46,8 @@ var queries = map[string]string{
 	"partList": partList, "partAlone": partAlone, "partQuiet": partQuiet, "partLimit": partLimit, "partTrust": partTrust, "partFree": partFree,
 	"partLimited": partLimited, "partCut": partCut, "partGather": partGather, "partDrop": partDrop,
 	"partLastRun": partLastRun, "partLeftRuns": partLeftRuns, "partLeftRows": partLeftRows,
+	"settingMove": settingMove, "definitionList": definitionList, "definitionReseal": definitionReseal, "messagesOfRuns": messagesOfRuns, "lateOfRuns": lateOfRuns,
+	"resealAlone": resealAlone, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -56,6 +57,7 @@ type Store struct {
 	*evidence
 	*views
 	*retention
+	*resealer
 	*waker
 }
 
@@ -93,6 +95,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
+	rekey.Resealer
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -125,15 +128,17 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 func newStore(f *file) *Store {
 	w := &waker{file: f}
 	v := &views{file: f}
+	c := &catalogue{file: f}
 	return &Store{
 		file: f, waker: w, views: v,
-		catalogue: &catalogue{file: f},
+		catalogue: c,
 		members:   &members{file: f},
 		inbox:     &inbox{file: f, waker: w},
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		evidence:  &evidence{file: f, views: v},
 		retention: &retention{file: f},
+		resealer:  &resealer{file: f, catalogue: c},
 	}
 }
 

@@ -3,12 +3,17 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
+
+// keptRules are the rules for what becomes of runs that a store keeps: they are removed, or
+// sealed again.
+var keptRules = slices.Concat(retainRules, needed(reseals, resealRules))
 
 // retainRules are the rules for stores that remove old runs (store.Retainer).
 var retainRules = []rule{

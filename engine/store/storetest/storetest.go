@@ -40,6 +40,8 @@ type Harness struct {
 	// Cut breaks the connections of Store's writers now. The server still executes the
 	// requests that it has received. Cut is nil if Hold is nil.
 	Cut func(t *testing.T)
+	// Limited is true if the store's user may not replace sealed data, although the store can.
+	Limited bool
 	// Read begins a transaction that reads, and returns a function that ends the
 	// transaction. Read is nil if the store never keeps such a transaction open.
 	Read func(t *testing.T) (end func())
@@ -56,7 +58,7 @@ type rule struct {
 // Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, retainRules, filterRules,
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules,
 		needed(hasHands, handRules), needed(hasEvidence, evidenceRules)} {
 		rules = append(rules, part...)
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
@@ -56,15 +57,21 @@ func (c *checkup) settings(ctx context.Context) error {
 	return nil
 }
 
-// key checks that the given encryption key is the key of the state.
+// key checks that the given encryption keys are those of the state. It warns if the state has
+// an older key, which it must keep until everything is sealed with the newest one.
 func (c *checkup) key(ctx context.Context) error {
-	err := c.s.RightKey(ctx)
+	ids, err := c.s.ReadKey(ctx)
 	var p *cli.Problem
 	if errors.As(err, &p) {
 		c.say("key", health.Error, "", "%s", p.Diags[0].Detail)
 		return nil
 	}
-	if err == nil && c.s.Sealer != nil {
+	switch {
+	case err != nil || len(ids) == 0:
+	case len(ids) > 1:
+		c.say("key", health.Warning, "`engine key rotate` seals it again with the newest key, and says when the older key is not needed any more.",
+			"The newest encryption key is %s. The state may still hold data of an older key: %s.", ids[0], strings.Join(ids[1:], ", "))
+	default:
 		c.say("key", health.OK, "", "The encryption key is the one of the state.")
 	}
 	return err

@@ -44,6 +44,17 @@ func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 // OpenSpeaker opens the state of --dsn to send verbs to its runs, while engines work on them.
 // An embedded file must exist.
 func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
+	return openExisting(ctx, a, ToSpeak)
+}
+
+// OpenKept opens the state of --dsn to change what it keeps. An embedded file must exist, and no
+// engine may work on it.
+func OpenKept(ctx context.Context, a *cli.App) (*Session, error) {
+	return openExisting(ctx, a, toWork)
+}
+
+// openExisting opens the state of --dsn for one kind of access. An embedded file must exist.
+func openExisting(ctx context.Context, a *cli.App, to access) (*Session, error) {
 	t, err := Resolve(a, a.Path("."), ".")
 	if err != nil {
 		return nil, err
@@ -53,7 +64,7 @@ func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 			return nil, NoState(t)
 		}
 	}
-	return OpenTo(ctx, a, t, ToSpeak)
+	return OpenTo(ctx, a, t, to)
 }
 
 // OpenBeside opens the state of a module to read it, while another process has locked it.
@@ -105,27 +116,30 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 		return nil, s.Wrap("open the state", err)
 	}
 	s.opened, s.Store = opened, store.Complete(pointed.Store(opened))
-	if s.Sealer, err = sealer(ctx, a, s, to != toWork); err != nil {
+	if s.Sealer, err = sealer(ctx, a, s, to); err != nil {
 		return nil, errors.Join(err, s.opened.Close())
 	}
 	s.Defs = journal.NewDefinitions(s.Store, s.Sealer)
 	return s, nil
 }
 
-// sealer returns a Sealer with all known keys: the key in the environment, and for an embedded
-// state the key in the file next to it. nil = no key is known. If a new embedded state has
+// sealer returns a Sealer with all known keys: the keys in the environment, and for an embedded
+// state the keys in the file next to it. nil = no key is known. A command that writes uses the
+// file only if the environment has no key: otherwise a wrong key in the environment would look
+// like a new key in front of the key of the file. If a new embedded state has
 // neither, sealer makes that file with a new key. The first key encrypts new values. Before the
-// engine writes, it checks that the first key is the state's key.
-func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.Sealer, error) {
+// engine writes, it checks that the first key is the state's key, or a new one beside it.
+func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Sealer, error) {
+	readOnly := to != toWork
 	var keys []crypt.Key
 	if text, ok := a.Lookup(cli.KeyVariable); ok && text != "" {
-		key, err := crypt.ParseKey(text)
+		given, err := crypt.ParseKeys(text)
 		if err != nil {
 			return nil, cli.Failed("Invalid "+cli.KeyVariable, "%s.", words.UpperFirst(err.Error()))
 		}
-		keys = append(keys, key)
+		keys = append(keys, given...)
 	}
-	if s.Postgres == "" {
+	if s.Postgres == "" && (len(keys) == 0 || to == toRead) {
 		file := s.Path + ".key"
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) && len(keys) == 0 && !readOnly {
@@ -134,11 +148,11 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 			}
 		}
 		if err == nil || len(keys) == 0 && !readOnly {
-			key, err := crypt.LoadOrCreateKeyFile(file)
+			kept, err := crypt.LoadOrCreateKeyFile(file)
 			if err != nil {
 				return nil, cli.Failed("Cannot use the encryption key", "%s.", words.UpperFirst(err.Error()))
 			}
-			keys = append(keys, key)
+			keys = append(keys, kept...)
 		}
 	}
 	if len(keys) == 0 {
@@ -150,15 +164,15 @@ func sealer(ctx context.Context, a *cli.App, s *Session, readOnly bool) (crypt.S
 // unkeyed returns an error if the state was written with a key. Then a new key file would be
 // wrong, because it would hold another key.
 func (s *Session) unkeyed(ctx context.Context) error {
-	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
+	ids, err := journal.KeysOf(ctx, s.Store)
 	if err != nil {
 		return s.Wrap("ask which key seals", err)
 	}
-	if pinned == "" {
+	if len(ids) == 0 {
 		return nil
 	}
 	return cli.Failed("Encryption key is missing", "%s.key is not there, and %s was written with the key in it (%s). Restore the file, or set %s to that key. "+
-		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, pinned, cli.KeyVariable)
+		"Without it the runs in this state cannot be read or finished; to begin anew, move the state file away.", s.Shown, s.Shown, ids[0], cli.KeyVariable)
 }
 
 // NoState returns the error that there is no embedded state at t.

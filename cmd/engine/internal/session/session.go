@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/engine/crypt"
@@ -38,22 +39,47 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey returns an error if the command does not have the key of the state. With another key,
-// engines could not read the values that the command seals. If the state has no key, RightKey sets
-// the field Sealer to nil, so that the command seals nothing.
+// RightKey returns an error if the command may not seal data for the state: it needs all keys of
+// the state, and the newest one first. Otherwise engines could not read the values that the
+// command seals. If the state has no key, RightKey sets the field Sealer to nil, so that the
+// command seals nothing.
 func (s *Session) RightKey(ctx context.Context) error {
-	pinned, err := s.Store.Pin(ctx, journal.SettingKey, "")
+	ids, err := s.ReadKey(ctx)
 	switch {
 	case err != nil:
-		return s.Wrap("ask which key seals", err)
-	case pinned == "":
-		s.Sealer = nil
-	case s.Sealer != nil && s.Sealer.KeyID() != pinned:
-		return cli.Failed(cli.WrongKey, "%s is sealed with the key %s, and the key given is %s. Set %s to the first.", s.Shown, pinned, s.Sealer.KeyID(), cli.KeyVariable)
-	case s.Sealer == nil:
-		return cli.Failed("Encryption key needed", "%s is sealed with the key %s. Set %s to that key.", s.Shown, pinned, cli.KeyVariable)
+		return err
+	case len(ids) > 0 && s.Sealer.KeyID() != ids[0]:
+		return cli.Failed(cli.WrongKey, "%s is sealed with the key %s, and the first key given is %s. Put %s first in %s. "+
+			"A new key becomes the first one when an engine begins with it.", s.Shown, ids[0], s.Sealer.KeyID(), ids[0], cli.KeyVariable)
 	}
 	return nil
+}
+
+// ReadKey returns an error if the command lacks a key of the state, so that it cannot read
+// everything. Otherwise it returns the ids of the keys of the state, newest first. If the state
+// has no key, ReadKey sets the field Sealer to nil.
+func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
+	ids, err := journal.KeysOf(ctx, s.Store)
+	switch {
+	case err != nil:
+		return nil, s.Wrap("ask which key seals", err)
+	case len(ids) == 0:
+		s.Sealer = nil
+		return nil, nil
+	case s.Sealer == nil:
+		return nil, cli.Failed("Encryption key needed", "%s is sealed with the key %s. Set %s to that key.", s.Shown, ids[0], cli.KeyVariable)
+	}
+	given := crypt.KeyIDs(s.Sealer)
+	if !slices.Contains(given, ids[0]) {
+		return nil, cli.Failed(cli.WrongKey, "%s is sealed with the key %s, and the key given is %s. Set %s to the first.", s.Shown, ids[0], given[0], cli.KeyVariable)
+	}
+	for _, id := range ids[1:] {
+		if !slices.Contains(given, id) {
+			return nil, cli.Failed("Older encryption key needed", "%s may hold data that the older key %s sealed. Put that key behind the other in %s, with a comma between them, until `engine key rotate` has finished.",
+				s.Shown, id, cli.KeyVariable)
+		}
+	}
+	return ids, nil
 }
 
 // NotePlace prints where the state is, if neither --dsn nor ENGINE_DSN says so.

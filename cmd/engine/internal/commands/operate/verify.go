@@ -43,7 +43,7 @@ func dbVerify(ctx context.Context, a *cli.App, name string) error {
 		return err
 	}
 	defer s.Close()
-	if err := s.RightKey(ctx); err != nil {
+	if _, err := s.ReadKey(ctx); err != nil {
 		return err
 	}
 	var v history.Verification

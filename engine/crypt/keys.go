@@ -1,0 +1,78 @@
+package crypt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ParseKeys reads one key or several keys, as in ENGINE_ENCRYPTION_KEY. Commas or line ends
+// separate the keys; ParseKey reads each of them. The first key seals, and the others only
+// open data.
+func ParseKeys(text string) ([]Key, error) {
+	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' })
+	if len(parts) < 2 {
+		key, err := ParseKey(strings.Join(parts, ""))
+		return []Key{key}, err
+	}
+	keys := make([]Key, len(parts))
+	for i, part := range parts {
+		var err error
+		if keys[i], err = ParseKey(part); err != nil {
+			return nil, fmt.Errorf("key %d of %d: %w", i+1, len(parts), err)
+		}
+	}
+	return keys, nil
+}
+
+// Split returns one Sealer for each key of a Sealer, in the order of the keys. So the first
+// one seals as s does, but it opens only what it sealed itself.
+func Split(s Sealer) []Sealer {
+	if r, ok := s.(*keyring); ok {
+		return r.alone
+	}
+	return []Sealer{s}
+}
+
+// KeyIDs returns the ids of all keys of a Sealer. The first is the id of the key that seals.
+// If s is nil, there are none.
+func KeyIDs(s Sealer) []string {
+	if s == nil {
+		return nil
+	}
+	var ids []string
+	for _, one := range Split(s) {
+		ids = append(ids, one.KeyID())
+	}
+	return ids
+}
+
+// SealedWith returns the id of the key that sealed the data; "" if the data is too short to
+// contain an id. It needs no key. It does not check whether the data was changed.
+func SealedWith(sealed []byte) string {
+	if len(sealed) < keyIDSize {
+		return ""
+	}
+	return keyID(sealed[:keyIDSize]).String()
+}
+
+// WrappedWith returns the id of the key that sealed data from Wrap; "" if the data is not
+// sealed.
+func WrappedWith(data []byte) string {
+	if len(data) == 0 || data[0] != MarkSealed {
+		return ""
+	}
+	return SealedWith(data[1:])
+}
+
+// Rewrap seals data from Wrap again, with the key that the Sealer seals with. Data that is not
+// sealed is returned unchanged.
+func Rewrap(s Sealer, where, data []byte) ([]byte, error) {
+	if WrappedWith(data) == "" {
+		return data, nil
+	}
+	plain, err := Unwrap(s, where, data)
+	if err != nil {
+		return nil, err
+	}
+	return Wrap(s, where, plain, true)
+}
