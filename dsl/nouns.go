@@ -33,6 +33,8 @@ type (
 	// A Refusal is a fail_when block. A result for which its condition is true is a definite
 	// failure.
 	Refusal = noun.Refusal
+	// A Repeat is the loop of a step: when it ends, and what happens after each iteration.
+	Repeat = noun.Repeat
 	// A Catch says which failures of a step do not stop the run.
 	Catch = noun.Catch
 	// Settings are the limits of one step, with all defaults filled in.

@@ -104,6 +104,8 @@ type decider struct {
 	arrived signal  // signal that the event of this decision brings; Number 0 = there is no such signal
 	taken   []int32 // numbers of the signals that ended a wait in this decision
 
+	looped int // number of iterations that this decision has planned
+
 	used []use // slots that this decision has taken, by agent
 	// Agents to which the engine did not send a call, as the event of this decision says.
 	deferred []string
@@ -149,6 +151,9 @@ type undoing struct{ *decider }
 // These steps use no slot, and they have no effect.
 type waits struct{ *decider }
 
+// loops begins and ends the iterations of repeat steps (loop.go).
+type loops struct{ *decider }
+
 // ending parks a run, unparks it, and ends it.
 type ending struct{ *decider }
 
@@ -162,6 +167,7 @@ func (d *decider) clocks() clocks   { return clocks{d} }
 func (d *decider) forward() forward { return forward{d} }
 func (d *decider) undoing() undoing { return undoing{d} }
 func (d *decider) waits() waits     { return waits{d} }
+func (d *decider) loops() loops     { return loops{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 

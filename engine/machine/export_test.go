@@ -15,6 +15,9 @@ var (
 	IdempotencyKey = idempotencyKey
 )
 
+// The largest number of iterations that one decision begins.
+const MaxAtOnce = maxAtOnce
+
 // StepRowOf is the journal's row of a node.
 func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
 

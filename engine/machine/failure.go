@@ -18,6 +18,8 @@ const (
 	// An undo is impossible, because its input depends on an outcome that is unknown.
 	CodeOutcomeUnknown = "outcome_unknown"
 	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
+	// A loop has made all its iterations, and `until` was never true.
+	CodeMaxIterations = "max_iterations"
 )
 
 // expressionMiss returns the failure of a step if an expression cannot be evaluated. what
@@ -60,7 +62,7 @@ const maxLookups = 3
 // is the case if neither a lookup nor an undo can help.
 func hopeless(wf *dsl.Workflow, n *model.Node) bool {
 	step := wf.Steps[n.Step]
-	if n.Effect() != status.EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {
+	if n.Present() != status.EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {
 		return false
 	}
 	if step.Undo.Do.ByKey || !step.Undo.UsesSelf || step.Do.Idempotent {

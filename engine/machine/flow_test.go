@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -45,7 +46,11 @@ func do(name string, options ...option) *spec {
 			if sc.Self == nil || sc.Failure == nil {
 				return dsl.Value{}, errors.New("self and failure must be set")
 			}
-			return js(fmt.Sprintf(`{"undo":%q,"of":%s}`, name, sc.Self.Output.JSON())), nil
+			all := "null"
+			if sc.Self.Collected != nil {
+				all = string(sc.Self.Collected().JSON())
+			}
+			return js(fmt.Sprintf(`{"undo":%q,"of":%s,"all":%s}`, name, sc.Self.Output.JSON(), all)), nil
 		},
 	}
 	s.Settings = func(*dsl.Scope) (*dsl.Settings, error) { return &s.settings, nil }
@@ -149,10 +154,10 @@ func pre(ok bool) option {
 	}
 }
 
-// post fails for the output "poor".
+// post fails for outputs that hold the word "poor".
 func post(s *spec) {
 	s.Post = append(s.Post, condition(func(sc *dsl.Scope) (bool, error) {
-		return string(sc.Self.Output.JSON()) != `"poor"`, nil
+		return !strings.Contains(string(sc.Self.Output.JSON()), `"poor"`), nil
 	}, "postcondition_failed"))
 }
 
@@ -226,6 +231,9 @@ func flow(items ...any) *dsl.Workflow {
 func inputOf(s *spec) dsl.ValueFunc {
 	return func(sc *dsl.Scope) (dsl.Value, error) {
 		text := fmt.Sprintf(`{"step":%q`, s.Name)
+		if sc.Self != nil {
+			text += fmt.Sprintf(`,"previous":%s`, sc.Self.Previous.JSON())
+		}
 		if sc.Each != nil {
 			text += fmt.Sprintf(`,"key":%q`, sc.Each.Key)
 		}

@@ -232,6 +232,9 @@ func (w *world) checkNode(i int, n *model.Node) error {
 	if row := machine.StepRowOf(i, n); row.State == status.StepRunning && row.CompleteBy.IsZero() {
 		return errors.New("S10: a running row without complete-by")
 	}
+	if err := w.checkLoop(i, n); err != nil {
+		return err
+	}
 	if n.Undo == model.UndoNone && !n.Ended() && !w.s.Run().Parked && !w.s.Run().Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
 		return errors.New("the step's deadline has passed and the step goes on")
 	}
@@ -447,6 +450,9 @@ func (w *world) checkUndo(inv machine.Invoke, n *model.Node, fail failer, flying
 		if e := w.ledger[w.forwardKey(i)]; e != nil && e.applied > e.undone {
 			return fail("promise 8: %s is not undone yet", story.Node(w.s, w.wf, i).Name)
 		}
+		if left, _ := w.left(i); left > 0 && w.looping(i) {
+			return fail("promise 8: %s is not undone yet", story.Node(w.s, w.wf, i).Name)
+		}
 		for _, k := range w.calls {
 			if k.node == i && k.kind == model.CallDo && !k.applyAt.IsZero() {
 				return fail("promise 8: %s may still take effect", story.Node(w.s, w.wf, i).Name)
@@ -474,6 +480,9 @@ func (w *world) checkKey(inv machine.Invoke, n *model.Node) error {
 		direction = "undo"
 	}
 	id := fmt.Sprintf("%d %s %d", inv.Attempt.Node, direction, n.Gen)
+	if direction == "do" {
+		id += fmt.Sprintf(" %d", n.Loop.Iteration)
+	}
 	if key, ok := w.keys[id]; ok && key != inv.IdempotencyKey {
 		return errors.New("S26: the key changed between attempts")
 	}
@@ -499,6 +508,15 @@ func (w *world) audit() error {
 		}
 		step := w.wf.Steps[n.Step]
 		name := story.Node(s, w.wf, i).Name
+		if n.Undo == model.UndoLeft {
+			left++
+		}
+		if step.Repeat != nil {
+			if err := w.auditLoop(i, n, name); err != nil {
+				return err
+			}
+			continue
+		}
 		applied, undone := 0, 0
 		for key, e := range w.ledger {
 			if e.node != i {
@@ -509,9 +527,6 @@ func (w *world) audit() error {
 			}
 			applied += e.applied
 			undone += e.undone
-		}
-		if n.Undo == model.UndoLeft {
-			left++
 		}
 		if applied > 1 {
 			return fmt.Errorf("%s: took effect %d times", name, applied)

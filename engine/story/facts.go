@@ -392,6 +392,9 @@ func (t *teller) beginnings(p pair) {
 		if a := &p.now.Attempts[k]; a.Started == t.c.At() && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
+			if a.Kind == model.CallDo {
+				t.iteration(&f, p.now, p.now.Loop.Iteration)
+			}
 			t.say(f)
 		}
 	}
@@ -404,8 +407,9 @@ func (t *teller) beginnings(p pair) {
 		f.deadline(p.now)
 		t.say(f)
 	}
-	if p.now.Waits() && !p.old.Waits() && !t.skips(FactWaitStarted) {
+	if p.now.Waits() && (!p.old.Waits() || p.now.Loop != p.old.Loop) && !t.skips(FactWaitStarted) {
 		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: track.Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
+		t.iteration(&f, p.now, p.now.Loop.Iteration)
 		f.deadline(p.now)
 		t.say(f)
 	}
@@ -415,7 +419,10 @@ func (t *teller) beginnings(p pair) {
 			Code: track.Code(), Message: track.Message(), CoolDown: p.now.Fwd.Rounds > p.old.Fwd.Rounds,
 			Among: t.instances(p.now),
 		}
-		if f.Purpose != PurposeLookup {
+		switch {
+		case !undo && p.now.Loop.Between:
+			t.iteration(&f, p.now, p.now.Loop.Iteration+1)
+		case f.Purpose != PurposeLookup:
 			f.Attempt, f.Of = int(track.Attempt)+1, t.allowed(p.now, track.Kind)
 		}
 		f.deadline(p.now)

@@ -47,6 +47,8 @@ const (
 	allowRun
 	allowRunKey
 	allowSecret
+	allowPrevious
+	allowCollected
 )
 
 const (
@@ -277,12 +279,21 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 			}
 			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
 			return false
+		} else if ok && attr.Name == "collected" && !s.Collects() {
+			d.Errorf(t.SourceRange(), "Nothing is collected", "Step %q has no repeat block with collect = ..., so it collects no values.", name)
+			return false
 		}
 	}
 	return true
 }
 
 func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
+	if root == "self" && (name == "previous" || name == "collected") {
+		c.Self, c.SelfPrevious = true, c.SelfPrevious || name == "previous"
+		c.SelfCollected = c.SelfCollected || name == "collected"
+		c.SelfOutput = c.SelfOutput || name == "collected" // the list lacks the value of an iteration whose output is not known
+		return d.refLoop(name, at, a)
+	}
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
@@ -314,7 +325,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
-		"self":    "inside fail_when, postcondition and compensate",
+		"self":    "inside fail_when, postcondition, repeat and compensate",
 		"failure": "inside compensate",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",

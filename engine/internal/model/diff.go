@@ -178,6 +178,12 @@ func diffMore(a, b *More) uint64 {
 	if a.Signal != b.Signal {
 		m |= NodeSignalBit
 	}
+	if a.Loop != b.Loop {
+		m |= NodeLoopBit
+	}
+	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
+		m |= NodeGatheredBit
+	}
 	if a.UndoPoint != b.UndoPoint || string(a.UndoBlob) != string(b.UndoBlob) {
 		m |= NodeUndoCheckpointBit
 	}

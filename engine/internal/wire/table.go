@@ -242,6 +242,23 @@ var nodeCodec = []codec[model.Node]{
 		},
 	},
 	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
+	{ // how far a repeat step has come
+		bit: model.NodeLoopBit,
+		put: func(e *encoder, n *model.Node) {
+			e.int(int64(n.Loop.Iteration))
+			e.int(int64(n.Loop.Calls))
+			e.bool(n.Loop.Past)
+			e.bool(n.Loop.Between)
+		},
+		get: func(d *decoder, n *model.Node) {
+			n.Loop = model.Loop{Iteration: int32(d.index()), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
+		},
+	},
+	{ // output of the iteration before, and the values that this record adds to the collected ones
+		bit: model.NodeGatheredBit,
+		put: func(e *encoder, n *model.Node) { e.held(n.Last); e.collected(n.Collected) },
+		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(d.collected()) },
+	},
 }
 
 var attemptCodec = []codec[model.Attempt]{

@@ -1,0 +1,62 @@
+package story
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+)
+
+// IterationText returns a text such as "iteration 7 of at most 80". most is the largest number of
+// iterations; 0 = no limit, or it is not known.
+func IterationText(number, most int) string {
+	if most == 0 {
+		return fmt.Sprintf("iteration %d", number)
+	}
+	return fmt.Sprintf("iteration %d of at most %d", number, most)
+}
+
+// loops reports whether the step of a node has a repeat block. The for_each step itself makes no
+// iterations: its instances do.
+func loops(wf *dsl.Workflow, n *model.Node) bool {
+	if wf == nil || n.Of() >= len(wf.Steps) || wf.Steps[n.Step].Repeat == nil {
+		return false
+	}
+	return n.Item || wf.Steps[n.Step].ForEach == nil
+}
+
+// mostIterations returns the largest number of iterations of a node. It returns 0 if there is no
+// limit, or if the limit depends on results of steps.
+func mostIterations(wf *dsl.Workflow, n *model.Node, scope *dsl.Scope) int {
+	s, err := wf.Steps[n.Step].Settings(scope)
+	if err != nil {
+		return 0
+	}
+	return s.MaxIterations
+}
+
+// iteration sets Iteration and Iterations of a fact about a node that makes iterations. number is
+// the number of the iteration, counted from 0.
+func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
+	if loops(t.wf, n) {
+		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())
+	}
+}
+
+// iterations returns a sentence about a node whose next iteration is planned.
+func (x *explainer) iterations(n *model.Node, name, until string) string {
+	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
+	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))
+	if x.wf.Steps[n.Step].Repeat.Until != nil {
+		text += " and its until was not true yet"
+	}
+	return fmt.Sprintf("%s; the next iteration starts at %s.", text, until)
+}
+
+// within returns a text that says in which iteration a node is; "" if its step does not repeat.
+func (x *explainer) within(n *model.Node) string {
+	if !loops(x.wf, n) {
+		return ""
+	}
+	return ", in " + IterationText(int(n.Loop.Iteration)+1, mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V}))
+}
