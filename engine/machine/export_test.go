@@ -32,3 +32,6 @@ func (s *State) Signals() int { return int(s.signals.last) }
 
 // Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
 func (s *State) Checkpoints() int64 { return s.checkpoints }
+
+// SetNode replaces a node.
+func (s *State) SetNode(i int, n *model.Node) { s.set(i, n) }

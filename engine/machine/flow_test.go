@@ -46,11 +46,11 @@ func do(name string, options ...option) *spec {
 			if sc.Self == nil || sc.Failure == nil {
 				return dsl.Value{}, errors.New("self and failure must be set")
 			}
-			all := "null"
+			all := ""
 			if sc.Self.Collected != nil {
-				all = string(sc.Self.Collected().JSON())
+				all = fmt.Sprintf(`,"all":%s`, sc.Self.Collected().JSON())
 			}
-			return js(fmt.Sprintf(`{"undo":%q,"of":%s,"all":%s}`, name, sc.Self.Output.JSON(), all)), nil
+			return js(fmt.Sprintf(`{"undo":%q,"of":%s%s}`, name, sc.Self.Output.JSON(), all)), nil
 		},
 	}
 	s.Settings = func(*dsl.Scope) (*dsl.Settings, error) { return &s.settings, nil }

@@ -145,7 +145,7 @@ func (w *world) checkLoop(i int, n *model.Node) error {
 			return fmt.Errorf("another iteration is planned, and until is %v (%w)", over, err)
 		}
 	}
-	if n.State == status.StepSucceeded && !step.Do.ReadOnly && n.Effect() != status.EffectDone {
+	if n.State == status.StepSucceeded && !n.Expanded && !step.Do.ReadOnly && n.Effect() != status.EffectDone {
 		return errors.New("a loop that changed something has succeeded, and its effect is " + n.Effect().String())
 	}
 	if e, _ := w.left(i); e > 0 && n.Loop.Past && n.Effect() == status.EffectNone {

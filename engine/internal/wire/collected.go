@@ -6,11 +6,11 @@ import "github.com/saga-engine/engine/engine/internal/model"
 // added. A reader has the other values already. So the journal of a loop grows by one value in
 // each iteration, and not by the whole list.
 func (e *encoder) collected(c *model.Collected) {
-	e.uint(uint64(c.Len()))
+	e.int(int64(c.Len()))
 	if c == nil {
 		return
 	}
-	e.uint(uint64(c.Fresh))
+	e.int(int64(c.Fresh))
 	for _, v := range c.Tail(c.Fresh) {
 		e.value(v)
 	}
