@@ -71,11 +71,10 @@ func (d loops) end(i int) {
 // evaluated, or the list would be too large, gather returns the failure and false.
 func (d loops) gather(i int) (model.Miss, bool) {
 	n := d.get(i)
-	r := d.step(n).Repeat
-	if r == nil || r.Collect == nil || n.Collected.Len() > n.Loop.Iteration {
+	if !d.lacks(n) {
 		return model.Miss{}, true
 	}
-	v, err := r.Collect(d.selfScope(n))
+	v, err := d.step(n).Repeat.Collect(d.selfScope(n))
 	if err != nil {
 		return loopMiss("collect", err), false
 	}
@@ -90,9 +89,33 @@ func (d loops) gather(i int) (model.Miss, bool) {
 	if m, ok := d.grow("collect", bytes); !ok {
 		return m, false
 	}
-	n = d.edit(i)
-	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
+	d.append(i, v)
 	return model.Miss{}, true
+}
+
+// gatherLast appends the value of an iteration that has an effect, but did not end well: its result
+// came after the run had turned back, or its value exceeded a limit. The undo needs this value, so no
+// limit applies. If the value cannot be computed, the undo still has self.output.
+func (d loops) gatherLast(i int) {
+	n := d.get(i)
+	if !n.Known || !d.lacks(n) {
+		return
+	}
+	if v, err := d.step(n).Repeat.Collect(d.selfScope(n)); err == nil {
+		d.append(i, v)
+	}
+}
+
+// lacks reports whether the loop of a node collects values, and the value of the present iteration
+// is missing.
+func (d loops) lacks(n *model.Node) bool {
+	r := d.step(n).Repeat
+	return r != nil && r.Collect != nil && n.Collected.Len() <= n.Loop.Iteration
+}
+
+func (d loops) append(i int, v dsl.Value) {
+	n := d.edit(i)
+	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
 }
 
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -53,6 +54,9 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
 	}
 	for i, n := range s.Nodes() {
+		if i < len(before.Nodes()) && n.Signal.Number < before.Nodes()[i].Signal.Number {
+			return fmt.Errorf("%s takes signal %d after signal %d", story.Node(s, w.wf, i).Name, n.Signal.Number, before.Nodes()[i].Signal.Number)
+		}
 		if err := w.checkNode(i, n); err != nil {
 			return fmt.Errorf("%s: %w", story.Node(s, w.wf, i).Name, err)
 		}
@@ -81,6 +85,11 @@ func (w *world) checkWaits() error {
 			return fmt.Errorf("%s: signal %d was taken twice", v.Name, n.Signal.Number)
 		}
 		numbers[n.Signal.Number] = true
+		for _, x := range s.EarlySignals() {
+			if x.Number < n.Signal.Number && slices.Contains(strings.Split(n.Signal.Awaits, "\n"), x.Name) && (x.Fail != "" || string(x.Payload.JSON()) != `"bad"`) {
+				return fmt.Errorf("%s has taken signal %d, and signal %d before it is still there", v.Name, n.Signal.Number, x.Number)
+			}
+		}
 		if !n.Waits() {
 			continue
 		}

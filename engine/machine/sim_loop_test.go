@@ -3,6 +3,7 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,12 +107,13 @@ func (w *world) left(i int) (left, applied int) {
 	return left, applied
 }
 
-// undoLoop lets the undo of a loop happen. It undoes what its input names: the keys of calls are
-// in their outputs. Without a list of what was collected it undoes everything.
+// undoLoop lets the undo of a loop happen. It undoes what the list of collected values names: the
+// keys of calls are in their outputs. Without such a list it undoes everything.
 func (w *world) undoLoop(k *call) {
 	step := w.wf.Steps[k.inv.Step]
 	for key, e := range w.ledger {
-		named := step.Repeat.Collect == nil || !step.Undo.UsesSelf || strings.Contains(string(k.inv.Input.JSON()), key)
+		_, all, _ := strings.Cut(string(k.inv.Input.JSON()), `"all":`)
+		named := step.Repeat.Collect == nil || !step.Undo.UsesSelf || strings.Contains(all, key)
 		if e.node == k.node && e.applied > e.undone && named {
 			e.undone = e.applied
 			w.note("    UNDONE an iteration of node %d", k.node)
@@ -142,11 +144,18 @@ func (w *world) checkLoop(i int, n *model.Node) error {
 	if step.Repeat.Collect != nil && step.Repeat.Until != nil && n.Loop.Between && !n.Ended() {
 		sc := &dsl.Scope{Self: &dsl.Self{Collected: n.Collected.List, Previous: n.Last.V}}
 		if over, err := step.Repeat.Until(sc); over || err != nil {
-			return fmt.Errorf("another iteration is planned, and until is %v (%w)", over, err)
+			return fmt.Errorf("another iteration is planned, and until is %v (%v)", over, err)
 		}
 	}
 	if n.State == status.StepSucceeded && !n.Expanded && !step.Do.ReadOnly && n.Effect() != status.EffectDone {
 		return errors.New("a loop that changed something has succeeded, and its effect is " + n.Effect().String())
+	}
+	if made := n.Calls - n.Loop.Calls; n.Doubt > made {
+		return fmt.Errorf("%d attempts are in doubt, and the iteration has made %d calls", n.Doubt, made)
+	}
+	ok := func(a model.Attempt) bool { return a.Call > n.Loop.Calls && a.Status == model.AttemptOK }
+	if n.Done && n.Undo == model.UndoNone && n.Manual == "" && !slices.ContainsFunc(n.Attempts, ok) {
+		return errors.New("an iteration is done, and none of its calls has succeeded")
 	}
 	if e, _ := w.left(i); e > 0 && n.Loop.Past && n.Effect() == status.EffectNone {
 		return errors.New("promise 9: the effects of earlier iterations are forgotten")

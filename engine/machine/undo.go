@@ -114,12 +114,8 @@ func (d undoing) prepareUndo(i int) bool {
 	if n.UndoReady {
 		return true
 	}
-	if n.Known {
-		// The iteration may have succeeded only after the run turned back, so its value is not
-		// collected yet. If it cannot be collected, the undo still has self.output.
-		d.loops().gather(i)
-		n = d.get(i)
-	}
+	d.loops().gatherLast(i)
+	n = d.get(i)
 	input, err := d.step(n).Undo.Input(d.undoScope(n))
 	if err != nil {
 		d.undoFails(i, expressionMiss("compensate", err))

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -57,9 +58,13 @@ func (l stepLinker) loopedRerun(d *decl.Step) {
 // compensate block. The undo of such a step is called once for all iterations, so the author must
 // write what it undoes.
 func (l undoLinker) noLoopUndo(s *linkedStep) {
+	declared := ""
+	if undo := s.action.schema.CompensatedBy; undo != "" {
+		declared = fmt.Sprintf(" The undo that the action declares, %s, would undo only the last iteration.", undo)
+	}
 	l.Errorf(s.decl.Repeat.DefRange, "No undo for all iterations",
-		"%s changes things in every iteration, and an undo is called once for the whole step. The undo that the action declares would undo only the last iteration. Write a compensate block that undoes all of them, for example with self.collected, or state compensation = \"none\".",
-		s.action.short())
+		"%s changes things in every iteration, and an undo is called once for the whole step.%s Write a compensate block that undoes all of them, for example with self.collected, or state compensation = \"none\".",
+		s.action.short(), declared)
 }
 
 // undoneByKey returns whether the undo u finds the effect of the step by the key of its call; nil

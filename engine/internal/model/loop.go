@@ -22,7 +22,7 @@ type Loop struct {
 
 // Limits for the values that a repeat step collects.
 const (
-	MaxCollected      = 10_000   // largest number of values
+	MaxCollected      = 10_000   // largest number of values; before the undo one more may follow
 	MaxCollectedBytes = 16 << 20 // largest size of the list as JSON, in bytes; an output has the same limit
 )
 

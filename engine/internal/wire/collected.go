@@ -23,7 +23,7 @@ func (d *decoder) collected() *model.Collected {
 		return nil
 	}
 	fresh := d.index()
-	if count > model.MaxCollected || fresh > count {
+	if count > model.MaxCollected+1 || fresh > count {
 		d.fail()
 		return nil
 	}
