@@ -67,7 +67,7 @@ func randomQuiet(c *chooser, i int) *spec {
 	if c.chance(3) {
 		options = append(options, pre(false))
 	}
-	if c.chance(25) {
+	if c.chance(40) {
 		options = append(options, randomLoop(c))
 	}
 	switch c.n(3) {

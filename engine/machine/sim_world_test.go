@@ -399,7 +399,11 @@ func (w *world) meddle() error {
 			}
 		}
 	case 10:
-		return w.signal([]string{"go", "stop", "unheard"}[w.c.n(3)])
+		for range 1 + w.c.n(3) { // several, for loops that wait
+			if err := w.signal([]string{"go", "stop", "unheard"}[w.c.pick(3, 3, 1)]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
