@@ -67,10 +67,14 @@ func randomQuiet(c *chooser, i int) *spec {
 	if c.chance(3) {
 		options = append(options, pre(false))
 	}
+	kind := c.n(3)
 	if c.chance(40) {
 		options = append(options, randomLoop(c))
+		if c.chance(50) {
+			kind = 2
+		}
 	}
-	switch c.n(3) {
+	switch kind {
 	case 1:
 		return timer(stepName(i), time.Duration(c.n(60))*time.Second, options...)
 	case 2:

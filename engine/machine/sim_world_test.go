@@ -3,6 +3,7 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -336,7 +337,11 @@ func (w *world) slot(agent string, s machine.Slot) {
 
 // meddle makes something happen that nobody waited for.
 func (w *world) meddle() error {
-	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, 3) {
+	signals := 3
+	if slices.ContainsFunc(w.wf.Steps, func(s *dsl.Step) bool { return s.Wait != nil && s.Repeat != nil }) {
+		signals = 15 // each iteration takes one
+	}
+	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, signals) {
 	case 0:
 		return w.deliver(machine.TimePassed{})
 	case 1: // a duplicate
