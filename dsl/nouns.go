@@ -45,8 +45,6 @@ type (
 	Limit = noun.Limit
 	// An Each is the evaluated for_each of a step: keys and values of its instances.
 	Each = noun.Each
-	// A ValueFunc evaluates an expression to a value.
-	ValueFunc = noun.ValueFunc
 	// An Assignment gives a value to a variable.
 	Assignment = noun.Assignment
 	// An AgentBinary describes the binary that was chosen for an agent.

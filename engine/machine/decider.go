@@ -167,7 +167,6 @@ func (d *decider) clocks() clocks   { return clocks{d} }
 func (d *decider) forward() forward { return forward{d} }
 func (d *decider) undoing() undoing { return undoing{d} }
 func (d *decider) waits() waits     { return waits{d} }
-func (d *decider) loops() loops     { return loops{d} }
 func (d *decider) ending() ending   { return ending{d} }
 func (d *decider) verbs() verbs     { return verbs{d} }
 

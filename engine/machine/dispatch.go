@@ -32,7 +32,7 @@ func (d caller) call(i int) {
 		d.forward().missed(i, m)
 		return
 	}
-	if n.Loop.Between && kind == model.CallDo && !d.slots().halted() && !d.loops().next(i) {
+	if !(loops{d.decider}).ready(i, kind) {
 		return
 	}
 	if kind == model.CallDo && !d.slots().halted() && d.undoing().mustClear(n) {

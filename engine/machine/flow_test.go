@@ -228,7 +228,7 @@ func flow(items ...any) *dsl.Workflow {
 }
 
 // inputOf is an input that reads the outputs of all dependencies.
-func inputOf(s *spec) dsl.ValueFunc {
+func inputOf(s *spec) func(*dsl.Scope) (dsl.Value, error) {
 	return func(sc *dsl.Scope) (dsl.Value, error) {
 		text := fmt.Sprintf(`{"step":%q`, s.Name)
 		if sc.Self != nil {

@@ -81,7 +81,7 @@ func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	case err != nil:
 		d.missed(i, expressionMiss("when", err))
 	case !yes:
-		d.loops().unwanted(i)
+		loops{d.decider}.unwanted(i)
 	}
 	return err == nil && yes
 }

@@ -50,7 +50,7 @@ func (d loops) succeed(i int) {
 		return
 	case r.Until != nil:
 		d.forward().missed(i, model.Miss{
-			Kind: model.MissPermanent, Code: CodeMaxIterations,
+			Kind: model.MissPermanent, Code: codeMaxIterations,
 			Message: fmt.Sprintf("until was not true after %d iterations", settings.MaxIterations),
 		})
 		return
@@ -178,6 +178,12 @@ func (d loops) outOfTime(i int) {
 		Kind: model.MissDeadline, Code: CodeDeadlineExceeded,
 		Message: fmt.Sprintf("the deadline leaves no time for another iteration after %d", n.Loop.Iteration+1),
 	})
+}
+
+// ready reports whether the planned call of node i may start. If the next iteration of a loop is
+// planned, it begins now, unless no call of the run may start.
+func (d loops) ready(i int, kind model.CallKind) bool {
+	return !d.get(i).Loop.Between || kind != model.CallDo || d.slots().halted() || d.next(i)
 }
 
 // next begins the planned iteration of node i and returns true. If `when` is false now, or cannot

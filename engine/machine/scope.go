@@ -40,7 +40,7 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	}
 	sc.Each, sc.Self = nil, nil
 	if n != nil {
-		sc.Self = d.loops().self(n)
+		sc.Self = loops{d}.self(n)
 	}
 	if n != nil && n.Item {
 		d.seen.each = dsl.EachItem{Key: n.Key, Value: n.Each.V}

@@ -131,7 +131,7 @@ func (d waits) done(i int, out dsl.Value) {
 		d.forward().missed(i, m)
 		return
 	}
-	d.loops().succeed(i)
+	loops{d.decider}.succeed(i)
 }
 
 // timedOut handles the passed deadline of node i, if the node waits for a signal or a timer, or for

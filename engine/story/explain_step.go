@@ -231,3 +231,21 @@ func (x *explainer) lost() {
 	}
 	x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 }
+
+// iterations returns a sentence about a node whose next iteration is planned.
+func (x *explainer) iterations(n *model.Node, name, until string) string {
+	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
+	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))
+	if x.wf.Steps[n.Step].Repeat.Until != nil {
+		text += " and its until was not true yet"
+	}
+	return fmt.Sprintf("%s; the next iteration starts at %s.", text, until)
+}
+
+// within returns a text that says in which iteration a node is; "" if its step does not repeat.
+func (x *explainer) within(n *model.Node) string {
+	if !loops(x.wf, n) {
+		return ""
+	}
+	return ", in " + IterationText(int(n.Loop.Iteration)+1, mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V}))
+}

@@ -34,29 +34,3 @@ func mostIterations(wf *dsl.Workflow, n *model.Node, scope *dsl.Scope) int {
 	}
 	return s.MaxIterations
 }
-
-// iteration sets Iteration and Iterations of a fact about a node that makes iterations. number is
-// the number of the iteration, counted from 0.
-func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
-	if loops(t.wf, n) {
-		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())
-	}
-}
-
-// iterations returns a sentence about a node whose next iteration is planned.
-func (x *explainer) iterations(n *model.Node, name, until string) string {
-	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
-	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))
-	if x.wf.Steps[n.Step].Repeat.Until != nil {
-		text += " and its until was not true yet"
-	}
-	return fmt.Sprintf("%s; the next iteration starts at %s.", text, until)
-}
-
-// within returns a text that says in which iteration a node is; "" if its step does not repeat.
-func (x *explainer) within(n *model.Node) string {
-	if !loops(x.wf, n) {
-		return ""
-	}
-	return ", in " + IterationText(int(n.Loop.Iteration)+1, mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V}))
-}

@@ -15,8 +15,8 @@ import (
 // true.
 const codeMaxIterations = "max_iterations"
 
-// repeat links the repeat block of a step. It returns nil if the step has no such block.
-func (l stepLinker) repeat(d *decl.Step, ls *linkedStep) *noun.Repeat {
+// repeatOf links the repeat block of a step. It returns nil if the step has no such block.
+func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 	b := d.Repeat
 	if b == nil {
 		return nil
@@ -46,8 +46,8 @@ func constantSpan(bad bool, v *cty.Value) time.Duration {
 	return span
 }
 
-// loopedRerun checks that a step with a repeat block does not say on_rerun = "undo_first".
-func (l stepLinker) loopedRerun(d *decl.Step) {
+// checkLoopedRerun checks that a step with a repeat block does not say on_rerun = "undo_first".
+func checkLoopedRerun(l stepLinker, d *decl.Step) {
 	if d.Repeat != nil && d.OnRerun == noun.RerunUndoFirst {
 		l.Errorf(d.Attr("on_rerun").Range, "Not allowed with repeat",
 			"on_rerun = \"undo_first\" would undo all iterations of step %q before another attempt of one. Remove it, or remove the repeat block.", d.Name)

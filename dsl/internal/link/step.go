@@ -154,9 +154,9 @@ func (l stepLinker) step(i int) {
 	}
 	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
-	out.Repeat = l.repeat(d, ls)
+	out.Repeat = repeatOf(l, d, ls)
 	undoLinker(l).undo(d, ls, out)
-	l.loopedRerun(d)
+	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
 }
 

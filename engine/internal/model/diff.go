@@ -178,17 +178,23 @@ func diffMore(a, b *More) uint64 {
 	if a.Signal != b.Signal {
 		m |= NodeSignalBit
 	}
-	if a.Loop != b.Loop {
-		m |= NodeLoopBit
-	}
-	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
-		m |= NodeGatheredBit
-	}
 	if a.UndoPoint != b.UndoPoint || string(a.UndoBlob) != string(b.UndoBlob) {
 		m |= NodeUndoCheckpointBit
 	}
 	if a.Und != b.Und {
 		m |= diffUndo(&a.Und, &b.Und)
+	}
+	return m | diffLoop(a, b)
+}
+
+// diffLoop compares the fields of two nodes that only repeat steps use. It returns the bits of the
+// fields that differ.
+func diffLoop(a, b *More) (m uint64) {
+	if a.Loop != b.Loop {
+		m |= NodeLoopBit
+	}
+	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
+		m |= NodeGatheredBit
 	}
 	return m
 }
