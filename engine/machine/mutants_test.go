@@ -164,7 +164,7 @@ var mutants = []mutant{
 		"n.Present() == status.EffectNone // a loop", "n.Present() != status.EffectDone // a loop", nil},
 	{"an iteration that was not done leaves the others", "settle.go",
 		"if n.Loop.Past { // earlier", "if false { // earlier", nil},
-	{"the journal forgets collected values", "../internal/wire/value.go",
+	{"the journal forgets collected values", "../internal/wire/table.go",
 		"known := int32(count - fresh)", "known := int32(0 * (count - fresh))", nil},
 	{"a wait takes two signals in one record", "loop.go",
 		"signals := step.Wait != nil && len(d.waits().early()) > 0", "signals := false", nil},

@@ -178,6 +178,9 @@ func (s *Step) Conditions() []*Condition {
 	return out
 }
 
+// Collects reports whether the step has a repeat block with `collect`.
+func (s *Step) Collects() bool { return s.Repeat != nil && s.Repeat.Attr("collect") != nil }
+
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 

@@ -454,3 +454,17 @@ func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bo
 		}
 	}
 }
+
+// refLoop checks a reference to self.previous or self.collected. After an error it returns false.
+func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
+	switch {
+	case name == "previous" && a&allowPrevious == 0, name == "collected" && a&(allowPrevious|allowCollected) == 0:
+		d.Errorf(at, "Reference not available here",
+			"self.%s can be used only in a step with a repeat block: in when, input, value, timer, wait, conditions, compensate.input and in the repeat block itself, except max_iterations.", name)
+		return false
+	case name == "collected" && a&allowCollected == 0:
+		d.Errorf(at, "Nothing is collected", "self.collected holds what collect = ... in the repeat block appends, and the block has no collect.")
+		return false
+	}
+	return true
+}
