@@ -192,7 +192,7 @@ func describeWorkflow(t *testing.T, wf *dsl.Workflow) string {
 		v, err := f(scope)
 		return fmt.Sprint(v, err)
 	}
-	value := func(f dsl.ValueFunc) string {
+	value := func(f func(*dsl.Scope) (dsl.Value, error)) string {
 		if f == nil {
 			return "-"
 		}

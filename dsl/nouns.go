@@ -33,6 +33,8 @@ type (
 	// A Refusal is a fail_when block. A result for which its condition is true is a definite
 	// failure.
 	Refusal = noun.Refusal
+	// A Repeat is the loop of a step: when it ends, and what happens after each iteration.
+	Repeat = noun.Repeat
 	// A Catch says which failures of a step do not stop the run.
 	Catch = noun.Catch
 	// Settings are the limits of one step, with all defaults filled in.
@@ -43,8 +45,6 @@ type (
 	Limit = noun.Limit
 	// An Each is the evaluated for_each of a step: keys and values of its instances.
 	Each = noun.Each
-	// A ValueFunc evaluates an expression to a value.
-	ValueFunc = noun.ValueFunc
 	// An Assignment gives a value to a variable.
 	Assignment = noun.Assignment
 	// An AgentBinary describes the binary that was chosen for an agent.

@@ -70,7 +70,7 @@ func sameOutcome(n *model.Node, ev SettleRequested) bool {
 func (d verbs) relying(step int) int {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
-		if b.Calls > 0 || b.Expanded || b.Fwd.Attempt > 0 || b.Ended() && b.State != status.StepCancelled {
+		if b.Calls > 0 || b.Expanded || b.Loop != (model.Loop{}) || b.Fwd.Attempt > 0 || b.Ended() && b.State != status.StepCancelled {
 			return j
 		}
 	}

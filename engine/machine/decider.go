@@ -104,6 +104,8 @@ type decider struct {
 	arrived signal  // signal that the event of this decision brings; Number 0 = there is no such signal
 	taken   []int32 // numbers of the signals that ended a wait in this decision
 
+	looped int // number of iterations that this decision has planned
+
 	used []use // slots that this decision has taken, by agent
 	// Agents of which the engine did not send a call. The event of this decision says so
 	// (AttemptDeferred).
@@ -150,6 +152,9 @@ type undoing struct{ *decider }
 // waits begins and ends the steps that call no agent: values, timers, and waits for signals.
 // These steps use no slot, and they have no effect.
 type waits struct{ *decider }
+
+// loops begins and ends the iterations of repeat steps (loop.go).
+type loops struct{ *decider }
 
 // ending parks a run, unparks it, and ends it.
 type ending struct{ *decider }

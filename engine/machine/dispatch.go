@@ -32,6 +32,9 @@ func (d caller) call(i int) {
 		d.forward().missed(i, m)
 		return
 	}
+	if !(loops{d.decider}).ready(i, kind) {
+		return
+	}
 	if kind == model.CallDo && !d.slots().halted() && d.undoing().mustClear(n) {
 		d.undoing().clear(i)
 		return

@@ -15,6 +15,9 @@ var (
 	IdempotencyKey = idempotencyKey
 )
 
+// The largest number of iterations that one decision begins.
+const MaxAtOnce = maxAtOnce
+
 // StepRowOf is the journal's row of a node.
 func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
 
@@ -29,3 +32,6 @@ func (s *State) Signals() int { return int(s.signals.last) }
 
 // Checkpoints returns how many bytes of checkpoints were recorded, as Ceilings count them.
 func (s *State) Checkpoints() int64 { return s.checkpoints }
+
+// SetNode replaces a node.
+func (s *State) SetNode(i int, n *model.Node) { s.set(i, n) }

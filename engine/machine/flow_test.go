@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -45,7 +46,11 @@ func do(name string, options ...option) *spec {
 			if sc.Self == nil || sc.Failure == nil {
 				return dsl.Value{}, errors.New("self and failure must be set")
 			}
-			return js(fmt.Sprintf(`{"undo":%q,"of":%s}`, name, sc.Self.Output.JSON())), nil
+			all := ""
+			if sc.Self.Collected != nil {
+				all = fmt.Sprintf(`,"all":%s`, sc.Self.Collected().JSON())
+			}
+			return js(fmt.Sprintf(`{"undo":%q,"of":%s%s}`, name, sc.Self.Output.JSON(), all)), nil
 		},
 	}
 	s.Settings = func(*dsl.Scope) (*dsl.Settings, error) { return &s.settings, nil }
@@ -149,10 +154,10 @@ func pre(ok bool) option {
 	}
 }
 
-// post fails for the output "poor".
+// post fails for outputs that hold the word "poor".
 func post(s *spec) {
 	s.Post = append(s.Post, condition(func(sc *dsl.Scope) (bool, error) {
-		return string(sc.Self.Output.JSON()) != `"poor"`, nil
+		return !strings.Contains(string(sc.Self.Output.JSON()), `"poor"`), nil
 	}, "postcondition_failed"))
 }
 
@@ -223,9 +228,12 @@ func flow(items ...any) *dsl.Workflow {
 }
 
 // inputOf is an input that reads the outputs of all dependencies.
-func inputOf(s *spec) dsl.ValueFunc {
+func inputOf(s *spec) func(*dsl.Scope) (dsl.Value, error) {
 	return func(sc *dsl.Scope) (dsl.Value, error) {
 		text := fmt.Sprintf(`{"step":%q`, s.Name)
+		if sc.Self != nil {
+			text += fmt.Sprintf(`,"previous":%s`, sc.Self.Previous.JSON())
+		}
 		if sc.Each != nil {
 			text += fmt.Sprintf(`,"key":%q`, sc.Each.Key)
 		}

@@ -70,8 +70,8 @@ func (d forward) begin(i int) {
 }
 
 // wanted evaluates the `when` condition of node i, and returns true if the node must run. A
-// node without a condition must run. If the condition is false, the node ends as skipped. If
-// the condition cannot be evaluated, the node fails.
+// node without a condition must run. If the condition is false, the node ends as skipped, or
+// in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true
@@ -81,7 +81,7 @@ func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	case err != nil:
 		d.missed(i, expressionMiss("when", err))
 	case !yes:
-		d.endForward(i, status.StepSkipped)
+		loops{d.decider}.unwanted(i)
 	}
 	return err == nil && yes
 }
@@ -143,7 +143,7 @@ func (d forward) fanOut(i int) {
 		}
 		a.Active++
 		d.edit(k).Fwd.Ready = d.at
-		if d.wanted(k, step.WhenEach) {
+		if again := d.get(k).Prepared && d.get(k).Loop.Iteration > 0; again || d.wanted(k, step.WhenEach) {
 			d.caller().call(k)
 		}
 	}

@@ -110,7 +110,7 @@ func TestIdempotencyKeyIsStable(t *testing.T) {
 		{"charge", "", "do", 1, "a797e699bfebaf2784d0b2ce578f5c36"},
 		{"cha", "rge", "do", 0, "8a44ee464021d0847998b2d80cb3b7ee"},
 	} {
-		if got := machine.IdempotencyKey(1042, tc.step, tc.key, tc.direction, tc.generation); got != tc.want {
+		if got := machine.IdempotencyKey(1042, tc.step, tc.key, tc.direction, 0, tc.generation); got != tc.want {
 			t.Errorf("%+v: got %s", tc, got)
 		}
 	}

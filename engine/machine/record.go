@@ -218,6 +218,11 @@ func (r Record) values(f func(model.Held)) {
 				f(*h)
 			}
 		}
+		if p.Mask&model.NodeGatheredBit != 0 && p.To.Collected != nil {
+			for _, v := range p.To.Collected.Tail(p.To.Collected.Fresh) {
+				f(model.Held{V: v})
+			}
+		}
 	}
 }
 

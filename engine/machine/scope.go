@@ -38,7 +38,10 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 			Allowance: d.in.Allowance,
 		}
 	}
-	sc.Each = nil
+	sc.Each, sc.Self = nil, nil
+	if n != nil {
+		sc.Self = loops{d}.self(n)
+	}
 	if n != nil && n.Item {
 		d.seen.each = dsl.EachItem{Key: n.Key, Value: n.Each.V}
 		sc.Each = &d.seen.each
@@ -66,16 +69,23 @@ func (d *decider) settings(n *model.Node) (*dsl.Settings, error) {
 func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
+	self := sc.Self
 	sc.Self = &dsl.Self{
 		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, Key: d.forwardKey(n), TimedOut: n.TimedOut,
+	}
+	if self != nil {
+		sc.Self.Previous, sc.Self.Collected = self.Previous, self.Collected
 	}
 	return sc
 }
 
 // undoScope returns the values that expressions of a compensate block can read: those of
-// selfScope, and the failure that is the reason for the undo.
+// selfScope, and the failure that is the reason for the undo. In a loop, self.output is the output
+// of the last call that succeeded.
 func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	sc := d.selfScope(n)
+	out, known := n.Result()
+	sc.Self.Output, sc.Self.OutputKnown = out.V, known
 	f := d.run.Failure
 	if n.Clearing { // the run itself continues forward: only this step is undone
 		f = dsl.Failure{Step: d.step(n).Name, Code: n.Fwd.Code(), Message: n.Fwd.Message()}
@@ -85,7 +95,7 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 }
 
 // stepResult returns the result of a step as expressions see it. It caches results of
-// finished for_each steps, including those that this decision has finished. If the record is
+// finished for_each steps and of finished loops that collect values, including those that this decision has finished. If the record is
 // not committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	if i < 0 || i >= int(d.run.Steps) {
@@ -100,12 +110,16 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	if final && d.draft.find(i) != nil {
 		c.pending = true
 	}
-	r := dsl.StepResult{Final: final, One: instanceResult(n)}
+	repeat := d.wf.Steps[i].Repeat
+	collects := repeat != nil && repeat.Collect != nil
+	r := dsl.StepResult{Final: final, One: instanceResult(n, collects)}
 	if d.wf.Steps[i].ForEach != nil {
 		r.Each, r.One = true, dsl.InstanceResult{Status: n.State.String()}
 		for k := n.First; k < n.First+n.Count; k++ {
-			r.Instances = append(r.Instances, instanceResult(d.get(k)))
+			r.Instances = append(r.Instances, instanceResult(d.get(k), collects))
 		}
+	}
+	if r.Each || collects {
 		if final {
 			if c.results == nil {
 				c.results = map[int]dsl.StepResult{}
@@ -116,10 +130,15 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	return r
 }
 
-func instanceResult(n *model.Node) dsl.InstanceResult {
+// instanceResult returns the result of one node. collects says that its step has a repeat block with
+// `collect`.
+func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 	r := dsl.InstanceResult{
 		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
 		StartedAt: n.Fwd.Began.Time(), EndedAt: n.Fwd.Ended.Time(), TimedOut: n.TimedOut, Signal: n.Signal.Name,
+	}
+	if collects {
+		r.Collected = n.Collected.List()
 	}
 	switch n.State {
 	case status.StepSucceeded:
@@ -164,7 +183,7 @@ func forwardKey(run status.RunID, step string, n *model.Node) string {
 	if n.BizKey != "" {
 		return n.BizKey
 	}
-	return idempotencyKey(run, step, n.Key, "do", int(n.Gen))
+	return idempotencyKey(run, step, n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
 }
 
 // undoKey returns the idempotency key of a node's undo.
@@ -176,7 +195,7 @@ func undoKey(run status.RunID, step string, n *model.Node) string {
 	if n.BizKey != "" {
 		return n.BizKey + ":undo"
 	}
-	return idempotencyKey(run, step, n.Key, "undo", int(n.Gen))
+	return idempotencyKey(run, step, n.Key, "undo", 0, int(n.Gen))
 }
 
 // Keys returns the idempotency keys of a node's forward call and of its undo. It returns
@@ -188,10 +207,10 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 
 // idempotencyKey hashes the data that identify a call. It writes the length of each part
 // before the part, so that two different lists of parts never give the same bytes. For
-// example, "ab", "c" and "a", "bc" differ. After the direction it writes a zero. This is the
-// place of a repeat index, which no step has. The zero must stay, because without it the keys
-// of existing runs would change.
-func idempotencyKey(id status.RunID, step, key, direction string, generation int) string {
+// example, "ab", "c" and "a", "bc" differ. iteration is the number of the iteration of a loop,
+// counted from 0. It is 0 for a step that does not repeat, and for an undo, because a loop is
+// undone once.
+func idempotencyKey(id status.RunID, step, key, direction string, iteration, generation int) string {
 	var short [128]byte
 	b := short[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
@@ -199,7 +218,7 @@ func idempotencyKey(id status.RunID, step, key, direction string, generation int
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
 	}
-	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(iteration))
 	b = binary.BigEndian.AppendUint32(b, uint32(generation))
 	sum := sha256.Sum256(b)
 	var text [32]byte

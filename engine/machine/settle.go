@@ -15,7 +15,7 @@ func (d verbs) settleRequested(ev SettleRequested) {
 	var open, settled []int
 	for _, i := range all {
 		n := d.get(i)
-		if n.Effect() == status.EffectMaybe && (n.Undo == model.UndoNone && n.Ended() || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed {
+		if n.Present() == status.EffectMaybe && (n.Undo == model.UndoNone && n.Ended() || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed {
 			open = append(open, i)
 		} else if n.Correctable() {
 			settled = append(settled, i)
@@ -64,7 +64,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 			return // catch or max_failures handled the failure before: only the effect changes now
 		}
 		d.forgive(i)
-		d.forward().endForward(i, status.StepSucceeded)
+		loops{d.decider}.succeed(i)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
@@ -95,8 +95,12 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 
 // following returns what a person decides with the verb settle for node i. If the run is
 // parked because of the node, it is StatedEnd: the effect and the end of the node. Otherwise
-// it is StatedEffect: only the effect.
+// it is StatedEffect: only the effect. For a loop it is StatedNothing,
+// because the loop goes on with the statement at once.
 func (d verbs) following(i int) model.Statement {
+	if d.step(d.get(i)).Repeat != nil {
+		return model.StatedNothing
+	}
 	if d.blocks(i) {
 		return model.StatedEnd
 	}
@@ -176,7 +180,7 @@ func (d verbs) goOn() {
 // person states that outcome instead.
 func (d verbs) settleUndo(i int, ev SettleRequested) {
 	n := d.edit(i)
-	unknown := n.Effect() == status.EffectMaybe && !n.Known
+	unknown := n.Present() == status.EffectMaybe && !n.Known
 	switch {
 	case n.Correctable() && (ev.As == SettleSucceeded || ev.As == SettleNotDone && n.UndoDoubt == 0):
 		d.correct(i, ev)
@@ -189,6 +193,10 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 		d.reviveUndo()
 		n.Manual = ev.By
 		n.Doubt, n.Point, n.Blob = 0, 0, nil
+		if n.Loop.Past { // earlier iterations had effects, and their undo is possible now
+			d.freshUndo(i)
+			return
+		}
 		d.awake(i)
 		d.undoing().endUndo(i, model.UndoNothing)
 	case ev.As == SettleNotDone && n.UndoDoubt > 0:
@@ -203,7 +211,7 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 		if !ok {
 			return
 		}
-		n.Manual, n.Stated = ev.By, model.StatedEffect
+		n.Manual, n.Stated = ev.By, d.following(i)
 		n.Done, n.Known, n.Output = true, true, d.s.keep(out)
 		if n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent {
 			return // the outcome of the undo is still unknown: the person must settle it separately

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -53,6 +54,9 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 		return errors.New("pivot: the run turned while nobody knows whether the pivot took effect")
 	}
 	for i, n := range s.Nodes() {
+		if i < len(before.Nodes()) && n.Signal.Number < before.Nodes()[i].Signal.Number {
+			return fmt.Errorf("%s takes signal %d after signal %d", story.Node(s, w.wf, i).Name, n.Signal.Number, before.Nodes()[i].Signal.Number)
+		}
 		if err := w.checkNode(i, n); err != nil {
 			return fmt.Errorf("%s: %w", story.Node(s, w.wf, i).Name, err)
 		}
@@ -81,6 +85,11 @@ func (w *world) checkWaits() error {
 			return fmt.Errorf("%s: signal %d was taken twice", v.Name, n.Signal.Number)
 		}
 		numbers[n.Signal.Number] = true
+		for _, x := range s.EarlySignals() {
+			if x.Number < n.Signal.Number && slices.Contains(strings.Split(n.Signal.Awaits, "\n"), x.Name) && (x.Fail != "" || string(x.Payload.JSON()) != `"bad"`) {
+				return fmt.Errorf("%s has taken signal %d, and signal %d before it is still there", v.Name, n.Signal.Number, x.Number)
+			}
+		}
 		if !n.Waits() {
 			continue
 		}
@@ -231,6 +240,9 @@ func (w *world) checkNode(i int, n *model.Node) error {
 	}
 	if row := machine.StepRowOf(i, n); row.State == status.StepRunning && row.CompleteBy.IsZero() {
 		return errors.New("S10: a running row without complete-by")
+	}
+	if err := w.checkLoop(i, n); err != nil {
+		return err
 	}
 	if n.Undo == model.UndoNone && !n.Ended() && !w.s.Run().Parked && !w.s.Run().Turning && n.Fwd.Ready != 0 && n.Fwd.Deadline != 0 && n.Fwd.Deadline <= model.ToInstant(w.now) {
 		return errors.New("the step's deadline has passed and the step goes on")
@@ -447,6 +459,9 @@ func (w *world) checkUndo(inv machine.Invoke, n *model.Node, fail failer, flying
 		if e := w.ledger[w.forwardKey(i)]; e != nil && e.applied > e.undone {
 			return fail("promise 8: %s is not undone yet", story.Node(w.s, w.wf, i).Name)
 		}
+		if left, _ := w.left(i); left > 0 && w.looping(i) {
+			return fail("promise 8: %s is not undone yet", story.Node(w.s, w.wf, i).Name)
+		}
 		for _, k := range w.calls {
 			if k.node == i && k.kind == model.CallDo && !k.applyAt.IsZero() {
 				return fail("promise 8: %s may still take effect", story.Node(w.s, w.wf, i).Name)
@@ -474,6 +489,9 @@ func (w *world) checkKey(inv machine.Invoke, n *model.Node) error {
 		direction = "undo"
 	}
 	id := fmt.Sprintf("%d %s %d", inv.Attempt.Node, direction, n.Gen)
+	if direction == "do" {
+		id += fmt.Sprintf(" %d", n.Loop.Iteration)
+	}
 	if key, ok := w.keys[id]; ok && key != inv.IdempotencyKey {
 		return errors.New("S26: the key changed between attempts")
 	}
@@ -499,6 +517,15 @@ func (w *world) audit() error {
 		}
 		step := w.wf.Steps[n.Step]
 		name := story.Node(s, w.wf, i).Name
+		if n.Undo == model.UndoLeft {
+			left++
+		}
+		if step.Repeat != nil {
+			if err := w.auditLoop(i, n, name); err != nil {
+				return err
+			}
+			continue
+		}
 		applied, undone := 0, 0
 		for key, e := range w.ledger {
 			if e.node != i {
@@ -509,9 +536,6 @@ func (w *world) audit() error {
 			}
 			applied += e.applied
 			undone += e.undone
-		}
-		if n.Undo == model.UndoLeft {
-			left++
 		}
 		if applied > 1 {
 			return fmt.Errorf("%s: took effect %d times", name, applied)

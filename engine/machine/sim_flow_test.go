@@ -67,7 +67,14 @@ func randomQuiet(c *chooser, i int) *spec {
 	if c.chance(3) {
 		options = append(options, pre(false))
 	}
-	switch c.n(3) {
+	kind := c.n(3)
+	if c.chance(40) {
+		options = append(options, randomLoop(c))
+		if c.chance(50) {
+			kind = 2
+		}
+	}
+	switch kind {
 	case 1:
 		return timer(stepName(i), time.Duration(c.n(60))*time.Second, options...)
 	case 2:
@@ -139,6 +146,15 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 	if i == pivotAt {
 		pivot(s)
 		return s
+	}
+	if c.chance(25) {
+		randomLoop(c)(s)
+		if s.OnRerun == dsl.RerunUndoFirst {
+			s.OnRerun = dsl.RerunDefault
+		}
+		if s.Undo != nil {
+			s.Undo.Do.ByKey = false
+		}
 	}
 	if c.chance(20) {
 		code := []string{"*", "declined", "timeout", "deadline_exceeded", "postcondition_failed"}[c.n(5)]
@@ -239,13 +255,15 @@ func describe(wf *dsl.Workflow) string {
 		}{
 			{s.Do.Idempotent, "idempotent"}, {s.Do.ReadOnly, "read_only"}, {s.Do.Lookup, "lookup"}, {s.Do.Cancellable, "cancellable"}, {s.Pivot, "pivot"},
 			{s.NoUndo, "no_undo"}, {s.When != nil, "when"}, {s.WhenEach != nil, "when_each"}, {s.ForEach != nil, "for_each"}, {s.Catch != nil, "catch"},
-			{len(s.Pre) > 0, "pre"}, {len(s.Post) > 0, "post"},
+			{len(s.Pre) > 0, "pre"}, {len(s.Post) > 0, "post"}, {s.Repeat != nil, "repeat"}, {s.Repeat != nil && s.Repeat.Collect != nil, "collect"},
+			{s.Repeat != nil && s.Repeat.Until != nil, "until"},
 		} {
 			if f.on {
 				fmt.Fprintf(&b, " %s", f.word)
 			}
 		}
 		fmt.Fprintf(&b, " on_rerun %q heartbeat %v", s.OnRerun, set.HeartbeatTimeout)
+		fmt.Fprintf(&b, " iterations %d", set.MaxIterations)
 		fmt.Fprintf(&b, " timeout %v deadline %v tries %d exhausted %d cool_downs %d on %v not_on %v parallel %d",
 			set.Timeout, set.Deadline.After, set.Retry.MaxAttempts, set.Retry.OnExhausted, set.Retry.CoolDowns, set.Retry.On, set.Retry.NotOn, set.MaxParallel)
 		if s.Undo != nil {

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type world struct {
 	sent     []machine.SignalReceived
 	taken    map[string]bool   // ids of signals that the run has taken
 	wishes   map[int]time.Time // by node: before it the agent does not want to be called
+	rests    map[int]resting   // by node: before it the next iteration of a loop may not begin
 	engine   int32
 	ceilings machine.Ceilings
 	log      []string
@@ -76,7 +78,7 @@ func newWorld(c *chooser) *world {
 	w := &world{
 		c: c, wf: randomFlow(c), s: machine.NewState(), now: noon, engine: 1,
 		taken:  map[string]bool{},
-		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{},
+		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{}, rests: map[int]resting{},
 	}
 	if c.chance(8) { // until the world heals
 		w.ceilings = machine.Ceilings{Records: 2 + c.n(30), Values: int64(100 + c.n(2000)), Checkpoints: int64(1 + c.n(300)), Instances: 1 + c.n(8)}
@@ -335,7 +337,11 @@ func (w *world) slot(agent string, s machine.Slot) {
 
 // meddle makes something happen that nobody waited for.
 func (w *world) meddle() error {
-	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, 3) {
+	signals := 3
+	if slices.ContainsFunc(w.wf.Steps, func(s *dsl.Step) bool { return s.Wait != nil && s.Repeat != nil }) {
+		signals = 15 // each iteration takes one
+	}
+	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, signals) {
 	case 0:
 		return w.deliver(machine.TimePassed{})
 	case 1: // a duplicate
@@ -398,7 +404,11 @@ func (w *world) meddle() error {
 			}
 		}
 	case 10:
-		return w.signal([]string{"go", "stop", "unheard"}[w.c.n(3)])
+		for range 1 + w.c.n(3) { // several, for loops that wait
+			if err := w.signal([]string{"go", "stop", "unheard"}[w.c.pick(3, 3, 1)]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -463,7 +473,7 @@ func (w *world) randomVerb() error {
 func (w *world) operate() error {
 	before := int(w.s.Run().Records)
 	for i, n := range w.s.Nodes() {
-		doubt := n.Effect() == status.EffectMaybe && (n.Undo == model.UndoNone && n.State == status.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
+		doubt := n.Present() == status.EffectMaybe && (n.Undo == model.UndoNone && n.State == status.StepFailed || n.Undo == model.UndoFailed) || n.Undo == model.UndoFailed && n.UndoDoubt > 0
 		if doubt && !w.c.chance(30) {
 			if err := w.settle(i); err != nil {
 				return err
@@ -531,10 +541,14 @@ func (w *world) settle(i int) error {
 	}
 	ev := machine.SettleRequested{Step: story.Node(w.s, w.wf, i).Name, By: "op", Reason: "looked", Output: js(fmt.Sprintf(`{"id":"settled %d"}`, i))}
 	e := w.entry(w.forwardKey(i), i)
+	left, applied := w.left(i)
+	if w.looping(i) {
+		ev.Output = js(fmt.Sprintf(`{"key":%q}`, w.forwardKey(i)))
+	}
 	switch {
-	case n.Undo == model.UndoFailed && e.applied > 0 && e.undone >= e.applied:
+	case n.Undo == model.UndoFailed && (!w.looping(i) && e.applied > 0 && e.undone >= e.applied || w.looping(i) && applied > 0 && left == 0):
 		ev.As = machine.SettleUndone
-	case n.Undo == model.UndoFailed && n.Effect() == status.EffectDone:
+	case n.Undo == model.UndoFailed && n.Effect() == status.EffectDone && n.Present() != status.EffectMaybe:
 		ev.As = machine.SettleNotDone
 	case n.Undo != model.UndoFailed && e.applied > 0 && e.undone >= e.applied: // before another attempt, whether or not the run knows yet that this has ended
 		ev.As = machine.SettleUndone
@@ -543,7 +557,7 @@ func (w *world) settle(i int) error {
 	default:
 		ev.As = machine.SettleNotDone
 	}
-	if ev.As == machine.SettleSucceeded && w.c.chance(30) { // the first statement may be wrong about the output
+	if ev.As == machine.SettleSucceeded && !w.looping(i) && w.c.chance(30) { // the first statement may be wrong about the output
 		wrong := ev
 		wrong.Output = js(`{"id":"wrong"}`)
 		if err := w.deliver(wrong); err != nil {
@@ -555,7 +569,7 @@ func (w *world) settle(i int) error {
 
 func (w *world) forwardKey(i int) string {
 	n := w.s.Nodes()[i]
-	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Gen))
+	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
 }
 
 func (w *world) entry(key string, node int) *account {
@@ -718,7 +732,7 @@ func (w *world) noteWish(before *machine.State, ev machine.Event, rec machine.Re
 // that nothing was done.
 func (w *world) forgetParts(before *machine.State) {
 	for i, n := range w.s.Nodes() {
-		if n.Effect() == status.EffectNone && i < len(before.Nodes()) && before.Nodes()[i].Effect() != status.EffectNone {
+		if i < len(before.Nodes()) && n.Present() == status.EffectNone && before.Nodes()[i].Present() != status.EffectNone && n.Loop.Iteration == before.Nodes()[i].Loop.Iteration {
 			w.entry(w.forwardKey(i), i).parts = 0
 		}
 	}
@@ -773,7 +787,11 @@ func (w *world) invoke(inv machine.Invoke) {
 		w.apply(k)
 		k.answer = w.result(k)
 		if fate == 9 && k.kind == model.CallDo {
-			k.answer = machine.AttemptOK{Attempt: id, Output: js(`"poor"`)}
+			poor := `"poor"`
+			if w.looping(k.node) {
+				poor = fmt.Sprintf(`{"key":%q,"quality":"poor"}`, k.inv.IdempotencyKey)
+			}
+			k.answer = machine.AttemptOK{Attempt: id, Output: js(poor)}
 		}
 	}
 	w.note("    call %s %s #%d answer %T at %v effect at %v", verb(inv.Purpose), story.Node(w.s, w.wf, k.node).Name, id.Call, k.answer, k.answerAt.Format("05.000"), k.applyAt.Format("05.000"))
@@ -811,6 +829,9 @@ func (w *world) stop(cmd machine.Stop) {
 
 // result is an answer; some nodes have the same output, some none.
 func (w *world) result(k *call) machine.Event {
+	if w.looping(k.node) {
+		return machine.AttemptOK{Attempt: k.inv.Attempt, Output: js(fmt.Sprintf(`{"key":%q}`, k.inv.IdempotencyKey))}
+	}
 	if k.node%5 == 4 {
 		return machine.AttemptOK{Attempt: k.inv.Attempt}
 	}
@@ -864,6 +885,10 @@ func (w *world) apply(k *call) {
 			return
 		}
 		w.undone[k.inv.IdempotencyKey]++
+		if step.Repeat != nil {
+			w.undoLoop(k)
+			return
+		}
 		if e.applied > 0 {
 			e.undone++
 			w.note("    UNDONE %s", story.Node(w.s, w.wf, k.node).Name)

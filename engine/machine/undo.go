@@ -82,7 +82,8 @@ func (d undoing) climb(i int) {
 		}
 	}
 	n.Undo = model.UndoActive
-	maybe := n.Effect() == status.EffectMaybe
+	maybe := n.Present() == status.EffectMaybe
+	known := n.Known || n.Present() == status.EffectNone // a loop ended before another call had an effect
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
 	switch {
@@ -90,12 +91,12 @@ func (d undoing) climb(i int) {
 	// may be gone already, and the lookup would prove nothing.
 	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
-	case (n.Known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
+	case (known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
 		n.Und.Kind = model.CallUndoLookup
 	case twice:
 		d.undoFails(i, model.Miss{Kind: model.MissUnknown, Code: CodeOutcomeUnknown, Message: "nobody knows whether the undo took effect, and it is not idempotent"})
 		return
-	case n.Known || undo.ByKey || !step.Undo.UsesSelf:
+	case known || undo.ByKey || !step.Undo.UsesSelf:
 		n.Und.Kind = model.CallUndo
 	case step.Do.Idempotent && !n.Clearing:
 		n.Und.Kind = model.CallLearn
@@ -113,6 +114,8 @@ func (d undoing) prepareUndo(i int) bool {
 	if n.UndoReady {
 		return true
 	}
+	loops{d.decider}.gatherLast(i)
+	n = d.get(i)
 	input, err := d.step(n).Undo.Input(d.undoScope(n))
 	if err != nil {
 		d.undoFails(i, expressionMiss("compensate", err))

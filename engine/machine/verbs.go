@@ -208,7 +208,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 // refuses the verb and returns false.
 func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
-	effect, do := n.Effect(), d.step(n).Do
+	effect, do := n.Present(), d.step(n).Do
 	switch {
 	case ev.NewKey && n.BizKey != "":
 		d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))

@@ -36,7 +36,7 @@ func (d waits) begin(i int) {
 }
 
 // setTimer starts the timer of node i. A duration counts from the time at which the step was
-// ready. If the end of the timer has passed already, the step ends at once.
+// ready, and in a later iteration of a loop from now. If the end of the timer has passed already, the step ends at once.
 func (d waits) setTimer(i int) {
 	n := d.edit(i)
 	limit, err := d.step(n).Until(d.scope(n))
@@ -44,7 +44,11 @@ func (d waits) setTimer(i int) {
 		d.forward().missed(i, expressionMiss("timer", err))
 		return
 	}
-	at, _ := limit.From(n.Fwd.Ready.Time())
+	from := n.Fwd.Ready
+	if n.Loop.Iteration > 0 {
+		from = d.at
+	}
+	at, _ := limit.From(from.Time())
 	if until := model.ToInstant(at); until > d.at {
 		n.State, n.Fwd.Act, n.Fwd.Until = status.StepWaiting, model.Waiting, until
 		return
@@ -127,21 +131,21 @@ func (d waits) done(i int, out dsl.Value) {
 		d.forward().missed(i, m)
 		return
 	}
-	n.Fwd.Blame(model.Miss{})
-	d.forward().endForward(i, status.StepSucceeded)
+	loops{d.decider}.succeed(i)
 }
 
-// timedOut handles the passed deadline of node i, if the node waits for a signal or a timer. If a
+// timedOut handles the passed deadline of node i, if the node waits for a signal or a timer, or for
+// the next iteration of such a wait. If a
 // wait step has on_timeout = "continue", timedOut ends the node and returns true. Otherwise it
 // returns false, and the caller lets the node fail.
 func (d waits) timedOut(i int) bool {
 	n := d.get(i)
-	if !n.Waits() {
+	w := d.step(n).Wait
+	if !n.Waits() && (w == nil || !n.Loop.Between) {
 		return false
 	}
 	n = d.edit(i)
 	n.Fwd.Act = model.Idle
-	w := d.step(n).Wait
 	if w == nil {
 		return false
 	}

@@ -54,7 +54,7 @@ func (x *explainer) wait(n *model.Node, name string) string {
 	if names == nil {
 		return fmt.Sprintf("%s waits until %s.", name, x.when(n.Fwd.Until))
 	}
-	text := fmt.Sprintf("%s waits for signal %s", name, strings.Join(names, " or "))
+	text := fmt.Sprintf("%s waits for signal %s%s", name, strings.Join(names, " or "), x.within(n))
 	limit := n.Fwd.Deadline
 	if n.Item {
 		limit = x.s.Nodes()[n.Step].Fwd.Deadline
@@ -95,7 +95,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	case model.CallLearn:
 		what = fmt.Sprintf("%s is called once more to learn the output that the undo of %s needs: attempt %d", action, name, open.Number)
 	default:
-		what = fmt.Sprintf("%s runs: attempt %d of %s", name, open.Number, action)
+		what = fmt.Sprintf("%s runs: attempt %d of %s%s", name, open.Number, action, x.within(n))
 		if n.Undo != model.UndoNone {
 			what = fmt.Sprintf("%s is not wanted any more, but attempt %d of %s may still take effect", name, open.Number, action)
 		}
@@ -123,6 +123,8 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	}
 	text := ""
 	switch {
+	case n.Undo == model.UndoNone && n.Loop.Between && loops(x.wf, n):
+		return x.iterations(n, name, until)
 	case t.Until == n.Quiet && n.Undo != model.UndoNone:
 		return fmt.Sprintf("%s waits until %s, because until then an attempt may be at work.", subject, until)
 	case t.Until == n.Quiet && (t.Kind == model.CallLookup || x.wf.Steps[n.Step].OnRerun == dsl.RerunUndoFirst):
@@ -186,7 +188,7 @@ func (x *explainer) verbs() {
 func (x *explainer) failed(i int, n *model.Node, late bool) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
-	if n.Effect() == status.EffectMaybe {
+	if n.Present() == status.EffectMaybe {
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
@@ -203,7 +205,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 	name := model.NodeName(x.wf, i, n)
 	run, step := x.run(), word(name)
 	switch {
-	case n.Effect() == status.EffectMaybe && !n.Known:
+	case n.Present() == status.EffectMaybe && !n.Known:
 		x.say("It is not known whether %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
@@ -228,4 +230,22 @@ func (x *explainer) lost() {
 		x.remedy(machine.CancelRequested{}, "cancel %s --reason TEXT", x.run())
 	}
 	x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
+}
+
+// iterations returns a sentence about a node whose next iteration is planned.
+func (x *explainer) iterations(n *model.Node, name, until string) string {
+	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
+	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))
+	if x.wf.Steps[n.Step].Repeat.Until != nil {
+		text += " and its until was not true yet"
+	}
+	return fmt.Sprintf("%s; the next iteration starts at %s.", text, until)
+}
+
+// within returns a text that says in which iteration a node is; "" if its step does not repeat.
+func (x *explainer) within(n *model.Node) string {
+	if !loops(x.wf, n) {
+		return ""
+	}
+	return ", in " + IterationText(int(n.Loop.Iteration)+1, mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V}))
 }

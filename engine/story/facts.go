@@ -397,30 +397,39 @@ func (t *teller) beginnings(p pair) {
 		if a := &p.now.Attempts[k]; a.Started == t.c.At() && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
+			t.iteration(&f, p.now, p.now.Loop.Iteration)
 			t.say(f)
 		}
 	}
 	undo := p.now.Undo != model.UndoNone
-	track := p.now.Track()
-	was := p.old.Track()
 	if p.now.Queue != 0 && p.now.Hold > 0 && int(p.now.Hold) <= len(t.after().Holds) && (p.old.Queue == 0 || p.old.Hold != p.now.Hold) && !t.skips(FactStepHeld) {
 		h := t.after().Holds[p.now.Hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.Agent, Until: h.Until.Time(), Message: h.Why, Among: t.instances(p.now)}
 		f.deadline(p.now)
 		t.say(f)
 	}
-	if p.now.Waits() && !p.old.Waits() && !t.skips(FactWaitStarted) {
-		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: track.Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
+	if p.now.Waits() && (!p.old.Waits() || p.now.Loop != p.old.Loop) && !t.skips(FactWaitStarted) {
+		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: p.now.Track().Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
+		t.iteration(&f, p.now, p.now.Loop.Iteration)
 		f.deadline(p.now)
 		t.say(f)
 	}
+	t.pause(p, undo)
+}
+
+// pause adds a fact if a node begins a pause: before another attempt, a lookup or an iteration.
+func (t *teller) pause(p pair, undo bool) {
+	track, was := p.now.Track(), p.old.Track()
 	if track.Act == model.Backoff && (was.Act != model.Backoff || was.Until != track.Until) && p.now.Undo != model.UndoPending && !t.skips(FactRetryScheduled) {
 		f := Fact{
 			Kind: FactRetryScheduled, Step: t.name(p), Undo: undo, Purpose: purposeOf(track.Kind), Until: track.Until.Time(),
 			Code: track.Code(), Message: track.Message(), CoolDown: p.now.Fwd.Rounds > p.old.Fwd.Rounds,
 			Among: t.instances(p.now),
 		}
-		if f.Purpose != PurposeLookup {
+		switch {
+		case !undo && p.now.Loop.Between:
+			t.iteration(&f, p.now, p.now.Loop.Iteration+1)
+		case f.Purpose != PurposeLookup:
 			f.Attempt, f.Of = int(track.Attempt)+1, t.allowed(p.now, track.Kind)
 		}
 		f.deadline(p.now)
@@ -493,4 +502,12 @@ func (t *teller) end() {
 		Outputs: namedValues(a.Outputs), Undone: int(a.Undone), LeftAsIs: int(a.Left), Undeclared: int(a.Undeclared),
 		Kept: keptByDeclaration(t.wf, a, t.nodes), Took: since(a.Started, a.Finished),
 	})
+}
+
+// iteration sets Iteration and Iterations of a fact about a node that makes iterations. number is
+// the number of the iteration, counted from 0.
+func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
+	if !f.Undo && f.Purpose != PurposeLookup && loops(t.wf, n) {
+		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())
+	}
 }

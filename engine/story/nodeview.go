@@ -26,6 +26,9 @@ type NodeView struct {
 	Attempt  int // number of attempts in the present round
 	Attempts int // number of attempts in all rounds
 	Failures int // number of attempts that ended without a result
+	// For a step with a repeat block: number of the present iteration, counted from 1, and the
+	// largest number of iterations. 0 = the step does not repeat, or there is no such number.
+	Iteration, Iterations int
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
 	FinishedAt time.Time
@@ -78,12 +81,13 @@ type CallView struct {
 }
 
 // keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
-// step a new key, the keys of earlier attempts are not known; then keyOf returns "".
+// step a new key, or the attempt belongs to an earlier iteration of a loop, the key of the attempt
+// is not known any more; then keyOf returns "".
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
 		return v.UndoKey
-	case a.Gen != n.Gen && n.BizKey == "":
+	case a.Gen != n.Gen && n.BizKey == "", a.Call <= n.Loop.Calls:
 		return ""
 	}
 	return v.IdempotencyKey
@@ -131,6 +135,9 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		}
 		if wf.Steps[n.Step].Undo != nil {
 			v.UndoAction = model.ActionName(wf, n, model.CallUndo)
+		}
+		if loops(wf, n) && n.Fwd.Ready != 0 {
+			v.Iteration, v.Iterations = int(n.Loop.Iteration)+1, mostIterations(wf, n, &dsl.Scope{Vars: r.Vars.V})
 		}
 		work, undo := machine.Keys(wf, r, n)
 		v.IdempotencyKey = work

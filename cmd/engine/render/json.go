@@ -62,6 +62,8 @@ type line struct {
 	State      string            `json:"state,omitempty"`
 	Purpose    story.Purpose     `json:"purpose,omitempty"`
 	Of         any               `json:"of,omitempty"` // largest number of attempts, or Unbounded
+	Iteration  int               `json:"iteration,omitempty"`
+	Iterations int               `json:"max_iterations,omitempty"`
 	Undo       bool              `json:"undo,omitempty"`
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
@@ -189,6 +191,7 @@ func (j *JSON) Facts(first int, facts []story.Fact) {
 			Type: string(f.Kind), Message: Sentence(f, exit), Level: level(f),
 			Seq: first + i, Run: j.run, Step: f.Step, Attempt: f.Attempt,
 			Key: f.Key, Action: f.Action, Agent: f.Agent, Purpose: f.Purpose, Undo: f.Undo, CoolDown: f.CoolDown, Status: f.Status, Code: f.Code, Reason: f.Message,
+			Iteration: f.Iteration, Iterations: f.Iterations,
 			CompleteBy: timeOrNil(f.CompleteBy), Until: timeOrNil(f.Until),
 			StepDeadline: timeOrNil(f.StepDeadline), UndoDeadline: timeOrNil(f.UndoDeadline),
 			RunDeadline: timeOrNil(f.RunDeadline), CompensationDeadline: timeOrNil(f.CompensationDeadline),

@@ -65,13 +65,13 @@ func sentence(f story.Fact) string {
 	case story.FactStepHeld:
 		return heldText(f.Agent, why) + untilText(" until ", f.Until, f.At)
 	case story.FactAttemptStarted:
-		return attemptOf(f) + " started" + prefixed(", ", Clean(f.Action)) + untilText(", complete by ", f.CompleteBy, f.At)
+		return iterationOf(f) + attemptOf(f) + " started" + prefixed(", ", Clean(f.Action)) + untilText(", complete by ", f.CompleteBy, f.At)
 	case story.FactAttemptProgress:
 		return "progress" + prefixed(": ", Clean(f.Message))
 	case story.FactAttemptFinished:
 		return attemptOf(f) + " " + attemptEnd(f, why)
 	case story.FactWaitStarted:
-		return awaitText(f.Awaits) + untilText(" until ", f.Until, f.At) + untilText(", step by ", f.StepDeadline, f.At)
+		return iterationOf(f) + awaitText(f.Awaits) + untilText(" until ", f.Until, f.At) + untilText(", step by ", f.StepDeadline, f.At)
 	case story.FactRetryScheduled:
 		return retryText(f) + prefixed(" after ", why)
 	case story.FactStepFinished:
@@ -160,6 +160,8 @@ func KeptText(steps []string) string {
 func retryText(f story.Fact) string {
 	what := "retry"
 	switch {
+	case f.Iteration > 0:
+		what = story.IterationText(f.Iteration, f.Iterations)
 	case f.Purpose == story.PurposeLookup:
 		what = "looking up what became of it"
 	case f.CoolDown:
@@ -169,6 +171,15 @@ func retryText(f story.Fact) string {
 		return what
 	}
 	return what + " in " + Took(f.Until.Sub(f.At))
+}
+
+// iterationOf returns the beginning of a sentence about a step with a repeat block: the iteration. It
+// returns "" if the step has no such block.
+func iterationOf(f story.Fact) string {
+	if f.Iteration == 0 {
+		return ""
+	}
+	return story.IterationText(f.Iteration, f.Iterations) + ", "
 }
 
 // heldText returns a text that says why a step is held. The parameter why is the reason; "" = the

@@ -208,6 +208,7 @@ type Step struct {
 	FailWhen   []*Refusal
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
+	Repeat     *syntax.Block // the repeat block; nil = the step makes one iteration
 	Catch      *syntax.Block
 	Undo       *Undo
 }
@@ -252,14 +253,17 @@ func (s *Step) Conditions() []*Condition {
 	return out
 }
 
+// Collects reports whether the step has a repeat block with `collect`.
+func (s *Step) Collects() bool { return s.Repeat != nil && s.Repeat.Attr("collect") != nil }
+
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the step has for_each and the attribute `when` uses each.*. The engine
-// evaluates such a condition for every instance, after for_each.
+// WhenEach reports whether the step has for_each and the attribute `when` uses each.* or self.*. The
+// engine evaluates such a condition for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
-	return s.Each() && e != nil && e.Compiled != nil && e.Compiled.Each
+	return s.Each() && e != nil && e.Compiled != nil && (e.Compiled.Each || e.Compiled.Self)
 }
 
 // A valueKind says which values a variable accepts if it has no declared type, and its default is

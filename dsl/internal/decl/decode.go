@@ -249,6 +249,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 		s.Post = append(s.Post, conditionOf(c))
 	}
 	s.Catch = b.One("catch")
+	d.repeat(s)
 	if c := b.One("compensate"); c != nil {
 		s.Undo = d.undo(c)
 		if stated {

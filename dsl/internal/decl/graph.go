@@ -146,9 +146,12 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	for _, n := range sorted.Keys(AttrsOf(s.Block.One("retry"))) {
 		use(s.Block.One("retry").Attrs[n], &whole, allowForward)
 	}
+	use(s.Repeat.Attr("max_iterations"), &whole, allowForward)
 	perInstance := allowForward | allowEach
-	use(s.Attr("when"), &inst, perInstance)
+	s.resolveRepeat(func(name string, b *syntax.Block, a allow) { use(b.Attr(name), &inst, a) })
 	use(s.Attr("idempotency_key"), &inst, perInstance)
+	perInstance |= s.loopReferences()
+	use(s.Attr("when"), &inst, perInstance)
 	use(s.Attr("value"), &inst, perInstance)
 	for _, b := range []*syntax.Block{s.Block.One("timer"), s.Block.One("wait")} {
 		for _, name := range []string{"duration", "until", "signal"} {
@@ -174,8 +177,8 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 		use(c.Code, &inst, perInstance|allowSelf)
 	}
 	if s.Catch != nil {
-		use(s.Catch.Attr("errors"), &inst, perInstance)
-		use(s.Catch.Attr("output"), &inst, perInstance)
+		use(s.Catch.Attr("errors"), &inst, allowForward|allowEach)
+		use(s.Catch.Attr("output"), &inst, allowForward|allowEach)
 	}
 	d.dependsOn(w, s)
 }
@@ -464,7 +467,7 @@ func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 		}
 	}
 	for _, a := range u.Input {
-		check(a.Expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret)
+		check(a.Expr, allowForward|allowEach|allowSelf|allowFailure|allowSecret|s.loopReferences())
 	}
 	for _, name := range []string{"timeout", "deadline"} {
 		check(u.Block.Attr(name), allowForward|allowFailure)

@@ -132,3 +132,27 @@ func (d *decoder) wait(b *syntax.Block) *Wait {
 	}
 	return w
 }
+
+// repeat sets s.Repeat to the repeat block of the step s. It reports an error if the loop would
+// have no end, or if the step has an attribute that does not fit a loop.
+func (d *decoder) repeat(s *Step) {
+	b := s.Block.One("repeat")
+	if b == nil {
+		return
+	}
+	s.Repeat = b
+	if b.Attr("until") == nil && b.Attr("max_iterations") == nil && !b.Broken {
+		d.Errorf(b.DefRange, "Loop without end", "A repeat block needs until = CONDITION, or max_iterations = NUMBER, or both.")
+	}
+	if e := s.Attr("idempotency_key"); e != nil {
+		d.Errorf(e.Range, "Key stays the same",
+			"idempotency_key would give every iteration of step %q the same key, so only the first would have an effect. Remove it: the engine gives each iteration a key of its own.", s.Name)
+	}
+	if s.Pivot {
+		d.Errorf(b.DefRange, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so it cannot have repeat.")
+	}
+	if u := s.Block.One("compensate"); u.Attr("by_key") != nil {
+		d.Errorf(u.Attr("by_key").Range, "Undo of a loop by key",
+			"Each iteration of step %q has a key of its own, and the undo is called once for all of them. Remove by_key, and say in input what to undo: self.output or self.collected.", s.Name)
+	}
+}

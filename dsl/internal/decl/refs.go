@@ -48,6 +48,8 @@ const (
 	allowRunKey
 	allowSecret
 	allowArgs
+	allowPrevious
+	allowCollected
 )
 
 const (
@@ -285,6 +287,9 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 			}
 			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
 			return false
+		} else if ok && attr.Name == "collected" && !s.Collects() {
+			d.Errorf(t.SourceRange(), "Nothing is collected", "Step %q has no repeat block with collect = ..., so it collects no values.", name)
+			return false
 		}
 	}
 	return true
@@ -318,6 +323,12 @@ func instanceKey(s *Step) string {
 }
 
 func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
+	if root == "self" && (name == "previous" || name == "collected") {
+		c.Self, c.SelfPrevious = true, c.SelfPrevious || name == "previous"
+		c.SelfCollected = c.SelfCollected || name == "collected"
+		c.SelfOutput = c.SelfOutput || name == "collected" // the list lacks the value of an iteration whose output is not known
+		return d.refLoop(name, at, a)
+	}
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
@@ -369,7 +380,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
 		"args":    "in the input of an action that an agent block declares",
-		"self":    "inside fail_when, postcondition and compensate",
+		"self":    "inside fail_when, postcondition, repeat and compensate",
 		"failure": "inside compensate",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",
@@ -497,4 +508,18 @@ func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bo
 			secretPlaces(x, out)
 		}
 	}
+}
+
+// refLoop checks a reference to self.previous or self.collected. After an error it returns false.
+func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
+	switch {
+	case name == "previous" && a&allowPrevious == 0, name == "collected" && a&(allowPrevious|allowCollected) == 0:
+		d.Errorf(at, "Reference not available here",
+			"self.%s can be used only in a step with a repeat block: in when, input, value, timer, wait, conditions, compensate.input and in the repeat block itself, except max_iterations.", name)
+		return false
+	case name == "collected" && a&allowCollected == 0:
+		d.Errorf(at, "Nothing is collected", "self.collected holds what collect = ... in the repeat block appends, and the block has no collect.")
+		return false
+	}
+	return true
 }

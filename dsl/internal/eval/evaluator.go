@@ -44,7 +44,7 @@ type StepShape struct {
 // Run evaluates an expression for a run. self is the index of the step that self.* describes.
 // The text of the error contains no sensitive text.
 func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
-	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self})
+	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self, c: c})
 	if diags.HasErrors() {
 		return cty.NilVal, runtimeError(diags)
 	}
@@ -215,6 +215,9 @@ func loadOfStep(r StepResult) value.Load {
 		l := value.LoadOf(i.Output).Plus(value.Load{Nodes: instanceNodes})
 		if i.ErrorCode != "" {
 			l = l.Plus(value.LoadOf(i.ErrorData))
+		}
+		if !i.Collected.IsNull() {
+			l = l.Plus(value.LoadOf(i.Collected))
 		}
 		return l
 	}

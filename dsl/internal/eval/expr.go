@@ -70,23 +70,26 @@ func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json
 
 // A Compiled is an expression with a list of its references.
 type Compiled struct {
-	Syntax     hclsyntax.Expression // the expression in the source
-	Metered    hclsyntax.Expression // the expression with nodes that count its cost; evaluate uses this form
-	Refs       []hcl.Traversal      // references in the expression, without invalid references
-	Vars       bool                 // true = the expression or one of its locals uses var.*
-	Locals     []*Local             // locals to which the expression itself refers, sorted by name
-	Steps      []int                // indexes of the steps to which the expression or its locals refer, ascending
-	Direct     map[int]hcl.Range    // places of the references to steps in the expression itself, by step index
-	Named      []int                // step indexes that are keys of the map Direct, ascending
-	Each       bool                 // true = the expression uses each.*
-	EachKey    bool                 // true = the expression uses each.key
-	Self       bool                 // true = the expression uses self.*
-	SelfOutput bool                 // true = the expression uses self.output
-	Failure    bool                 // true = the expression uses failure.*
-	Args       bool                 // true = the expression uses args.*
-	Run        bool                 // true = the expression or one of its locals uses run.*
-	Secrets    bool                 // true = the expression calls secret()
-	Constant   *cty.Value           // value of an expression without references; nil = the value is not constant
+	Syntax  hclsyntax.Expression // the expression in the source
+	Metered hclsyntax.Expression // the expression with nodes that count its cost; evaluate uses this form
+	Refs    []hcl.Traversal      // references in the expression, without invalid references
+	Vars    bool                 // true = the expression or one of its locals uses var.*
+	Locals  []*Local             // locals to which the expression itself refers, sorted by name
+	Steps   []int                // indexes of the steps to which the expression or its locals refer, ascending
+	Direct  map[int]hcl.Range    // places of the references to steps in the expression itself, by step index
+	Named   []int                // step indexes that are keys of the map Direct, ascending
+	Each    bool                 // true = the expression uses each.*
+	EachKey bool                 // true = the expression uses each.key
+	Self    bool                 // true = the expression uses self.*
+	// true = the expression uses self.output, or self.collected, which depends on the output
+	SelfOutput    bool
+	SelfPrevious  bool       // true = the expression uses self.previous
+	SelfCollected bool       // true = the expression uses self.collected
+	Failure       bool       // true = the expression uses failure.*
+	Args          bool       // true = the expression uses args.*
+	Run           bool       // true = the expression or one of its locals uses run.*
+	Secrets       bool       // true = the expression calls secret()
+	Constant      *cty.Value // value of an expression without references; nil = the value is not constant
 }
 
 // evaluate evaluates the expression. ctx must hold the values of all references in the expression.

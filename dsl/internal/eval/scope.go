@@ -61,13 +61,16 @@ type EachItem struct {
 	Value value.Value
 }
 
-// A Self holds the values of self.* in fail_when, postcondition and compensate.
+// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In other
+// expressions of a step with a repeat block, only Previous and Collected are set.
 type Self struct {
 	Input       value.Value
 	Output      value.Value
 	OutputKnown bool   // false = the output is not known, because the outcome was unknown
 	Key         string // idempotency key of the step's call, not of the undo
 	TimedOut    bool
+	Previous    value.Value        // output of the iteration before; null = this is the first iteration
+	Collected   func() value.Value // values that the loop has collected, as a list; nil = it collects none
 }
 
 // A Failure holds the values of failure.*. They describe the failure that made the run turn back.
@@ -97,5 +100,6 @@ type InstanceResult struct {
 	StartedAt time.Time   // zero = not started
 	EndedAt   time.Time   // zero = not ended
 	TimedOut  bool
-	Signal    string // name of the signal that ended the wait; "" = no signal ended it
+	Signal    string      // name of the signal that ended the wait; "" = no signal ended it
+	Collected value.Value // values that a loop has collected, as a list; null = it collects none
 }

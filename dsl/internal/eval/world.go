@@ -29,8 +29,9 @@ type World interface {
 // A runWorld is a World that takes the values from the Scope of a run.
 type runWorld struct {
 	ev   *Evaluator
-	s    *Scope // values of the run; nil = no values are available
-	self int    // index of the step that self.* describes
+	s    *Scope    // values of the run; nil = no values are available
+	self int       // index of the step that self.* describes
+	c    *Compiled // expression that is evaluated; only its references to self.* matter
 	// locals holds the locals that this evaluation has used. So the evaluation computes a local
 	// only once, even if several other locals use it.
 	locals map[*Local]KeptLocal
@@ -199,10 +200,14 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	if r.Signal != "" {
 		signal = cty.StringVal(r.Signal)
 	}
+	collected, err := value.Decode(r.Collected)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode collected: %w", err)
+	}
 	return cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": cty.StringVal(r.Status), "attempts": cty.NumberIntVal(int64(r.Attempts)),
 		"error": fault, "started_at": timeValue(r.StartedAt), "ended_at": timeValue(r.EndedAt),
-		"timed_out": cty.BoolVal(r.TimedOut), "signal": signal,
+		"timed_out": cty.BoolVal(r.TimedOut), "signal": signal, "collected": collected,
 	}), nil
 }
 
@@ -257,7 +262,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err
 		}
-		return SelfValue(s, w.ev.Steps[w.self])
+		return w.selfValue(s)
 	case name == "args" && s.Self != nil:
 		if err := w.meter().Input(value.LoadOf(s.Self.Input)); err != nil {
 			return cty.NilVal, err
@@ -273,6 +278,38 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		}), nil
 	}
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
+}
+
+// selfValue returns the value of self for the present expression. It decodes self.previous and
+// self.collected only if the expression uses them, because collected values may be large.
+func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
+	shape := w.ev.Steps[w.self]
+	v, err := SelfValue(s, shape)
+	if err != nil || w.c == nil || !w.c.SelfPrevious && !w.c.SelfCollected {
+		return v, err
+	}
+	attrs := v.AsValueMap()
+	if w.c.SelfPrevious {
+		if err := w.meter().Input(value.LoadOf(s.Self.Previous)); err != nil {
+			return cty.NilVal, err
+		}
+		if attrs["previous"], err = decodeOutput(s.Self.Previous, shape.Out); err != nil {
+			return cty.NilVal, fmt.Errorf("decode self.previous: %w", err)
+		}
+	}
+	if w.c.SelfCollected {
+		all := value.NewValue([]byte("[]"), nil, nil)
+		if s.Self.Collected != nil {
+			all = s.Self.Collected()
+		}
+		if err := w.meter().Input(value.LoadOf(all)); err != nil {
+			return cty.NilVal, err
+		}
+		if attrs["collected"], err = value.Decode(all); err != nil {
+			return cty.NilVal, fmt.Errorf("decode self.collected: %w", err)
+		}
+	}
+	return cty.ObjectVal(attrs), nil
 }
 
 // SelfValue returns the value of self in a run. The scope s must have Self. shape describes the

@@ -111,6 +111,7 @@ type linkedStep struct {
 	static, undoStatic *noun.Settings
 	given              noun.ValueFunc // arguments of a declared action; nil = another step, or not linked yet
 	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
+	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run
 }
 
 // An argumentLinker checks the arguments of blocks and compiles them.
@@ -305,7 +306,7 @@ func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	text := cty.UnknownVal(cty.String)
 	one := cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": text.RefineNotNull(), "attempts": cty.UnknownVal(cty.Number).RefineNotNull(),
-		"error": cty.UnknownVal(eval.ErrorType), "started_at": text, "ended_at": text, "signal": text,
+		"error": cty.UnknownVal(eval.ErrorType), "started_at": text, "ended_at": text, "signal": text, "collected": cty.DynamicVal,
 		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
 	})
 	if shape.Each {

@@ -112,6 +112,7 @@ func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
 			codes.literals(c.Code)
 		}
 	}
+	codes.own = append(codes.own, loopCodes(d)...)
 	switch d.Kind {
 	case decl.StepValue:
 		if e := d.Attr("value"); e != nil {

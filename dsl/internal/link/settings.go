@@ -28,6 +28,8 @@ const (
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	maxAttemptsNumber = 1_000_000
+	// Largest max_iterations of a repeat block.
+	maxIterationsNumber = 1_000_000
 )
 
 // forwardDefaults returns the default settings of a step. repeatable means that the action of the
@@ -80,6 +82,10 @@ var setters = map[string]setter{
 		return err
 	},
 	"max_failures": setMaxFailures,
+	"max_iterations": func(s *noun.Settings, v cty.Value) (err error) {
+		s.MaxIterations, err = value.WholeNumber(v, 1, maxIterationsNumber)
+		return err
+	},
 }
 
 var retrySetters = map[string]setter{
@@ -281,7 +287,11 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
-		if e := s.Attr(name); e != nil {
+		e := s.Attr(name)
+		if name == "max_iterations" {
+			e = s.Repeat.Attr(name)
+		}
+		if e != nil {
 			list = append(list, setting{name: name, e: e, set: setters[name]})
 		}
 	}

@@ -165,7 +165,9 @@ func (l stepLinker) step(i int) {
 	}
 	out.Catch = l.catch(d, ls)
 	l.onlyWithEach(d)
+	out.Repeat = repeatOf(l, d, ls)
 	undoLinker(l).undo(d, ls, out)
+	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
 }
 
@@ -196,6 +198,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Input = a.sent(ls.given)
 	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
+	codes.own = append(codes.own, loopCodes(d)...)
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
 	if d.Catch != nil {
@@ -213,10 +216,14 @@ func (l stepLinker) selfValue(i int) cty.Value {
 		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
 		out = value.MarkFields(value.UnknownOf(l.ev.Steps[i].Out), a.schema.Outputs)
 	}
-	return cty.ObjectVal(map[string]cty.Value{
+	attrs := map[string]cty.Value{
 		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
 		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
-	})
+	}
+	if l.steps[i].decl.Repeat != nil {
+		attrs["previous"], attrs["collected"] = previousBefore(out), cty.DynamicVal
+	}
+	return cty.ObjectVal(attrs)
 }
 
 func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, error) {
@@ -329,6 +336,12 @@ func (l stepLinker) shortest() time.Duration {
 				return 0
 			}
 			add(ls.timer)
+		}
+		if ls.decl.Repeat.Attr("interval") != nil {
+			if ls.interval == 0 {
+				return 0
+			}
+			add(ls.interval)
 		}
 		add(ls.static.Timeout)
 		add(ls.static.HeartbeatTimeout)

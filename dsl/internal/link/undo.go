@@ -24,6 +24,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		out.Undo, ls.undoStatic = l.writtenUndo(d, d.Undo)
 	case d.NoUndo || ls.action == nil || out.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
+	case d.Repeat != nil:
+		return // the declared undo would undo only one iteration; undoable reports that the block is missing
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -56,7 +58,7 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 	codes := codeLinker(l).codesOf(a, u.Input)
 	codeLinker(l).codes(u.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(u.Block.One("retry").Attr("not_on"), codes)
-	do := actionNoun(a, u.Idempotent, nil, u.ByKey, a.out)
+	do := actionNoun(a, u.Idempotent, nil, undoneByKey(d, u), a.out)
 	args := argumentLinker(l).arguments(a.in, u.Input, u.InputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
 	return &noun.Undo{
@@ -158,10 +160,14 @@ func (l undoLinker) before() {
 // only step. later holds the indexes of the steps after the pivot.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
-	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || s.action.schema.CompensatedBy != "" {
+	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || d.Repeat == nil && s.action.schema.CompensatedBy != "" {
 		return
 	}
 	if d.Pivot || later[i] {
+		return
+	}
+	if d.Repeat != nil {
+		l.noLoopUndo(s)
 		return
 	}
 	if len(l.decl.Index) == 1 { // steps with the same name count as one step
@@ -217,7 +223,7 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 			continue
 		}
 		out := l.out.Steps[i]
-		if st := s.static; st != nil && st.Retry.MaxAttempts == noun.Unbounded && out.Do.Idempotent && s.decl.Attr("deadline") == nil {
+		if st := s.static; st != nil && st.Retry.MaxAttempts == noun.Unbounded && out.Do.Idempotent && s.decl.Attr("deadline") == nil && len(loopCodes(s.decl)) == 0 {
 			continue
 		}
 		why := ""
@@ -226,6 +232,8 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 			why = fmt.Sprintf(" %s is not idempotent, so it cannot be repeated without end.", s.action.short())
 		case s.decl.Attr("deadline") != nil:
 			why = " Its deadline would make it fail."
+		case len(loopCodes(s.decl)) > 0:
+			why = " Its max_iterations would make it fail."
 		}
 		l.Errorf(s.decl.Where, "Step after the pivot can fail",
 			"After the pivot %q nothing is undone. Step %q must be read-only, have catch { errors = [\"*\"] }, or be an idempotent action with retry { max_attempts = \"unbounded\" } and no deadline.%s",

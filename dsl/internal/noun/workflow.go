@@ -154,6 +154,7 @@ type Step struct {
 	Post           []Condition
 	Settings       func(*eval.Scope) (*Settings, error) // limits of the step, which cannot depend on each.*; never nil
 	Catch          *Catch
+	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 }
 
 // Calls reports whether the step calls an agent.
@@ -284,6 +285,7 @@ type Settings struct {
 	HeartbeatTimeout time.Duration
 	Retry            Retry
 	MaxParallel      int // largest number of instances that run at the same time; 0 = no limit
+	MaxIterations    int // largest number of iterations of a repeat step; 0 = no limit
 	// MaxFailures returns how many of n instances may fail; nil = no instance may fail.
 	MaxFailures func(n int) int
 }

@@ -81,6 +81,8 @@ var (
 
 	timerSpec = &bodySpec{attrs: opt("duration", "until")}
 
+	repeatSpec = &bodySpec{attrs: opt("until", "interval", "max_iterations", "collect")}
+
 	stepSpec = &bodySpec{
 		attrs: append(opt("action", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
 			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
@@ -90,6 +92,7 @@ var (
 		blocks: []blockSpec{
 			{name: "wait", body: waitSpec},
 			{name: "timer", body: timerSpec},
+			{name: "repeat", body: repeatSpec},
 			{name: "input", body: freeSpec},
 			{name: "retry", body: retrySpec},
 			{name: "catch", body: &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}},
@@ -181,10 +184,10 @@ func (s *bodySpec) block(name string) blockSpec {
 // same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
-	"self":    {"input", "output", "key", "timed_out"},
+	"self":    {"input", "output", "key", "timed_out", "previous", "collected"},
 	"failure": {"step", "code", "message"},
 	"run":     {"id", "workflow", "key", "started_at", "tick"},
 }
 
 // StepFields are the attributes of step.NAME.
-var StepFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at", "timed_out", "signal"}
+var StepFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at", "timed_out", "signal", "collected"}

@@ -184,6 +184,18 @@ func diffMore(a, b *More) uint64 {
 	if a.Und != b.Und {
 		m |= diffUndo(&a.Und, &b.Und)
 	}
+	return m | diffLoop(a, b)
+}
+
+// diffLoop compares the fields of two nodes that only repeat steps use. It returns the bits of the
+// fields that differ.
+func diffLoop(a, b *More) (m uint64) {
+	if a.Loop != b.Loop {
+		m |= NodeLoopBit
+	}
+	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
+		m |= NodeGatheredBit
+	}
 	return m
 }
 

@@ -109,6 +109,8 @@ const (
 	NodeStatedBit
 	NodeSignalBit
 	NodeDataBit
+	NodeLoopBit
+	NodeGatheredBit
 )
 
 // Each constant is the bit of one field of an attempt. The table AttemptFields has the fields

@@ -240,6 +240,12 @@ var NodeFields = []Field[Node]{
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
 	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
+	plainly(NodeLoopBit, func(n *Node) *Loop { return &n.Loop }),
+	{ // output of the iteration before, and the values that the loop has collected
+		Bit:  NodeGatheredBit,
+		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
+		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
+	},
 }
 
 // MoreBits are the bits of the fields of a node that are in Node.More.
@@ -248,14 +254,16 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
-	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit
+	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit |
+	NodeLoopBit | NodeGatheredBit
 
 // ValueBits are the bits of the values that NodeValues returns, in the same order.
-var ValueBits = [6]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit}
+var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit}
 
-// NodeValues returns pointers to those values of a node that a record can contain.
-func NodeValues(n *Node) [6]*Held {
-	return [6]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data}
+// NodeValues returns pointers to those values of a node that a record can contain. It leaves out
+// the values in Collected, because no code changes them.
+func NodeValues(n *Node) [7]*Held {
+	return [7]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
 }
 
 // SaidBits are the bits of an attempt's code and message.

@@ -88,6 +88,10 @@ type More struct {
 	Point  int       // number of the last checkpoint of the action, as the agent gave it
 	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
+	Loop      Loop       // present iteration of a repeat step
+	Last      Held       // output of the iteration before; null = this is the first iteration
+	Collected *Collected // values that a repeat step has collected
+
 	Und       Track
 	UndoInput Held
 	UndoDoubt int    // number of undo attempts whose outcome is unknown

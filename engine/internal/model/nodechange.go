@@ -56,7 +56,7 @@ func (n *Node) Tally(kind CallKind) {
 }
 
 // Wipe removes the effect, the output and the checkpoints of a node, as if the node had done
-// nothing. If newKey is true, the node also gets a new idempotency key. The caller sets
+// nothing. For a repeat step it removes only those of the present iteration. If newKey is true, the node also gets a new idempotency key. The caller sets
 // newKey if an undo was called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}

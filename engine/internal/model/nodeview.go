@@ -59,7 +59,7 @@ func (n *Node) LastUnknown() *Attempt {
 // yes (S20).
 func (n *Node) Effect() status.Effect {
 	switch {
-	case n.Done:
+	case n.Done || n.Loop.Past:
 		return status.EffectDone
 	case n.Doubt > 0:
 		return status.EffectMaybe
@@ -177,6 +177,9 @@ func (n *Node) Weight() int64 {
 		if !n.Data.V.IsNull() {
 			sum += len(n.Data.V.JSON())
 		}
+		if !n.Last.V.IsNull() {
+			sum += len(n.Last.V.JSON())
+		}
 	}
-	return int64(sum)
+	return int64(sum) + n.Collected.Size()
 }

@@ -20,6 +20,7 @@ type planStep struct {
 	keys   []string // keys of a for_each step; nil = the step has no for_each
 	catch  bool
 	none   bool   // the step has compensation = "none": its effect is never undone
+	loops  bool   // the step has a repeat block, and one undo for all iterations
 	body   string // for a step without a call: what it does
 }
 
@@ -31,6 +32,8 @@ var quiet = []string{
 	"timer { duration = \"2m\" }",
 	"deadline = \"40s\"\n    wait {\n      signal     = \"go\"\n      on_timeout = \"continue\"\n    }",
 	"deadline = \"90s\"\n    wait { signal = [\"go\", \"stay\"] }",
+	"value = { n = try(self.previous.n, 0) + 1 }\n    repeat { until = self.output.n == 3 }",
+	"timer { duration = \"2s\" }\n    repeat { max_iterations = 3 }",
 }
 
 // actions are the actions of the remote service. They differ in what the engine may do when an
@@ -67,6 +70,7 @@ func newPlan(rng *rand.Rand) plan {
 		}
 		s.catch = rng.IntN(6) == 0
 		s.none = s.action == "keep"
+		s.loops = s.action == "pay" && rng.IntN(2) == 0
 		p.steps = append(p.steps, s)
 		s.write(&b, rng, p.steps)
 	}
@@ -108,7 +112,11 @@ func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
 	if s.catch {
 		b.WriteString("    catch { errors = [\"*\"] }\n")
 	}
-	if s.action == "pay" {
+	switch {
+	case s.loops:
+		fmt.Fprintf(b, "    repeat {\n      max_iterations = %d\n      interval       = \"%ds\"\n      collect        = self.output.id\n    }\n", 1+rng.IntN(4), 1+rng.IntN(4))
+		b.WriteString("    compensate {\n      action = agent.far.refund_all\n      input { ids = self.collected }\n    }\n")
+	case s.action == "pay":
 		b.WriteString("    compensate {\n      action = agent.far.refund\n      input { id = self.output.id }\n    }\n")
 	}
 	if rng.IntN(3) == 0 && s.action != "once" && s.action != "look" {

@@ -46,6 +46,10 @@ type callOut struct {
 	ID string `agent:"id"`
 }
 
+type refundIn struct {
+	IDs []string `agent:"ids"`
+}
+
 type undoIn struct {
 	ID string `agent:"id,optional"`
 }
@@ -61,6 +65,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	sdk.Action(a, "keep", r.do, sdk.Idempotent(), codes)
 	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)
 	sdk.Action(a, "refund", r.refund, sdk.Idempotent(), codes)
+	sdk.Action(a, "refund_all", r.refundAll, sdk.Idempotent(), codes)
 	r.agent = a
 	return r
 }
@@ -209,14 +214,20 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 }
 
 func (r *remote) undo(ctx context.Context, c *sdk.Call, _ undoIn) (sdk.None, error) {
-	return r.back(ctx, c)
+	return r.back(ctx, c, c.ForwardKey)
 }
 
 func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, error) {
-	return r.back(ctx, c)
+	return r.back(ctx, c, c.ForwardKey)
 }
 
-func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
+// refundAll undoes the effects of all iterations of a loop. The id of an effect is its key.
+func (r *remote) refundAll(ctx context.Context, c *sdk.Call, in refundIn) (sdk.None, error) {
+	return r.back(ctx, c, in.IDs...)
+}
+
+// back undoes the effects with these keys.
+func (r *remote) back(ctx context.Context, c *sdk.Call, keys ...string) (sdk.None, error) {
 	switch r.next("undo", c, c.IdempotencyKey) {
 	case refuses:
 		if r.stubborn {
@@ -235,10 +246,11 @@ func (r *remote) back(ctx context.Context, c *sdk.Call) (sdk.None, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.effectLocked(c, c.ForwardKey)
-	if e.undone == 0 {
-		r.order++
-		e.undone = r.order
+	r.order++
+	for _, key := range keys {
+		if e := r.effectLocked(c, key); e.undone == 0 {
+			e.undone = r.order
+		}
 	}
 	return sdk.None{}, nil
 }

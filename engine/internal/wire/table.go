@@ -243,6 +243,23 @@ var nodeCodec = []codec[model.Node]{
 		},
 	},
 	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
+	{ // how far a repeat step has come
+		bit: model.NodeLoopBit,
+		put: func(e *encoder, n *model.Node) {
+			e.int(int64(n.Loop.Iteration))
+			e.int(int64(n.Loop.Calls))
+			e.bool(n.Loop.Past)
+			e.bool(n.Loop.Between)
+		},
+		get: func(d *decoder, n *model.Node) {
+			n.Loop = model.Loop{Iteration: int32(d.index()), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
+		},
+	},
+	{ // output of the iteration before, and the values that this record adds to the collected ones
+		bit: model.NodeGatheredBit,
+		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
+		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
+	},
 }
 
 var attemptCodec = []codec[model.Attempt]{
@@ -264,4 +281,42 @@ var attemptCodec = []codec[model.Attempt]{
 	},
 	momentCodec(model.AttemptSilentBit, func(a *model.Attempt) *model.Instant { return &a.Silent }),
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
+}
+
+// putCollected writes the end of a list: its length, and those values at its end that the record
+// added. A reader has the other values already. So the journal of a loop grows by one value in
+// each iteration, and not by the whole list.
+func putCollected(e *encoder, c *model.Collected) {
+	e.int(int64(c.Len()))
+	if c == nil {
+		return
+	}
+	e.int(int64(c.Fresh))
+	for _, v := range c.Tail(c.Fresh) {
+		e.value(v)
+	}
+}
+
+// getCollected reads the end of a list that putCollected has written.
+func getCollected(d *decoder) *model.Collected {
+	count := d.index()
+	if count == 0 {
+		return nil
+	}
+	fresh := d.index()
+	if count > model.MaxCollected+1 || fresh > count {
+		d.fail()
+		return nil
+	}
+	var c *model.Collected
+	known := int32(count - fresh)
+	for k := range fresh {
+		v := d.value()
+		if d.err != nil {
+			return nil
+		}
+		c = c.Append(v, 0)
+		c.Count, c.Fresh = known+int32(k)+1, int32(k)+1
+	}
+	return c
 }

@@ -104,6 +104,12 @@ func nodeJSON(n story.NodeView) map[string]any {
 			m[name] = s
 		}
 	}
+	if n.Iteration > 0 {
+		m["iteration"] = n.Iteration
+	}
+	if n.Iterations > 0 {
+		m["max_iterations"] = n.Iterations
+	}
 	if len(n.Awaits) > 0 {
 		m["awaits"] = n.Awaits
 	}

@@ -1,0 +1,17 @@
+package noun
+
+import (
+	"time"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+)
+
+// A Repeat is the loop of a step: when it ends, and what happens after each iteration. The largest
+// number of iterations is in Settings.MaxIterations. At least one of that number and Until is set.
+type Repeat struct {
+	// Until reports whether the loop ends after the present iteration; nil = the loop ends after
+	// Settings.MaxIterations iterations.
+	Until    func(*eval.Scope) (bool, error)
+	Interval func(*eval.Scope) (time.Duration, error) // pause before the next iteration; nil = no pause
+	Collect  ValueFunc                                // value that an iteration adds to the list; nil = the loop has no list
+}

@@ -1,0 +1,138 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A Loop says how far a repeat step has come. The other fields of a node, such as Doubt, Done and
+// Output, describe only the present iteration. The zero Loop is the first iteration.
+type Loop struct {
+	Iteration int32 // number of the present iteration, counted from 0
+	Calls     int32 // number of calls that the node made before the present iteration
+	// An earlier iteration had an effect. Only the undo of the whole step can remove this effect.
+	Past bool
+	// The present iteration has succeeded, and the next iteration is planned. So a further attempt
+	// of the node belongs to the next iteration.
+	Between bool
+}
+
+// Limits for the values that a repeat step collects.
+const (
+	MaxCollected      = 10_000   // largest number of values; before the undo one more may follow
+	MaxCollectedBytes = 16 << 20 // largest size of the list as JSON, in bytes; an output has the same limit
+)
+
+// A Collected is the last value that a repeat step has collected, with a pointer to the value
+// before. Nothing changes a Collected after it was made, so several nodes may point to it. A nil
+// *Collected is the empty list.
+//
+// The journal holds each value once. So a patch that was read from a journal holds only the end of
+// the list. The field Count of its values says where they belong.
+type Collected struct {
+	Value  dsl.Value
+	Before *Collected // the value before; nil = there is none, or a patch does not hold it
+	Count  int32      // number of values in the list, up to and including this one
+	Fresh  int32      // number of values at the end of the list that the same record added
+	Bytes  int64      // size of all values as JSON, up to and including this one
+}
+
+// Len returns the number of values in the list.
+func (c *Collected) Len() int32 {
+	if c == nil {
+		return 0
+	}
+	return c.Count
+}
+
+// Size returns the size of all values as JSON, in bytes.
+func (c *Collected) Size() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.Bytes
+}
+
+// Append returns the list with v at its end. It does not change c. known is the length of the list
+// before the present record.
+func (c *Collected) Append(v dsl.Value, known int32) *Collected {
+	n := c.Len() + 1
+	return &Collected{Value: v, Before: c, Count: n, Fresh: n - known, Bytes: c.Size() + int64(len(v.JSON()))}
+}
+
+// Tail returns at most n values from the end of the list, the oldest first.
+func (c *Collected) Tail(n int32) []dsl.Value {
+	var values []dsl.Value
+	for ; c != nil && n > 0; c, n = c.Before, n-1 {
+		values = append(values, c.Value)
+	}
+	slices.Reverse(values)
+	return values
+}
+
+// Join returns the list c with those values of patch that c does not have yet. The values of patch
+// must follow those of c.
+func (c *Collected) Join(patch *Collected) *Collected {
+	if c == nil {
+		return patch
+	}
+	had := c.Len()
+	for _, v := range patch.Tail(patch.Len() - had) {
+		c = c.Append(v, had)
+	}
+	return c
+}
+
+// Same reports whether two lists hold the same values.
+func (c *Collected) Same(o *Collected) bool {
+	for ; c != o; c, o = c.Before, o.Before {
+		if c == nil || o == nil || c.Count != o.Count || !SameValue(c.Value, o.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// List returns all values of the list as one JSON array.
+func (c *Collected) List() dsl.Value {
+	doc := make([]byte, 0, c.Size()+int64(c.Len())+2)
+	doc = append(doc, '[')
+	var marks []string
+	for i, v := range c.Tail(c.Len()) {
+		if i > 0 {
+			doc = append(doc, ',')
+		}
+		doc = append(doc, v.JSON()...)
+		for _, m := range v.Sensitive() {
+			marks = append(marks, "/"+strconv.Itoa(i)+m)
+		}
+	}
+	slices.Sort(marks)
+	return dsl.NewValue(append(doc, ']'), marks, nil)
+}
+
+// Present returns whether the iteration to which the next attempt belongs has changed something in
+// the remote service. For a step that does not repeat, it is the same as Effect.
+func (n *Node) Present() status.Effect {
+	switch {
+	case n.Loop.Between:
+		return status.EffectNone
+	case n.Done:
+		return status.EffectDone
+	case n.Doubt > 0:
+		return status.EffectMaybe
+	}
+	return status.EffectNone
+}
+
+// Result returns the output of the last call that succeeded, and whether there is one. In a repeat
+// step, this call may belong to the iteration before.
+func (n *Node) Result() (output Held, known bool) {
+	if !n.Known && n.Loop.Iteration > 0 {
+		return n.Last, true
+	}
+	return n.Output, n.Known
+}

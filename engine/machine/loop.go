@@ -1,0 +1,236 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A step with a repeat block makes several iterations, one after the other. The fields of its node
+// describe the present iteration, so the rules for attempts, lookups and unknown outcomes apply to
+// each iteration as to a step of its own. Loop.Past says that an earlier iteration had an effect.
+// The undo is called once for all iterations, when the run turns back.
+
+// maxAtOnce is the largest number of iterations of all steps that one decision begins. Without
+// this limit, a loop that calls no agent could keep a decision busy for ever.
+const maxAtOnce = 100
+
+// succeed ends the present iteration of node i, which has succeeded. If the step does not repeat,
+// or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
+func (d loops) succeed(i int) {
+	n := d.edit(i)
+	r := d.step(n).Repeat
+	// The deadline of a step with on_timeout = "continue" has passed, so no other iteration begins.
+	timedOut := n.TimedOut && d.step(n).Wait != nil
+	if r == nil || timedOut {
+		d.end(i)
+		return
+	}
+	if m, ok := d.gather(i); !ok {
+		d.forward().missed(i, m)
+		return
+	}
+	over, err := false, error(nil)
+	if r.Until != nil {
+		if over, err = r.Until(d.selfScope(n)); err != nil {
+			d.forward().missed(i, loopMiss("until", err))
+			return
+		}
+	}
+	settings, err := d.settings(n)
+	switch {
+	case over:
+	case err != nil:
+		d.forward().missed(i, loopMiss("max_iterations", err))
+		return
+	case settings.MaxIterations == 0 || int(n.Loop.Iteration)+1 < settings.MaxIterations:
+		d.plan(i)
+		return
+	case r.Until != nil:
+		d.forward().missed(i, model.Miss{
+			Kind: model.MissPermanent, Code: codeMaxIterations,
+			Message: fmt.Sprintf("until was not true after %d iterations", settings.MaxIterations),
+		})
+		return
+	}
+	d.end(i)
+}
+
+// end ends node i as succeeded.
+func (d loops) end(i int) {
+	n := d.edit(i)
+	n.Loop.Between = false
+	n.Fwd.Blame(model.Miss{})
+	d.forward().endForward(i, status.StepSucceeded)
+}
+
+// gather appends the value of `collect` to the list of node i, and returns true. If the list
+// already has the value of the present iteration, it does nothing. If the expression cannot be
+// evaluated, or the list would be too large, gather returns the failure and false.
+func (d loops) gather(i int) (model.Miss, bool) {
+	n := d.get(i)
+	if !d.lacks(n) {
+		return model.Miss{}, true
+	}
+	v, err := d.step(n).Repeat.Collect(d.selfScope(n))
+	if err != nil {
+		return loopMiss("collect", err), false
+	}
+	bytes := len(v.JSON())
+	switch {
+	case n.Collected.Len() >= model.MaxCollected:
+		return tooMuch("%d values are collected already, and this is the limit", model.MaxCollected), false
+	case n.Collected.Size()+int64(bytes) > model.MaxCollectedBytes:
+		return tooMuch("the collected values would have %d bytes together; the limit is %d",
+			n.Collected.Size()+int64(bytes), model.MaxCollectedBytes), false
+	}
+	if m, ok := d.grow("collect", bytes); !ok {
+		return m, false
+	}
+	d.append(i, v)
+	return model.Miss{}, true
+}
+
+// gatherLast appends the value of an iteration that has an effect, but did not end well: its result
+// came after the run had turned back, or its value exceeded a limit. The undo needs this value, so no
+// limit applies. If the value cannot be computed, the undo still has self.output.
+func (d loops) gatherLast(i int) {
+	n := d.get(i)
+	if !n.Known || !d.lacks(n) {
+		return
+	}
+	if v, err := d.step(n).Repeat.Collect(d.selfScope(n)); err == nil {
+		d.append(i, v)
+	}
+}
+
+// lacks reports whether the loop of a node collects values, and the value of the present iteration
+// is missing.
+func (d loops) lacks(n *model.Node) bool {
+	r := d.step(n).Repeat
+	return r != nil && r.Collect != nil && n.Collected.Len() <= n.Loop.Iteration
+}
+
+func (d loops) append(i int, v dsl.Value) {
+	n := d.edit(i)
+	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
+}
+
+// loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
+// evaluated. Like a failed postcondition, it does not say that the call had no effect.
+func loopMiss(what string, err error) model.Miss {
+	return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: what + ": " + err.Error()}
+}
+
+// tooMuch returns the failure of a step that would collect more than a fixed limit allows.
+func tooMuch(format string, args ...any) model.Miss {
+	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: "collect: " + fmt.Sprintf(format, args...)}
+}
+
+// plan plans the next iteration of node i: after the interval, or at once if there is none. If the
+// interval would end after the deadline, the loop ends.
+func (d loops) plan(i int) {
+	n := d.edit(i)
+	step := d.step(n)
+	until := d.at
+	if step.Repeat.Interval != nil {
+		pause, err := step.Repeat.Interval(d.selfScope(n))
+		if err != nil {
+			d.forward().missed(i, loopMiss("interval", err))
+			return
+		}
+		until = d.at.Add(pause)
+	}
+	// The deadlines of a parked run move when it goes on, so they are not compared here.
+	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
+		d.outOfTime(i)
+		return
+	}
+	n.Last = d.s.keep(n.Output.V)
+	n.Loop.Between = true
+	n.Stated = model.StatedNothing // a correction would change what the loop has done already
+	n.Fwd.Blame(model.Miss{})
+	n.Fwd.Kind, n.Fwd.Ended = model.CallDo, 0
+	d.looped++
+	// One record can say of one signal that a node has taken it. So the node takes the next signal
+	// in another decision.
+	signals := step.Wait != nil && len(d.waits().early()) > 0
+	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
+		d.caller().pause(i, max(until, d.at+1))
+		return
+	}
+	d.caller().rest(i)
+	d.launch.push(i)
+}
+
+// outOfTime ends the loop of node i, because its deadline comes before the next iteration. A wait
+// with on_timeout = "continue" succeeds; any other step fails.
+func (d loops) outOfTime(i int) {
+	n := d.edit(i)
+	if w := d.step(n).Wait; w != nil && w.Continue {
+		n.TimedOut = true
+		d.waits().done(i, dsl.Value{})
+		return
+	}
+	d.forward().missed(i, model.Miss{
+		Kind: model.MissDeadline, Code: CodeDeadlineExceeded,
+		Message: fmt.Sprintf("the deadline leaves no time for another iteration after %d", n.Loop.Iteration+1),
+	})
+}
+
+// ready reports whether the planned call of node i may start. If the next iteration of a loop is
+// planned, it begins now, unless no call of the run may start.
+func (d loops) ready(i int, kind model.CallKind) bool {
+	return !d.get(i).Loop.Between || kind != model.CallDo || d.slots().halted() || d.next(i)
+}
+
+// next begins the planned iteration of node i and returns true. If `when` is false now, or cannot
+// be evaluated, it ends the node and returns false.
+func (d loops) next(i int) bool {
+	n := d.get(i)
+	step := d.step(n)
+	when := step.When
+	if n.Item {
+		when = step.WhenEach
+	}
+	if !d.forward().wanted(i, when) {
+		return false
+	}
+	n = d.edit(i)
+	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
+	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.Held{}
+	n.Prepared, n.TimedOut, n.Data = false, false, model.Held{}
+	n.Point, n.Blob = 0, nil
+	n.Fwd.Attempt, n.Fwd.Rounds, n.Fwd.Lookups = 0, 0, 0
+	return true
+}
+
+// unwanted ends node i, because its condition `when` is false. Before the first iteration the node
+// is skipped. Later it succeeds with the output of the last iteration.
+func (d loops) unwanted(i int) {
+	n := d.edit(i)
+	if n.Loop.Iteration == 0 && !n.Loop.Between {
+		d.forward().endForward(i, status.StepSkipped)
+		return
+	}
+	if out, known := n.Result(); known && !n.Known {
+		n.Known, n.Output = true, d.s.keep(out.V)
+	}
+	d.end(i)
+}
+
+// self returns the values of self.* that every expression of a repeat step can read. It returns nil
+// if the step does not repeat.
+func (d loops) self(n *model.Node) *dsl.Self {
+	r := d.step(n).Repeat
+	if r == nil {
+		return nil
+	}
+	s := &dsl.Self{Previous: n.Last.V}
+	if r.Collect != nil {
+		s.Collected = n.Collected.List
+	}
+	return s
+}
