@@ -106,20 +106,6 @@ func (d *decider) afterEnd() Record {
 	return r
 }
 
-// open prepares the decider for a decision on the state s.
-func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
-	d.wf, d.s, d.in = wf, s, in
-	d.run = s.run
-	d.head, d.trouble = *s.run.Head, *s.run.Trouble
-	d.run.Head, d.run.Trouble = &d.head, &d.trouble
-	d.at = max(model.ToInstant(in.At), s.run.Last)
-	s.private = false // from now on the record may share nodes with the state
-	d.event = normal(in.Event)
-	if s.cache == nil || s.cache.pending {
-		s.cache = &cache{}
-	}
-}
-
 // advance starts and ends nodes until no node can start or end now.
 func (d *decider) advance() {
 	d.slots().drain()

@@ -124,6 +124,20 @@ type decider struct {
 	seen seen // scope and settings that the expressions of this decision use
 }
 
+// open prepares the decider for a decision on the state s.
+func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
+	d.wf, d.s, d.in = wf, s, in
+	d.run = s.run
+	d.head, d.trouble = *s.run.Head, *s.run.Trouble
+	d.run.Head, d.run.Trouble = &d.head, &d.trouble
+	d.at = max(model.ToInstant(in.At), s.run.Last)
+	s.private = false // from now on the record may share nodes with the state
+	d.event = normal(in.Event)
+	if s.cache == nil || s.cache.pending {
+		s.cache = &cache{}
+	}
+}
+
 // Each type below embeds the decider and has the methods for one concern. The methods are in
 // other files.
 

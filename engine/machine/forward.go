@@ -69,23 +69,6 @@ func (d forward) begin(i int) {
 	d.launch.push(i)
 }
 
-// wanted evaluates the `when` condition of node i, and returns true if the node must run. A
-// node without a condition must run. If the condition is false, the node ends as skipped, or
-// in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
-func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
-	if when == nil {
-		return true
-	}
-	yes, err := when(d.scope(d.get(i)))
-	switch {
-	case err != nil:
-		d.missed(i, expressionMiss("when", err))
-	case !yes:
-		loops{d.decider}.unwanted(i)
-	}
-	return err == nil && yes
-}
-
 // expand evaluates for_each of step i and creates the instances.
 func (d forward) expand(i int) {
 	n := d.edit(i)

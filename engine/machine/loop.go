@@ -221,16 +221,19 @@ func (d loops) unwanted(i int) {
 	d.end(i)
 }
 
-// self returns the values of self.* that every expression of a repeat step can read. It returns nil
-// if the step does not repeat.
-func (d loops) self(n *model.Node) *dsl.Self {
-	r := d.step(n).Repeat
-	if r == nil {
-		return nil
+// wanted evaluates the `when` condition of node i, and returns true if the node must run. A
+// node without a condition must run. If the condition is false, the node ends as skipped, or
+// in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
+func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
+	if when == nil {
+		return true
 	}
-	s := &dsl.Self{Previous: n.Last.V}
-	if r.Collect != nil {
-		s.Collected = n.Collected.List
+	yes, err := when(d.scope(d.get(i)))
+	switch {
+	case err != nil:
+		d.missed(i, expressionMiss("when", err))
+	case !yes:
+		loops{d.decider}.unwanted(i)
 	}
-	return s
+	return err == nil && yes
 }

@@ -79,6 +79,20 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
+// self returns the values of self.* that every expression of a repeat step can read. It returns nil
+// if the step does not repeat.
+func (d loops) self(n *model.Node) *dsl.Self {
+	r := d.step(n).Repeat
+	if r == nil {
+		return nil
+	}
+	s := &dsl.Self{Previous: n.Last.V}
+	if r.Collect != nil {
+		s.Collected = n.Collected.List
+	}
+	return s
+}
+
 // undoScope returns the values that expressions of a compensate block can read: those of
 // selfScope, and the failure that is the reason for the undo. In a loop, self.output is the output
 // of the last call that succeeded.

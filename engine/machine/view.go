@@ -41,31 +41,6 @@ func (s *State) Run() *model.Run { return &s.run }
 // caller must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// EarlyOutputs returns those outputs of a run going forward whose steps have all ended well. It
-// leaves out an output that cannot be evaluated, because the run evaluates it again at its end. It
-// returns nil if the run has ended or turned back. It does not change the state.
-func (s *State) EarlyOutputs(wf *dsl.Workflow) []model.Output {
-	if s.run.ID == 0 || s.run.Finished != 0 || s.run.Phase != model.PhaseForward {
-		return nil
-	}
-	d := &decider{}
-	d.open(wf, s.Clone(), Input{At: s.Last(), Allowance: dsl.NewAllowance(earlyCost)})
-	var early []model.Output
-	for _, o := range wf.Outputs {
-		if slices.ContainsFunc(o.After, func(i int) bool { return !d.get(i).Well() }) {
-			continue
-		}
-		if v, err := o.Value(d.scope(nil)); err == nil {
-			early = append(early, model.Output{Name: o.Name, Sensitive: o.Sensitive, Value: model.Held{V: v}})
-		}
-	}
-	return early
-}
-
-// earlyCost is the largest cost of all expressions that one call of EarlyOutputs evaluates. Its unit
-// is approximately a nanosecond (dsl.Allowance). It equals the limit of one expression.
-const earlyCost = MaxDecisionCost / 20
-
 // NextDue returns the earliest time at which TimePassed changes the run, if no other event
 // comes before. It returns false if there is no such time. Then the run has ended, or it waits
 // only for a person, or for a slot that may become free at any time.

@@ -2,6 +2,7 @@ package story
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -177,8 +178,32 @@ func KnownOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	if s.Status().Final() || wf == nil {
 		return Outputs(s)
 	}
-	return namedValues(s.EarlyOutputs(wf))
+	return earlyOutputs(s, wf)
 }
+
+// earlyOutputs returns those outputs of a run going forward whose steps have all ended well. It
+// leaves out an output that cannot be evaluated, because the run evaluates it again at its end.
+func earlyOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
+	if s.RunID() == 0 || s.Run().Phase != model.PhaseForward {
+		return nil
+	}
+	scope := new(machine.Scratch).Scope(wf, s.Clone())
+	scope.Allowance = dsl.NewAllowance(earlyCost)
+	var early []NamedValue
+	for _, o := range wf.Outputs {
+		if slices.ContainsFunc(o.After, func(i int) bool { return !s.Nodes()[i].Well() }) {
+			continue
+		}
+		if v, err := o.Value(scope); err == nil {
+			early = append(early, NamedValue{Name: o.Name, Value: v, Sensitive: o.Sensitive})
+		}
+	}
+	return early
+}
+
+// earlyCost is the largest cost of all expressions that one call of earlyOutputs evaluates. Its unit
+// is approximately a nanosecond (dsl.Allowance). It equals the limit of one expression.
+const earlyCost = machine.MaxDecisionCost / 20
 
 func namedValues(outputs []model.Output) []NamedValue {
 	var named []NamedValue

@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+var errLinkLeaves = errors.New("a symbolic link leads out of the module's directory")
+
 // ownDirectory reports whether a path leads into a directory named .engine. It ignores upper and
 // lower case in the name, because some file systems do so, too.
 func ownDirectory(name string) bool {

@@ -15,7 +15,6 @@ import (
 
 var (
 	errTooLarge     = errors.New("larger than 1 MiB")
-	errLinkLeaves   = errors.New("a symbolic link leads out of the module's directory")
 	errOwnDirectory = errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
 )
 
