@@ -382,3 +382,34 @@ func TestLibraryInJSON(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestLibraryDeclaredAction: the input of an action that a library declares uses the variables of
+// the library, also if the run has a variable with the same name, and also in a stored definition.
+func TestLibraryDeclaredAction(t *testing.T) {
+	fsys := libraryFS()
+	action := "  action \"pay\" {\n    uses = \"charge\"\n    arguments = object({ sum = number })\n    compensated_by = \"refund\"\n    input {\n      amount = args.sum\n      email = var.region\n    }\n  }\n}\n"
+	fsys["shared/pay.hcl"].Data = append(bytes.TrimSuffix(fsys["shared/pay.hcl"].Data, []byte("}\n")), action...)
+	home := string(fsys["orders/a.hcl"].Data)
+	home = strings.NewReplacer("shop.charge", "shop.pay", "amount = 1", "sum = 2").Replace(home)
+	fsys["orders/a.hcl"].Data = []byte(strings.Replace(home, "    action =", "    compensation = \"none\"\n    action =", 1))
+	def, text := parseHome(t, fsys, "orders")
+	if def == nil {
+		t.Fatal(text)
+	}
+	back, err := Decode(def.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*Definition{def, back} {
+		w := d.Workflow("w")
+		vars, diags := w.Bind([]Assignment{{Name: "region", Text: "us", Source: "--var"}})
+		if diags.HasErrors() {
+			t.Fatal(diags.Err())
+		}
+		s := w.Steps[0]
+		in, err := s.Input(&Scope{Vars: vars})
+		if want := `{"amount":2,"currency":"eur","email":"eu"}`; err != nil || string(in.JSON()) != want || s.Do.Sent() != "charge" {
+			t.Errorf("%s is called with %s, %v", s.Do.Sent(), in.JSON(), err)
+		}
+	}
+}
