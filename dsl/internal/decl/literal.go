@@ -49,7 +49,7 @@ func (d literalDecoder) flag(b *syntax.Block, name string, def bool) bool {
 }
 
 func (d literalDecoder) literalText(e *eval.Expr, name string) (string, bool) {
-	if t := e.Traversal(); len(t) == 1 && !e.Bad && e.Raw == nil {
+	if t := e.Traversal(); len(t) == 1 && !e.Bad && e.Raw == nil && t.RootName() != "null" {
 		d.Errorf(e.Range, "Missing quotes", "%s is a string, which is written in quotes: %s = %q.", name, name, t.RootName())
 		e.Bad = true
 		return "", false

@@ -32,7 +32,7 @@ var foreignArguments = map[string]map[string]string{
 		"run": adviseExec, "command": adviseExec, "script": adviseExec, "shell": adviseExec,
 		"uses":     adviseAction,
 		"provider": `Write action = agent.NAME.ACTION. The action names the agent, and an agent block holds its settings.`,
-		"with":     adviseInput, "args": adviseInput, "arguments": adviseInput, "params": adviseInput, "parameters": adviseInput, "inputs": adviseInput,
+		"with":     adviseInput, "args": adviseInput, "arguments": adviseInput, "params": adviseInput, "parameters": adviseInput,
 		"retries": adviseRetry, "max_retries": adviseRetry, "attempts": adviseRetry, "max_attempts": adviseRetry,
 		"on_failure": adviseCatch, "on_error": adviseCatch, "continue_on_error": adviseCatch, "ignore_errors": adviseCatch,
 		"name": `The name of a step is its label: step "NAME" { ... }.`,
