@@ -125,6 +125,21 @@ var ports = []port{
 		what: "no object can be read", dir: "batch", vars: []string{`objects={"a":"","b":""}`},
 		outputs: map[string]string{"published": `{}`, "failed": `["a","b"]`},
 	},
+	{
+		what: "a job is asked until it is done", dir: "poll", vars: []string{"job=j-1", "interval=10ms"},
+		outputs: map[string]string{"states": `["QUEUED","RUNNING","SUCCEEDED"]`, "report": `"j-1 succeeded"`},
+	},
+	{
+		what: "a job fails before the last question", dir: "poll", vars: []string{"job=j-1", "interval=10ms", `states=["RUNNING","RUNNING","RUNNING","RUNNING","FAILED"]`},
+		outputs: map[string]string{"states": `["RUNNING","RUNNING","RUNNING","RUNNING","FAILED"]`, "report": `"j-1 failed"`},
+	},
+	{
+		what: "a job that does not end is cancelled", dir: "poll", vars: []string{"job=j-1", "interval=10ms", `states=["QUEUED","RUNNING","RUNNING","RUNNING","RUNNING","SUCCEEDED"]`},
+		code: 4, status: "compensated", failure: "max_iterations", undone: 1,
+	},
+	{what: "a list of three pages", dir: "pages", outputs: map[string]string{"pages": "3", "executions": `["e-1","e-2","e-3","e-4","e-5"]`}},
+	{what: "a list that fills two pages", dir: "pages", vars: []string{"executions=a\nb\nc\nd\n"}, outputs: map[string]string{"pages": "2", "executions": `["a","b","c","d"]`}},
+	{what: "an empty list", dir: "pages", vars: []string{"executions="}, outputs: map[string]string{"pages": "1", "executions": `[]`}},
 	{what: "good data", dir: "data-check", outputs: map[string]string{"rows": "3"}},
 	{what: "a row is missing", dir: "data-check", vars: []string{"rows=4"}, code: 4, status: "failed", failure: "row_count"},
 	{what: "a trip with nine passengers", dir: "data-check", vars: []string{"trips=9,2\n", "rows=1"}, code: 4, status: "failed", failure: "threshold"},

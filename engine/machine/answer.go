@@ -61,7 +61,7 @@ func (d answers) result(i int, output dsl.Value, known bool) {
 		d.forward().missed(i, m)
 		return
 	}
-	loops{d.decider}.succeed(i)
+	loops(d).succeed(i)
 }
 
 // postconditions checks the postconditions of a step after the step got a result. It returns

@@ -32,7 +32,7 @@ func (d caller) call(i int) {
 		d.forward().missed(i, m)
 		return
 	}
-	if !(loops{d.decider}).ready(i, kind) {
+	if !(loops(d)).ready(i, kind) {
 		return
 	}
 	if kind == model.CallDo && !d.slots().halted() && d.undoing().mustClear(n) {

@@ -233,7 +233,7 @@ func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	case err != nil:
 		d.missed(i, expressionMiss("when", err))
 	case !yes:
-		loops{d.decider}.unwanted(i)
+		loops(d).unwanted(i)
 	}
 	return err == nil && yes
 }

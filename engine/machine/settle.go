@@ -64,7 +64,7 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 			return // catch or max_failures handled the failure before: only the effect changes now
 		}
 		d.forgive(i)
-		loops{d.decider}.succeed(i)
+		loops(d).succeed(i)
 		d.goOn()
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)

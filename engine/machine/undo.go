@@ -114,7 +114,7 @@ func (d undoing) prepareUndo(i int) bool {
 	if n.UndoReady {
 		return true
 	}
-	loops{d.decider}.gatherLast(i)
+	loops(d).gatherLast(i)
 	n = d.get(i)
 	input, err := d.step(n).Undo.Input(d.undoScope(n))
 	if err != nil {

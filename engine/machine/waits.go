@@ -131,7 +131,7 @@ func (d waits) done(i int, out dsl.Value) {
 		d.forward().missed(i, m)
 		return
 	}
-	loops{d.decider}.succeed(i)
+	loops(d).succeed(i)
 }
 
 // timedOut handles the passed deadline of node i, if the node waits for a signal or a timer, or for
