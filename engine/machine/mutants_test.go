@@ -157,7 +157,7 @@ var mutants = []mutant{
 	{"a value is collected twice", "loop.go",
 		"n.Collected.Len() <= n.Loop.Iteration", "n != nil", nil},
 	{"what comes after the turn is not collected", "undo.go",
-		"loops{d.decider}.gatherLast(i)\n", "", nil},
+		"loops(d).gatherLast(i)\n", "", nil},
 	{"the interval of a loop is not slept", "loop.go",
 		"until = d.at.Add(pause)", "until = d.at.Add(0 * pause)", nil},
 	{"a loop is undone without the output of a call in doubt", "undo.go",
