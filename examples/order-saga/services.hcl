@@ -46,7 +46,7 @@ agent "payment" {
   config { base_url = "${var.shop_url}/payment" }
   circuit_breaker {
     trip_after = 5
-    cool_down   = "5s"
+    cool_down  = "5s"
   }
 
   action "charge" {

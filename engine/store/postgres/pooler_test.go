@@ -346,7 +346,8 @@ func TestPooler(t *testing.T) {
 	}
 	wg.Wait()
 	var held int
-	if err := raw(t, dsn).QueryRow(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`).Scan(&held); err != nil || held != 0 {
+	if err := raw(t, dsn).QueryRow(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&held); err != nil || held != 0 {
 		t.Errorf("%d advisory locks are held, err = %v, want none", held, err)
 	}
 }
