@@ -82,9 +82,9 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 // that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept runs in the process that keptApart starts. It finds the keeping whose field row has the
-// value of the parameter row. It measures the memory of n runs of this keeping, and writes the
-// figures to out as JSON.
+// kept measures the memory of n open runs, and writes the figures to out as JSON. The parameter
+// row is the row of the table: it selects why the runs stay open, for example "parked". The
+// function keptApart starts a separate process, which calls kept.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {

@@ -43,14 +43,16 @@ func terminalOf(a *cli.App) *terminal {
 			if err != nil {
 				return nil, err
 			}
-			return func() { _ = term.Restore(int(in.Fd()), before) }, nil // the next key press would show a failure
+			// If Restore fails, the user sees it at the next key press.
+			return func() { _ = term.Restore(int(in.Fd()), before) }, nil
 		},
 		size: func() (int, int, bool) { return cli.Size(a.Stderr) },
 	}
 }
 
-// converse asks for lines and answers them. It ends at Ctrl-D, Ctrl-C or "exit", and when a signal
-// asks the process to end. Then it leaves the terminal as it was.
+// converse asks the user for lines and shows their values. It returns after Ctrl-D, Ctrl-C or the
+// line "exit", and when a signal asks the process to end. When it returns, the terminal has the
+// same settings as before.
 func (t *terminal) converse(ctx context.Context, a *cli.App, c *names) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -83,8 +85,8 @@ func (t *terminal) converse(ctx context.Context, a *cli.App, c *names) error {
 	}
 }
 
-// ask reads one line. The terminal is raw only meanwhile, so that a long evaluation can be
-// interrupted and results are printed as usual.
+// ask reads one line and returns it. The terminal is in raw mode only until ask returns. So Ctrl-C
+// can interrupt a long evaluation, and results are printed as usual.
 func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, error) {
 	if columns, lines, ok := t.size(); ok {
 		if err := editor.SetSize(columns, lines); err != nil {
@@ -101,7 +103,7 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 		err  error
 	}
 	done := make(chan reading, 1)
-	go func() { // ends with the process if a signal comes before the line
+	go func() { // after a signal, this goroutine lives until the process ends
 		line, err := editor.ReadLine()
 		done <- reading{line, err}
 	}()
@@ -116,8 +118,9 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 // maxOffered is the largest number of words that Tab shows.
 const maxOffered = 60
 
-// completer returns a function that the editor calls for each key. For Tab it adds to the line what
-// all possible words have in common. If that is nothing, it shows the words.
+// completer returns a function that the editor calls for each key. When the key is Tab, the function
+// adds the letters with which all possible words continue. If the words differ in the next letter,
+// it shows the words.
 func completer(editor io.Writer, c *names) func(string, int, rune) (string, int, bool) {
 	return func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {
@@ -138,7 +141,8 @@ func completer(editor io.Writer, c *names) func(string, int, rune) (string, int,
 	}
 }
 
-// offer returns the words as a text, but at most maxOffered of them.
+// offer returns one line of text with the words. If there are more than maxOffered words, the text
+// says how many words are missing.
 func offer(words []string) string {
 	more := ""
 	if len(words) > maxOffered {
