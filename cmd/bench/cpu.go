@@ -104,7 +104,7 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 }
 
 // childrenCPU adds the CPU times of all running child processes of one process, and returns the
-// sum. The parameter of is the id of this process.
+// sum. The parameter "of" is the id of that one process.
 func childrenCPU(of int) (sum time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

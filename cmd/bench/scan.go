@@ -96,8 +96,8 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 }
 
 // scans makes many scans alternately in two databases: without and with finished runs. It begins
-// with a few scans as a warm-up. Then it measures each database as many times as the parameter
-// passes says. It returns the median durations for each database.
+// with a few scans as a warm-up. The parameter passes is the number of measured scans in each
+// database, after the warm-up. scans returns the median durations for each database.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {
@@ -121,8 +121,8 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 	return out, nil
 }
 
-// median returns the median of the durations that the function what returns for the elements of
-// the slice. It returns 0 if the slice is empty.
+// median calls a function for each element of a slice, and returns the median of the durations
+// that the function returned. It returns 0 if the slice is empty.
 func median[T any](of []T, what func(T) time.Duration) time.Duration {
 	all := make([]time.Duration, len(of))
 	for i, v := range of {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cell returns the median of a number of a row as text. The parameter format is the format of
-// package fmt for the number. cell returns "-" if the number was not measured.
+// cell returns the median of a number of a row as text. The parameter format is a format string of
+// package fmt, such as "%.2f". cell returns "-" if the number was not measured.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {

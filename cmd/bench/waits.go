@@ -78,7 +78,7 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill("waiting", 64); err != nil { // they allocate the memory that does not depend on p.waiting
+	if err := fill("waiting", 64); err != nil { // these runs allocate the memory that does not depend on p.waiting
 		return f, err
 	}
 	rows, before := r.store.rows.Load(), inUse()

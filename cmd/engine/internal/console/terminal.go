@@ -17,11 +17,12 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
-// A terminal reads lines from a person. It keeps the lines of this process for the arrow keys; it
-// stores them nowhere, because a line may contain a secret.
+// A terminal reads lines from a person. It keeps the typed lines in memory, so that the arrow keys
+// can show them again. It writes them to no file, because a line may contain a secret.
 type terminal struct {
 	io.ReadWriter
-	// raw lets the program read each key. restore lets the terminal edit lines again.
+	// raw switches the terminal to raw mode, in which the program reads each key. The returned
+	// function restore ends this mode.
 	raw  func() (restore func(), err error)
 	size func() (columns, lines int, ok bool)
 }
@@ -135,7 +136,7 @@ func completer(editor io.Writer, c *names) func(string, int, rune) (string, int,
 			common = commonPrefix(common, w)
 		}
 		if len(words) > 1 && common == line[from:pos] {
-			_, _ = io.WriteString(editor, offer(words)) // fails only if the terminal is gone
+			_, _ = io.WriteString(editor, offer(words)) // an error means that the terminal is gone
 		}
 		return line[:from] + common + line[pos:], from + len(common), true
 	}

@@ -16,7 +16,8 @@ const MaxAlerts = 10000
 
 // WithOverdue returns the given runs and, in addition, the open runs that need a person although
 // their status does not say so. These are runs that have not turned back after their deadline, and
-// runs whose agents no engine has. WithOverdue finds such runs by their alerts.
+// runs whose agents no engine has. WithOverdue finds such runs by their alerts. The result has at
+// most f.Limit runs, newest first.
 func WithOverdue(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.Store.Alerts(ctx, 0, MaxAlerts)
 	if err != nil {
