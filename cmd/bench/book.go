@@ -26,8 +26,8 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns the values that a number of a row had in the rounds. The parameter name is the
-// name of the number. The keys of the map are the indexes of the rounds.
+// values returns all measured values of one number of one row. The parameter row is the name of
+// the row, and name is the name of the number. The keys of the map are the indexes of the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {

@@ -103,7 +103,8 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	return 0, errors.New("the server's processes come and go too fast to be counted")
 }
 
-// childrenCPU returns the CPU time of all running child processes of a process.
+// childrenCPU adds the CPU times of all running child processes of one process, and returns the
+// sum. The parameter "of" is the id of that one process.
 func childrenCPU(of int) (sum time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

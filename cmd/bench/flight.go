@@ -72,8 +72,9 @@ func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, 
 	return f.owner, nil
 }
 
-// write makes its part of the n runs, in batches. Several goroutines call write at the same time,
-// each for another part: writers is their number, and writer is the index of this one.
+// write stores one part of the n runs, in batches. Several goroutines call write at the same time,
+// and each of them stores another part. The parameter writers is the number of these goroutines,
+// and writer is the index of the goroutine that makes this call.
 func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
 	if err != nil {

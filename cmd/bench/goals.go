@@ -11,14 +11,14 @@ type goal struct {
 	got          func(*book) (float64, bool) // returns the figure; false = not measured
 }
 
-// between makes a function for the field got of a goal. The function reads the book and returns
-// the ratio of a number of one row to a number of another row.
+// between makes a function that reads a ratio of two numbers from the book. The parameters row
+// and name select the first number, and the parameters to and toName select the second.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
 
-// of makes a function for the field got of a goal. The function reads a number of a row from the
-// book.
+// of makes a function that reads one number from the book: its median over all rounds. The
+// parameters row and name select the number.
 func of(row, name string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.median(row, name) }
 }

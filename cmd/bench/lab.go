@@ -67,8 +67,8 @@ func partNames() []string {
 	return names
 }
 
-// chosen returns the parts that a comma-separated list names; all parts if the list is "". It
-// returns an error if the list has an unknown name.
+// chosen returns the parts of the benchmark whose names are in the comma-separated list. It
+// returns all parts if the list is "", and an error if the list has an unknown name.
 func chosen(list string) ([]part, error) {
 	if list == "" {
 		return parts(), nil
@@ -111,7 +111,8 @@ func (l *lab) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.progress, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// onServer calls fn with a connection to the server.
+// onServer connects to the database server, calls fn with the connection, and returns the error
+// of fn. If it cannot connect or disconnect, it returns that error.
 func (l *lab) onServer(fn func(db *sql.DB) error) (err error) {
 	db, err := sql.Open("postgres", l.dsn)
 	if err != nil {

@@ -120,8 +120,10 @@ type finish struct {
 	took time.Duration // from the submission to the end
 }
 
-// watch waits until the last window ends. out holds the marks and the length of the windows.
-// begin is the time at which the first window began.
+// watch waits until the last time window of the measurement ends. The result out has the costs at
+// the beginning of the first window and at the end of each window. It also has the length of all
+// windows together, but no counted runs yet. The result begin is the time at which the first
+// window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -155,8 +157,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures under a row of the book. calls is the number of calls of each run.
-// put divides the costs by the number of all calls.
+// put records the figures in the book, as numbers of one row. The parameter calls is the number of
+// calls that each run makes. The recorded costs are the costs of one call on average.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())

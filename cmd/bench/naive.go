@@ -120,8 +120,8 @@ type naiveWriter struct {
 	n *naive
 }
 
-// Commit makes the transactions of all transitions, concurrently. Then it commits the batch in
-// the memory store.
+// Commit executes the database transactions of all transitions in the batch, concurrently. Then it
+// commits the batch in the memory store.
 func (w *naiveWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
 	errs := make([]error, len(batch))
 	var wg sync.WaitGroup

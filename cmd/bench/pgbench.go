@@ -23,8 +23,8 @@ type yardstick interface {
 	name() string
 }
 
-// newYardstick makes a yardstick and its table. The yardstick uses pgbench if pgbench is
-// installed; otherwise it is of the type clients.
+// newYardstick makes a yardstick and its table. If pgbench is installed, the yardstick uses it.
+// Otherwise the yardstick has the type clients, which needs no other program.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")
 	if err != nil {

@@ -139,8 +139,8 @@ func (r *running) quiet(ctx context.Context) error {
 	}
 }
 
-// busy waits until the limit has passed, or until the engine has committed nothing for a
-// second. It returns the time at which it saw the last commit.
+// busy waits until the engine has committed nothing for a second, but at most as long as the
+// parameter limit says. It returns the time at which it saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()

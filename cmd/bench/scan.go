@@ -95,9 +95,9 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 	return out, nil
 }
 
-// scans makes many scans in two databases in turn: without and with finished runs. The parameter
-// passes is the number of scans that count in each database; before them, a few more are a
-// warm-up. scans returns the medians for each database.
+// scans makes many scans alternately in two databases: without and with finished runs. It begins
+// with a few scans as a warm-up. The parameter passes is the number of measured scans in each
+// database, after the warm-up. scans returns the median durations for each database.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {
@@ -121,8 +121,8 @@ func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, 
 	return out, nil
 }
 
-// median calls the function what for each element, and returns the median of the durations. It
-// returns 0 if there are no elements.
+// median calls a function for each element of a slice, and returns the median of the durations
+// that the function returned. It returns 0 if the slice is empty.
 func median[T any](of []T, what func(T) time.Duration) time.Duration {
 	all := make([]time.Duration, len(of))
 	for i, v := range of {

@@ -34,9 +34,9 @@ func shapes() []shape {
 	}
 }
 
-// small returns the number of small runs to compare with one large run of the given number of
-// calls. If all calls are in flight together, the small runs make as many calls as the large
-// run. Otherwise they make a quarter of that number.
+// small returns how many small runs the benchmark compares with one large run. The parameter large
+// is the number of calls of the large run. If all calls of a run are in flight together, the small
+// runs together make as many calls as the large run. Otherwise they make a quarter of that number.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls
@@ -80,9 +80,9 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped returns a subject that measures several runs of a workflow. The parameter row is the
-// name of the workflow and of the row. runs is the number of runs, and calls is the number of
-// calls of each run.
+// shaped returns a subject that measures several runs of a workflow. The parameter row is the name
+// of the workflow, and also the name of the row of figures. The parameter runs is the number of
+// runs, and calls is the number of calls that each run makes.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {

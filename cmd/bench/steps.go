@@ -63,9 +63,9 @@ func (l runLab) steps(ctx context.Context) (err error) {
 }
 
 // inTurn measures all subjects that match the option -rows, round after round. Before each
-// measurement it vacuums and makes a checkpoint. So the vacuum after one subject does not slow
-// down another one. After a checkpoint PostgreSQL writes whole pages; each subject has the same
-// cost for that.
+// measurement it vacuums the databases and makes a checkpoint. So the server does not clean up
+// after one subject while it measures the next one. After a checkpoint PostgreSQL writes whole
+// pages to its log. Each subject begins after a checkpoint, so all have this extra cost.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
 	wake, err := l.serverLab().still(ctx)
 	if err != nil {

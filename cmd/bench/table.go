@@ -39,8 +39,9 @@ func (t *table) scans(found [2]scan, finished int) {
 	t.say("The finished runs are rows of the table of runs, vacuumed, without journals: no scan reads those.")
 }
 
-// takeovers prints the figures of the takeovers. The caller has sorted the rounds by the time of
-// the takeover divided by the time of psql, smallest first.
+// takeovers prints the figures of takeovers of n runs, one line for each round. The caller has
+// sorted the rounds by the time of the takeover divided by the time of psql, smallest first. The
+// parameter finished is the number of finished runs in the database.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
 	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cell returns the median of a number of a row, formatted with format. It returns "-" if the
-// number was not measured.
+// cell returns the median of a number of a row as text. The parameter format is a format string of
+// package fmt, such as "%.2f". cell returns "-" if the number was not measured.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {
@@ -16,8 +16,9 @@ func cell(b *book, row, name, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// ratioCell returns the ratio of a number of one row to a number of another row, as text. It
-// returns "-" if the numbers were not measured.
+// ratioCell returns the ratio of two numbers as text. The parameters row and name select the first
+// number, and the parameters to and toName select the second. ratioCell returns "-" if the numbers
+// were not measured.
 func ratioCell(b *book, row, to, name, toName string) string {
 	v, ok := b.ratio(row, to, name, toName)
 	if !ok {

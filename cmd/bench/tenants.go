@@ -58,8 +58,9 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 	return nil
 }
 
-// greedy keeps greedyRuns runs of each workflow in flight, until the function stop is called.
-// stop waits until the last run has ended, and returns the errors.
+// greedy keeps many runs of each workflow in flight: their number is the constant greedyRuns. To
+// end this, the caller calls the returned function. That function waits until the last run has
+// ended, and returns the errors of the runs.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

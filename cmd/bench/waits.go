@@ -22,19 +22,19 @@ const timerLength = 5 * time.Second
 // senders is the number of goroutines that send signals at the same time.
 const senders = 16
 
-// A waitPlan says how many runs the part waits has.
+// A waitPlan holds the numbers of runs for the part of the benchmark that is named "waits".
 type waitPlan struct {
 	waiting int // number of runs that wait for a signal at the same time
-	timers  int // number of runs that wait for a time while the others wait
-	signals int // number of waiting runs that get a signal
+	timers  int // number of runs that wait for a time, while the runs above wait for a signal
+	signals int // number of waiting runs to which the benchmark sends a signal
 }
 
 // A waitResult holds the figures of waiting runs.
 type waitResult struct {
-	bytes, goroutines float64 // of the process, for each waiting run
+	bytes, goroutines float64 // bytes of memory, and goroutines, that each waiting run costs
 	rows              float64 // rows that were committed for each waiting run until it waits
 	lags              [3]time.Duration
-	sent, perSecond   float64 // signals per second, until the last one is sent and until the last run has ended
+	sent, perSecond   float64 // signals that are sent per second, and runs that end per second
 }
 
 // waits measures runs that wait: the memory of the engine for each of them, how late timers end,
@@ -64,8 +64,8 @@ func (l processLab) waits(ctx context.Context) (err error) {
 }
 
 // waitingRuns starts an engine with p.waiting runs that wait for a signal. It measures their
-// memory, then the lag of timers, and then how fast signals end some of the runs. The profile
-// covers the signals.
+// memory, then the lag of timers, and then how fast signals end some of the runs. Only during the
+// last measurement it writes a CPU profile.
 func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *profiler) (f waitResult, err error) {
 	r, err := start(ctx, w, setup{store: d.store, d: d, invoker: mute{}})
 	if err != nil {
@@ -78,7 +78,7 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill("waiting", 64); err != nil { // a few runs allocate all memory that p does not change
+	if err := fill("waiting", 64); err != nil { // these runs allocate the memory that does not depend on p.waiting
 		return f, err
 	}
 	rows, before := r.store.rows.Load(), inUse()
@@ -106,8 +106,8 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 	return f, err
 }
 
-// lags returns by how much the runs of the workflow timer took longer than the timer: the
-// median, the 99th percentile and the maximum.
+// lags returns how late the runs of the workflow "timer" ended: the time that a run took, minus
+// the duration of its timer. The elements are the median, the 99th percentile and the maximum.
 func (d *database) lags(ctx context.Context, timer time.Duration) (out [3]time.Duration, err error) {
 	const query = `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took), percentile_cont(0.99) WITHIN GROUP (ORDER BY took), max(took)
 		FROM (SELECT extract(epoch FROM finished_at - created_at)::float8 AS took FROM engine.runs WHERE workflow = 'timer') x`
@@ -140,14 +140,15 @@ func (d *database) ended(ctx context.Context, workflow string, n int) error {
 }
 
 // signalled sends a signal to n waiting runs, as `engine signal` does, and waits until these runs
-// have ended. It returns the number of signals per second: until the last one is sent, and until
-// the last run has ended.
+// have ended. The result sent is n divided by the seconds until the last signal was sent. The
+// result perSecond is n divided by the seconds until the last run had ended.
 func signalled(ctx context.Context, d *database, n int) (sent, perSecond float64, err error) {
 	runs, err := d.waiting(ctx, n)
 	if err != nil {
 		return 0, 0, err
 	}
-	// Other processes than the engine send signals, so the engine's connections are not used.
+	// A real signal comes from another process than the engine. So send the signals through
+	// connections of their own, and not through the engine's connections.
 	own, err := postgres.Open(ctx, d.dsn.String(), postgres.Options{MaxConns: senders})
 	if err != nil {
 		return 0, 0, err

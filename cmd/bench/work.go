@@ -28,7 +28,8 @@ type work struct {
 	catalog *agents.Catalog
 }
 
-// value returns the JSON text for the only variable of each run: a string of payload bytes.
+// value returns the value of the only variable of each run, as JSON. The value is a string whose
+// length is the constant payload.
 func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
 
 // link parses workflow.hcl and links its workflows with the agents in the directory dir.
@@ -42,7 +43,8 @@ func link(ctx context.Context, dir string) (*work, error) {
 }
 
 // linkSource parses the workflows in fsys, and links them with agents of the catalog. The
-// parameter one is the name of a workflow. All other workflows must have the same variables.
+// parameter "one" is the name of a workflow. All other workflows must have the same variables as
+// that workflow.
 func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
 	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
@@ -58,8 +60,9 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind parses the workflows in fsys, and links them with the agents that the function find
-// returns. It computes the variables for the workflow whose name is the parameter one.
+// bind parses the workflows in fsys, and links them with their agents. The parameter find is a
+// function that returns an agent. The parameter "one" is the name of a workflow: bind computes the
+// variables for this workflow.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

@@ -15,8 +15,9 @@ type environment struct{ held map[string]string }
 // process's environment, because the library looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
-// takeEnvironment moves the credentials out of the process's environment. So a program that is
-// started by mistake with the whole environment does not get the credentials.
+// takeEnvironment removes the credentials from the process's environment, and returns an
+// environment that still finds them. So a program that is started by mistake with the whole
+// environment of the process does not get the credentials.
 func takeEnvironment() environment {
 	e := environment{held: map[string]string{}}
 	for _, name := range credentials {

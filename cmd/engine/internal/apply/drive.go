@@ -146,8 +146,8 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 	}
 }
 
-// follow shows the run's facts until the run has ended or needs a human. If the store does not
-// answer, follow asks it again.
+// follow shows what happens to the run, until the run has ended or needs a human. If the store
+// does not answer, follow asks it again.
 func (w *work) follow(ctx context.Context, s *session.Session, node *engine.Node, run status.RunID) follow.Followed {
 	return w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 		return node.Follow(ctx, run, from, fn, o)

@@ -19,9 +19,9 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn. After a signal it cancels the context of fn, waits for fn, and returns
-// an error. At this time the command does not follow the run yet, so the command need not stop in
-// order.
+// interruptible calls fn and returns its error. If a signal comes first, it cancels the context of
+// fn, waits for the end of fn, and returns an error in any case. It is used only until the command
+// begins to follow the run. Later, the function interrupt handles signals.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +66,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 }
 
 // tellWaiting shows for which calls of other runs the command still waits, and returns this text.
-// told is the text that the last call returned. tellWaiting does not show the same text twice.
+// The parameter told is the text that the previous call of tellWaiting returned. If the text has
+// not changed, it is not shown again.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)
 	if calls != "" && calls != told {

@@ -34,7 +34,8 @@ type work struct {
 	others *others      // the other runs that this process works on
 }
 
-// starting shows text while agents start, because starting them takes tenths of a second.
+// starting shows the text, which says that agents are starting. Without it, the user would see
+// nothing for some tenths of a second. With --json, starting does nothing.
 func (w *work) starting(text string) {
 	if !w.a.JSON {
 		w.View.Note(text)

@@ -29,8 +29,9 @@ func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 }
 
 // leave counts signals, and ends the process with a call of the function end. After the second
-// signal, it waits for the time leaveWithin before this call. After the third signal, it calls
-// end at once. When the channel over is closed, leave returns and does not call end.
+// signal, it waits for the duration leaveWithin before this call. After the third signal, it calls
+// end at once. The parameter over is a channel: when it is closed, leave returns and does not call
+// end.
 func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {

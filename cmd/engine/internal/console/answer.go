@@ -8,18 +8,19 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// An answer is the result of one line.
+// An answer is the result of the evaluation of one line: a value or errors.
 type answer struct {
 	Line       int             `json:"line"` // number of the line, from 1
 	Expression string          `json:"expression"`
-	Failed     bool            `json:"failed"`          // the expression has no value, but errors
+	Failed     bool            `json:"failed"`          // the expression has errors and no value
 	Value      json.RawMessage `json:"value,omitempty"` // value without its sensitive parts
 	Sensitive  bool            `json:"sensitive"`       // the value has sensitive parts
 
 	found diag.Diagnostics
 }
 
-// evaluate evaluates the expression in line number n.
+// evaluate evaluates an expression and returns its value or its errors. The parameter n is the
+// number of the line that contains the expression.
 func (c *names) evaluate(text string, n int) answer {
 	a := answer{Line: n, Expression: text}
 	v, found := c.flow.Evaluate(text, c.scope)
@@ -35,12 +36,12 @@ func (c *names) evaluate(text string, n int) answer {
 // text returns the value for people, in the syntax of the language.
 func (a answer) text() string { return render.Literal(a.Value, "") }
 
-// atLine returns the errors of line n with the number of the line. Each line is evaluated alone,
-// so without atLine every error would be in line 1.
+// atLine sets the line number n in the errors of line n, and returns these errors. Each line is
+// evaluated alone, so without atLine every error would be in line 1.
 func atLine(found diag.Diagnostics, n int) diag.Diagnostics {
 	for i, d := range found {
 		if !strings.HasPrefix(d.Range.File, "<") {
-			continue // the error is in a file of the module, for example in a local
+			continue // the error is in a file of the module, so its line number is right
 		}
 		found[i].Range.Start.Line += n - 1
 		found[i].Range.End.Line += n - 1

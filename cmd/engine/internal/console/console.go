@@ -12,8 +12,9 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// Run evaluates the lines of standard input until it ends, or until a line is "exit". On a terminal
-// it asks for each line. Elsewhere it returns exit.Failed if a line had an error.
+// Run evaluates the lines of standard input until the input ends or a line is "exit". On a terminal
+// it asks for each line. If the input is not a terminal and a line had an error, Run returns
+// exit.Failed.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	c, err := namesOf(ctx, a, path, o)
 	if err != nil {
@@ -25,8 +26,9 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	return c.readAll(a)
 }
 
-// maxLine is the longest line that is read from a pipe, in bytes. An expression may have 1 MiB, and
-// a longer line gets the error of a too large expression.
+// maxLine is the length of the longest line that is read from a pipe, in bytes. It is more than the
+// 1 MiB that an expression may have. So a line just above 1 MiB can be read, and its error says that
+// the expression is too large.
 const maxLine = 2 << 20
 
 // readAll evaluates all lines of standard input. With --json it prints one object at the end.

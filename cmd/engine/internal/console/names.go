@@ -27,7 +27,7 @@ type Options struct {
 type names struct {
 	flow  *dsl.Workflow
 	scope *dsl.Scope
-	about string // sentence about the names, for people
+	about string // sentence for the user that says where the names come from
 	// named changes the names of files in errors, so that the user can open the files.
 	named func(diag.Diagnostics) diag.Diagnostics
 }
@@ -35,7 +35,8 @@ type names struct {
 // inRun reports whether the lines can refer to step.* and run.*.
 func (n *names) inRun() bool { return n.scope.Step != nil }
 
-// namesOf reads the names of the module at path or, with --run, of a run in its state.
+// namesOf returns the names to which the lines can refer. Without --run these are the names of the
+// module at path. With --run they are the names of that run.
 func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
 	if o.Run != "" {
 		return namesOfRun(ctx, a, path, o)

@@ -17,11 +17,12 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
-// A terminal reads lines from a person. It keeps the lines of this process for the arrow keys; it
-// stores them nowhere, because a line may contain a secret.
+// A terminal reads lines from a person. It keeps the typed lines in memory, so that the arrow keys
+// can show them again. It writes them to no file, because a line may contain a secret.
 type terminal struct {
 	io.ReadWriter
-	// raw lets the program read each key. restore lets the terminal edit lines again.
+	// raw switches the terminal to raw mode, in which the program reads each key. The returned
+	// function restore ends this mode.
 	raw  func() (restore func(), err error)
 	size func() (columns, lines int, ok bool)
 }
@@ -43,14 +44,16 @@ func terminalOf(a *cli.App) *terminal {
 			if err != nil {
 				return nil, err
 			}
-			return func() { _ = term.Restore(int(in.Fd()), before) }, nil // the next key press would show a failure
+			// If Restore fails, the user sees it at the next key press.
+			return func() { _ = term.Restore(int(in.Fd()), before) }, nil
 		},
 		size: func() (int, int, bool) { return cli.Size(a.Stderr) },
 	}
 }
 
-// converse asks for lines and answers them. It ends at Ctrl-D, Ctrl-C or "exit", and when a signal
-// asks the process to end. Then it leaves the terminal as it was.
+// converse asks the user for lines and shows their values. It returns after Ctrl-D, Ctrl-C or the
+// line "exit", and when a signal asks the process to end. When it returns, the terminal has the
+// same settings as before.
 func (t *terminal) converse(ctx context.Context, a *cli.App, c *names) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -83,8 +86,8 @@ func (t *terminal) converse(ctx context.Context, a *cli.App, c *names) error {
 	}
 }
 
-// ask reads one line. The terminal is raw only meanwhile, so that a long evaluation can be
-// interrupted and results are printed as usual.
+// ask reads one line and returns it. The terminal is in raw mode only until ask returns. So Ctrl-C
+// can interrupt a long evaluation, and results are printed as usual.
 func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, error) {
 	if columns, lines, ok := t.size(); ok {
 		if err := editor.SetSize(columns, lines); err != nil {
@@ -101,7 +104,7 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 		err  error
 	}
 	done := make(chan reading, 1)
-	go func() { // ends with the process if a signal comes before the line
+	go func() { // after a signal, this goroutine lives until the process ends
 		line, err := editor.ReadLine()
 		done <- reading{line, err}
 	}()
@@ -116,8 +119,9 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 // maxOffered is the largest number of words that Tab shows.
 const maxOffered = 60
 
-// completer returns a function that the editor calls for each key. For Tab it adds to the line what
-// all possible words have in common. If that is nothing, it shows the words.
+// completer returns a function that the editor calls for each key. When the key is Tab, the function
+// adds the letters with which all possible words continue. If the words differ in the next letter,
+// it shows the words.
 func completer(editor io.Writer, c *names) func(string, int, rune) (string, int, bool) {
 	return func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {
@@ -132,13 +136,14 @@ func completer(editor io.Writer, c *names) func(string, int, rune) (string, int,
 			common = commonPrefix(common, w)
 		}
 		if len(words) > 1 && common == line[from:pos] {
-			_, _ = io.WriteString(editor, offer(words)) // fails only if the terminal is gone
+			_, _ = io.WriteString(editor, offer(words)) // an error means that the terminal is gone
 		}
 		return line[:from] + common + line[pos:], from + len(common), true
 	}
 }
 
-// offer returns the words as a text, but at most maxOffered of them.
+// offer returns one line of text with the words. If there are more than maxOffered words, the text
+// says how many words are missing.
 func offer(words []string) string {
 	more := ""
 	if len(words) > maxOffered {

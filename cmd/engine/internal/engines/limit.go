@@ -21,8 +21,8 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls returns inner with a limit for all agents together. most is the largest number of
-// calls in flight; 0 = no limit.
+// LimitCalls returns a capacity that adds to inner a limit for the calls of all agents together.
+// The parameter most is the largest number of calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }

@@ -89,8 +89,9 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the indexes of the shown steps for which s waits. In place of a hidden step, it
-// takes the steps for which the hidden step waits.
+// nearest returns the indexes of the steps for which the step s waits. The parameter shown is a
+// function: if it returns false for such a step, the step is hidden. In place of a hidden step,
+// nearest returns the steps for which the hidden step waits.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	var out []int
 	seen := map[int]bool{}

@@ -14,9 +14,10 @@ import (
 // MaxAlerts is the highest number of alerts that a command reads.
 const MaxAlerts = 10000
 
-// WithOverdue adds to runs the open runs that need a person although their status does not say so.
-// These are runs that are past their deadline and have not turned back, and runs whose agents no
-// engine has. WithOverdue finds such runs by their alerts.
+// WithOverdue returns the given runs and, in addition, the open runs that need a person although
+// their status does not say so. These are runs that have not turned back after their deadline, and
+// runs whose agents no engine has. WithOverdue finds such runs by their alerts. The result has at
+// most f.Limit runs, newest first.
 func WithOverdue(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.Store.Alerts(ctx, 0, MaxAlerts)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Vanished reports whether the address of an engine names a process of this machine that has
-// ended. The lease of such an engine may still last, for example after a second Ctrl-C. Vanished
-// returns false for engines of other machines and for engines whose address was set with
-// --address.
+// Vanished reports whether an engine was a process of this machine that has ended. The engine's
+// lease may still last, for example after a second Ctrl-C. The parameter address is the engine's
+// address. Vanished returns false if the engine is on another machine, or if its address was set
+// with --address.
 func Vanished(address string) bool {
 	at := strings.LastIndex(address, ":")
 	if at < 0 {

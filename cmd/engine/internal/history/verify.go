@@ -35,7 +35,7 @@ func (v *Verification) add(runs []journal.Verified) {
 	}
 }
 
-// Verify checks the histories of the runs in page, and adds the results to v.
+// Verify checks the histories of the runs in the slice page, and adds the results to v.
 func Verify(ctx context.Context, s *session.Session, v *Verification, page []store.RunRow) error {
 	var ids []status.RunID
 	for _, r := range page {

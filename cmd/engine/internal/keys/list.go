@@ -57,8 +57,9 @@ func count(ctx context.Context, s *session.Session) ([]string, []journal.KeyUse,
 	return pinned, uses, nil
 }
 
-// useOf says what a key is used for: seals, opens, next (an engine that begins with it makes it
-// the key that seals), or missing.
+// useOf returns one word that says how a key is used. "seals" means that it is the newest key, and
+// "opens" that it is an older one. "next" means that an engine that starts with this key makes it
+// the newest key. "missing" means that the key was not given to this command.
 func useOf(s *session.Session, pinned []string, id string) string {
 	switch given := crypt.KeyIDs(s.Sealer); {
 	case id == pinned[0]:
@@ -71,7 +72,7 @@ func useOf(s *session.Session, pinned []string, id string) string {
 	return "opens"
 }
 
-// listed returns the counts for JSON.
+// listed returns, as JSON objects, each key with its use and the amount of data that it has sealed.
 func listed(s *session.Session, pinned []string, uses []journal.KeyUse) []map[string]any {
 	out := []map[string]any{}
 	for _, u := range uses {

@@ -37,10 +37,10 @@ func Preview(ctx context.Context, a *cli.App) error {
 	return a.Print("`engine key rotate` would seal %s again with the key %s.\n", leftText(uses, newest), newest)
 }
 
-// A rotation is the result of one Rotate.
+// A rotation is the result of one call of Rotate.
 type rotation struct {
 	journal.Resealing
-	left  int // rows of other keys than the newest one
+	left  int // number of rows that another key than the newest one has sealed or tagged
 	text  string
 	early []store.Member // engines that may still seal with an older key
 }
@@ -89,8 +89,8 @@ func Rotate(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// wrap adds the name of the failed operation to an error of the store. An error about a key says
-// enough without it.
+// wrap returns err with the name of the failed operation, which is the parameter doing. It does not
+// change an error about a key, because such an error is clear without the name.
 func wrap(s *session.Session, doing string, err error) error {
 	var key *crypt.KeyError
 	if errors.As(err, &key) {
@@ -99,7 +99,8 @@ func wrap(s *session.Session, doing string, err error) error {
 	return s.Wrap(doing, err)
 }
 
-// left returns the number of rows that another key than the newest one has sealed or tagged.
+// left returns the number of rows that another key than the newest one has sealed or tagged. The
+// parameter newest is the id of the newest key.
 func left(uses []journal.KeyUse, newest string) (n int) {
 	for _, u := range uses {
 		if u.Key != newest {
@@ -109,7 +110,7 @@ func left(uses []journal.KeyUse, newest string) (n int) {
 	return n
 }
 
-// leftText says how many rows are left of which older key.
+// leftText returns a text with the number of rows that each older key has sealed or tagged.
 func leftText(uses []journal.KeyUse, newest string) string {
 	var parts []string
 	for _, u := range uses {

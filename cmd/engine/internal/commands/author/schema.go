@@ -92,8 +92,8 @@ func capabilities(s schema.Action) string {
 	return strings.Join(parts, ", ")
 }
 
-// printFields prints inputs, outputs or the configuration as a table. notes returns the text of the
-// third column.
+// printFields prints inputs, outputs or the configuration as a table. The parameter "what" is the
+// title of the first column. The function notes returns the text of the third column.
 func printFields(a *cli.App, what string, fields []schema.Field, notes func(schema.Field) string) error {
 	if len(fields) == 0 {
 		return nil
@@ -116,7 +116,8 @@ func addFields(table *render.Table, prefix string, fields []schema.Field, notes 
 	}
 }
 
-// inputNotes returns what the caller of an action must know about an input.
+// inputNotes returns a text about an input of an action: whether it is required, its default, and
+// which values it may have.
 func inputNotes(f schema.Field) string {
 	switch {
 	case len(f.Default) > 0:
@@ -127,7 +128,8 @@ func inputNotes(f schema.Field) string {
 	return words.Join(", ", "required", fieldNotes(f))
 }
 
-// outputNotes returns what the reader of an output must know.
+// outputNotes returns a text about an output of an action: whether it may be null, and which values
+// it may have.
 func outputNotes(f schema.Field) string {
 	if f.Optional {
 		return words.Join(", ", "may be null", fieldNotes(f))

@@ -36,6 +36,6 @@ the exit code is 1 if a line had one.
 	o.Agents.Add(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("run", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeRuns(a, cmd, nil, typed)
-	}) // fails only if the flag does not exist
+	}) // RegisterFlagCompletionFunc cannot fail here: the flag "run" exists
 	return cmd
 }
