@@ -356,7 +356,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 
 // pivotEdges makes the pivot wait for every step that does not wait for the pivot. So no other
 // step runs at the same time as the pivot. It reports an error if w has more than one pivot.
-// sorted is the result of sortSteps; if it is false, pivotEdges adds no dependencies.
+// The parameter `sorted` is false if the steps have a cycle; then pivotEdges adds no dependencies.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {

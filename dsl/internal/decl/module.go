@@ -143,7 +143,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// buildAll adds the declarations to the main module m, and reads its libraries from below.
+// buildAll adds the declarations to the main module m, and reads the libraries of m. The parameter
+// `below` supplies the files of these libraries.
 func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
 	m.chain = []string{path.Clean(m.File)}
 	libs := &libraries{source: below, read: map[string]*Module{}}
@@ -209,8 +210,9 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces appends the places of all blocks of a body to out, outer blocks before inner blocks.
-// It leaves out input and locals blocks, because the source line alone is clear enough there.
+// blockPlaces appends to the list `out` the places of all blocks in body, outer blocks before inner
+// blocks, and returns the longer list. With these places, a message can name the blocks around an
+// error. Messages do not name input and locals blocks, so blockPlaces leaves them out.
 func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type
