@@ -87,7 +87,7 @@ type stored struct {
 }
 
 // seal sets two fields of d: encoded, the form in which d is stored, and digest, the sha256 of the
-// manifest. It encrypts nothing. The parameter agents holds the binary of each agent, by the name of
+// manifest. It encrypts nothing. The parameter `agents` holds the binary of each agent, by the name of
 // the agent block.
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
@@ -185,7 +185,7 @@ func Decode(data []byte) (*Definition, error) {
 	return def, nil
 }
 
-// link parses and links the stored definition again. If the parameter older is true, link does not
+// link parses and links the stored definition again. If the parameter `older` is true, link does not
 // apply the rules that may be newer than the definition. A run keeps its definition to its end, so
 // Decode must accept a definition that newer rules refuse.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {

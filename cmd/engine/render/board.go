@@ -83,7 +83,7 @@ func newBoard(s Story) *board {
 	return b
 }
 
-// base returns the name of a step without the key of an instance.
+// base returns the name of a step without the key of an instance: `ship` for `ship["berlin"]`.
 func base(name string) string {
 	if i := strings.Index(name, "["); i > 0 {
 		return name[:i]
@@ -306,8 +306,8 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count returns two numbers for the steps and instances in rows: how many have ended, and how many
-// there are. Instances that have not begun count, too, if their number is known.
+// count is the function that counts the steps and instances in rows. It returns how many have ended,
+// and how many there are. Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()

@@ -39,7 +39,7 @@ type Module struct {
 	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	chain  []string // paths of the modules from the main module to this one
+	chain  []string // paths of the modules from the main module to this one, both included
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
 	// Duplicates: declarations outside of workflows whose name another declaration already uses.

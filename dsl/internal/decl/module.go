@@ -63,8 +63,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. If older is true, ParseStored does not check
-// newer rules, because the definition may be older than these rules.
+// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does not
+// check newer rules, because the definition may be older than these rules.
 func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(s.File)
 	m.Older, m.Reads = older, s.Reads
@@ -153,8 +153,8 @@ func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySo
 	m.Below = libs.complete()
 }
 
-// build parses m.Files and adds the declarations to m. It does the same for a directory, for a
-// stored definition and for a library.
+// build parses the texts in m.Files and adds the declarations in them to m. The parameter `source`
+// supplies the results of file(), env() and similar functions.
 func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
