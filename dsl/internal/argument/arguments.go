@@ -83,8 +83,8 @@ func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, fals
 
 // Build evaluates all arguments and returns one object. If the parameter `skipSelf` is true, Build
 // does not evaluate an argument that depends on self.output: it uses the default of the argument, or
-// leaves the argument out if it has no default. If one argument cannot be evaluated and another cannot be encoded, Build returns the
-// error of the evaluation.
+// leaves the argument out if it has no default. If one argument cannot be evaluated and another
+// cannot be encoded, Build returns the error of the evaluation.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
