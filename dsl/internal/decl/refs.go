@@ -299,7 +299,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 // operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
-		return true // an older definition may have such an expression inside of try() or can(), where it does no harm
+		return true // in an older definition, such an expression may be inside of try() or can()
 	}
 	ok := true
 	for _, s := range stars(c.Syntax) {

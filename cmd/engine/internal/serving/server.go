@@ -137,8 +137,8 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 }
 
 // ended returns the error with which the command ends; nil = the engine stopped in order. The
-// parameter `err` is the error with which the node ended, or nil. The parameter `signals` is the number
-// of signals that the operating system has sent.
+// parameter `err` is the error with which the node ended, or nil. The parameter `signals` is the
+// number of signals that the operating system has sent.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:
