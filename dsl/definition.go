@@ -63,10 +63,11 @@ type manifest struct {
 type manifestModule struct {
 	File  string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
 	Files map[string]string `json:"files"`           // sha256 of each source file, by name
-	Reads map[string]string `json:"reads,omitempty"` // sha256 of each file that file() read, by name
+	Reads map[string]string `json:"reads,omitempty"` // sha256 of each file that file() and similar functions read, by name
 	// sha256 of the value of each environment variable that env() read; nil = it was not set
 	Env map[string]*string `json:"env,omitempty"`
-	// Results of fileset(), by directory and pattern, and of fileexists(), by name.
+	// FileSets holds the results of fileset(), by directory and then by pattern. The field Exists
+	// holds the results of fileexists(), by name of the file.
 	FileSets map[string]map[string][]string `json:"file_sets,omitempty"`
 	Exists   map[string]bool                `json:"files_exist,omitempty"`
 }
@@ -85,8 +86,9 @@ type stored struct {
 	Blobs    map[string][]byte `json:"blobs"`
 }
 
-// seal sets the fields encoded and digest of d. agents holds the binary of each agent, by the
-// name of the agent block.
+// seal sets two fields of d: encoded, the form in which d is stored, and digest, the sha256 of the
+// manifest. It encrypts nothing. The parameter `agents` holds the binary of each agent, by the name of
+// the agent block.
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
@@ -127,8 +129,8 @@ func (s *stored) put(data []byte) string {
 	return key
 }
 
-// putModule adds the files of a module, and what file() and env() have read for it, to s.Blobs. It
-// returns their part of the manifest.
+// putModule adds to s.Blobs the files of a module, and the texts that file(), env() and similar
+// functions have read for the module. It returns the part of the manifest that lists them.
 func (s *stored) putModule(m *decl.Module) manifestModule {
 	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, FileSets: m.Reads.Sets, Exists: m.Reads.Exists}
 	for name, src := range m.Files {
@@ -183,9 +185,9 @@ func Decode(data []byte) (*Definition, error) {
 	return def, nil
 }
 
-// link parses and links the stored definition again. A run keeps its definition to its end, so
-// Decode must accept a definition that newer rules refuse. If older is true, link does not apply
-// these newer rules.
+// link parses and links the stored definition again. If the parameter `older` is true, link does not
+// apply the rules that may be newer than the definition. A run keeps its definition to its end, so
+// Decode must accept a definition that newer rules refuse.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	main, agents, err := s.parts()
 	if err != nil {

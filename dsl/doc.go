@@ -18,8 +18,9 @@
 // The *.hcl and *.hcl.json files of a directory form one module.
 //
 //	engine    { required_version }
-//	agent "N" { plugin, version, instances, max_concurrency, env, config {},
-//	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cool_down, probes } }
+//	agent "N" { plugin, version, instances, max_concurrency, env, config {}, idempotent,
+//	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cool_down, probes }
+//	            action "N" { uses, input {}, output, result, ... } }
 //	library "N" { source }
 //	variable "N" { type, default, description, sensitive, nullable, validation { condition, error_message } }
 //	locals { ... }
@@ -28,9 +29,12 @@
 //	  variable "N" {}   locals {}   output "N" { value, description, sensitive }
 //	  step "N" {
 //	    action = agent.NAME.ACTION        input { ... }   # or library.N.agent.NAME.ACTION
+//	    value, timer {}, wait {}                          # each of them in place of action
 //	    when, for_each, max_parallel, max_failures, depends_on
-//	    timeout, deadline, retry {}, idempotency_key, output_type
+//	    repeat { until, interval, max_iterations, collect }
+//	    timeout, heartbeat_timeout, deadline, retry {}, on_rerun, idempotency_key, output_type
 //	    precondition {}, postcondition {} { condition, error_message, error_code }
+//	    fail_when { condition, error_message, error_code, permanent }
 //	    catch { errors, output }
 //	    compensate { action, input {}, timeout, deadline, retry {}, idempotent, by_key }
 //	    compensation = "none", pivot, idempotent, read_only
@@ -39,9 +43,10 @@
 //
 // Expressions refer to var.N, local.N, step.N.output.A (with for_each
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
-// timed_out, each.key and each.value, self in postcondition and compensate,
-// failure in compensate, and run. If a step refers to another step, it depends on
-// that step and starts later. Apart from references, only depends_on orders steps.
+// timed_out, each.key and each.value, self in postcondition, fail_when, repeat and
+// compensate, failure in compensate, args in an action block, and run. If a step
+// refers to another step, it depends on that step and starts later. Apart from
+// references, only depends_on and pivot order steps.
 //
 // # Sensitive values and secrets
 //
@@ -49,14 +54,14 @@
 // sensitive part, its result is sensitive, too. A secret("env:X") never becomes part
 // of the JSON: a Value holds a reference to it next to the JSON. secret.Resolve
 // replaces the reference by the secret, right before the call. A text from a
-// variable or an output never becomes such a reference, even if it reads "env:X".
+// variable or an output never becomes such a reference, even if the text is "env:X".
 //
 // # Stored definitions
 //
 // A Definition is stored as a manifest and the contents that it names: the
-// source text of the module and its libraries, the results of file() and env(), the schemas and
-// checksums of the agents.
-// Decode needs nothing else. So a run can use the same definition until the run ends.
+// source text of the module and its libraries, the results of file(), env() and similar
+// functions, and the schemas and checksums of the agents. Decode needs nothing else. So a run
+// can use the same definition until the run ends.
 //
 // # Packages
 //

@@ -83,7 +83,7 @@ func newBoard(s Story) *board {
 	return b
 }
 
-// base returns the name of a step without the key of an instance.
+// base returns the name of a step without the key of an instance: `ship` for `ship["berlin"]`.
 func base(name string) string {
 	if i := strings.Index(name, "["); i > 0 {
 		return name[:i]
@@ -154,8 +154,8 @@ func (b *board) wide(r *row) bool {
 	return step != nil && step.wide()
 }
 
-// leaves calls fn for each row without instances. For a row with instances, it calls fn for each
-// instance.
+// leaves is the function that calls fn for each row without instances. For a row with instances, it
+// calls fn for each instance instead.
 func leaves(rows []*row, fn func(*row)) {
 	for _, r := range rows {
 		if len(r.parts) == 0 {
@@ -306,8 +306,8 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count returns two numbers for the steps and instances in rows: how many have ended, and how many
-// there are. Instances that have not begun count, too, if their number is known.
+// count is the function that counts the steps and instances in rows. It returns how many have ended,
+// and how many there are. Instances that have not begun count, too, if their number is known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()
@@ -333,7 +333,8 @@ func (r *row) counted() (done, all int) {
 // have, taken effect.
 func (b *board) toUndo() int { return b.mayUndo(b.forward) }
 
-// undoing returns the number of instances of a step that must be undone.
+// undoing is the method that counts the instances of a step that must be undone. It returns 0 if
+// the board does not know the step.
 func (b *board) undoing(step string) int {
 	if r := b.index[rowKey{step, false}]; r != nil {
 		return b.mayUndo([]*row{r})

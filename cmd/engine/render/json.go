@@ -33,8 +33,8 @@ type JSON struct {
 var _ View = (*JSON)(nil)
 
 // NewJSON returns a JSON view that writes to out. version is the version of the program. If a fact
-// ends the command, the function exit returns the exit code; otherwise it returns a negative
-// number. The function now returns the time for lines that are not about facts.
+// ends the command, the function `exit` returns the exit code; otherwise it returns a negative
+// number. The parameter `now` is a clock: it gives the time for lines that are not about facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
@@ -83,7 +83,7 @@ type line struct {
 	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances whose effects stay
 	By         string            `json:"by,omitempty"`
 	Signal     string            `json:"signal,omitempty"`
-	Known      bool              `json:"known,omitempty"`  // the run had accepted a signal with the same id before
+	Known      bool              `json:"known,omitempty"`  // true = the run had accepted a signal with the same id before
 	Awaits     []string          `json:"awaits,omitempty"` // signals for which the step waits
 	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
 

@@ -19,7 +19,7 @@ type Plain struct {
 
 var _ View = (*Plain)(nil)
 
-// NewPlain returns a Plain view that writes to out. If a fact ends the command, the function exit
+// NewPlain returns a Plain view that writes to out. If a fact ends the command, the function `exit`
 // returns the exit code; otherwise it returns a negative number.
 func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}

@@ -32,7 +32,8 @@ func attemptOf(f story.Fact) string {
 }
 
 // Sentence returns one line that describes a fact, without its time and without the name of the
-// run. exit is the exit code if the fact ends the command; otherwise exit is negative.
+// run. The parameter `exit` is the exit code if the fact ends the command; otherwise it is
+// negative.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -173,8 +174,8 @@ func retryText(f story.Fact) string {
 	return what + " in " + Took(f.Until.Sub(f.At))
 }
 
-// iterationOf returns the beginning of a sentence about a step with a repeat block: the iteration. It
-// returns "" if the step has no such block.
+// iterationOf returns the beginning of a sentence about a step with a repeat block, such as
+// "iteration 7 of at most 80, ". It returns "" if the step has no such block.
 func iterationOf(f story.Fact) string {
 	if f.Iteration == 0 {
 		return ""
@@ -195,7 +196,9 @@ func heldText(agent, why string) string {
 	return "held: agent " + agent + ": " + why
 }
 
-// turnText returns a text that says why a run needs a human.
+// turnText returns the part of a sentence that says why a run is parked. If undos failed, it names
+// them, and then says why the run had turned back. The parameter `why` is the reason for which the
+// run was parked or turned back; "" = not known.
 func turnText(f story.Fact, why string) string {
 	undo := undoBlame(f)
 	if undo == "" {

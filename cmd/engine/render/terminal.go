@@ -71,7 +71,8 @@ func (t *Terminal) Begin(s Story) {
 	}
 }
 
-// Facts updates the board with the facts and redraws the block.
+// Facts updates the board with the facts. Then it draws the lines on the screen again, unless it did
+// so a moment ago: between two drawings there is a pause of redrawEvery.
 func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +134,8 @@ func (t *Terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// above erases the block, writes text in its place, and draws the block below the text.
+// above is the method that prints a text over the block of lines that this view draws. It erases
+// the block, writes the text in its place, and draws the block again below the text.
 func (t *Terminal) above(text string) {
 	var b strings.Builder
 	t.erase(&b)
@@ -238,8 +240,9 @@ func (t *Terminal) cut(l styled, columns int) string {
 // width returns the number of columns that a line takes on the screen.
 func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
 
-// lines returns the lines that have not scrolled up yet. settled lines do not change any more;
-// live lines do. hidden is the number of live lines for which the screen has no room.
+// lines returns the lines that have not scrolled up yet, as two lists. The lines in the list
+// `settled` do not change any more. The lines in the list `live` may still change. The result
+// `hidden` is the number of further lines that may change, but for which the screen has no room.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
@@ -386,8 +389,9 @@ func (t *Terminal) describe(r *row) (symbol, detail, style string) {
 	return t.describeEnd(r)
 }
 
-// describeWide describes a step that has one line for all of its instances. The detail says how
-// many instances are done, running and waiting.
+// describeWide returns what the screen shows for a step that has one line for all of its instances:
+// a symbol, a detail, and the style of the line. The detail says how many instances have ended, how
+// many are running, and how many are waiting.
 func (t *Terminal) describeWide(r *row) (symbol, detail, style string) {
 	done, all := r.counted()
 	symbol, style, what := "▸", "36", ""

@@ -94,8 +94,8 @@ func Span(d time.Duration) string {
 	return "0s"
 }
 
-// Clock formats a time of day in UTC: "10:00:03Z". It adds the date if t and now are not on
-// the same day.
+// Clock formats the time t in UTC, such as "10:00:03Z". The parameter `now` is the present time. If
+// t is on another day, Clock puts the date in front.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -152,7 +152,7 @@ func Cut(s string, width int) string {
 	return s
 }
 
-// pad fills s with spaces up to width columns.
+// pad appends spaces to the text s until it takes the given width on the screen, in columns.
 func pad(s string, width int) string {
 	if w := Width(s); w < width {
 		return s + strings.Repeat(" ", width-w)

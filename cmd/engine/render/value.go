@@ -59,9 +59,10 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt replaces the value at path in doc by the text in the parameter with, and returns doc.
-// If path leads to no value, replaceAt replaces the deepest value on the way. So it hides too much
-// rather than too little.
+// replaceAt hides a value inside of the document doc: it replaces the value by a text and returns
+// the changed document. The parameter `path` says where the value is, and `with` is the text. If
+// there is no value at the path, replaceAt replaces the innermost value on the way to it. So it
+// hides too much rather than too little.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
@@ -87,7 +88,7 @@ func replaceAt(doc any, path []string, with string) any {
 
 // Literal returns the JSON in data as text for people, in the syntax of HCL. Keys have quotes only
 // if they need them. A long value takes several lines. All lines except the first begin with the
-// parameter indent.
+// text in the parameter `indent`.
 func Literal(data []byte, indent string) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

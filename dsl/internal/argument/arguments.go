@@ -81,10 +81,10 @@ func (a *List) Fold() {
 // Eval evaluates all arguments and returns one object. Callers use Eval as a ValueFunc.
 func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
 
-// Build evaluates all arguments and returns one object. If skipSelf is true, an argument that
-// depends on self.output has its default as value. Without a default, Build leaves out this
-// argument. If one argument cannot be evaluated and another cannot be encoded, Build returns the
-// error of the evaluation.
+// Build evaluates all arguments and returns one object. If the parameter `skipSelf` is true, Build
+// does not evaluate an argument that depends on self.output: it uses the default of the argument, or
+// leaves the argument out if it has no default. If one argument cannot be evaluated and another
+// cannot be encoded, Build returns the error of the evaluation.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil

@@ -24,8 +24,9 @@ type Spec struct {
 	// true = the argument is a list or map whose elements have sensitive parts. Then the whole
 	// value is sensitive.
 	hide bool
-	// Fill sets the optional attributes inside of the argument that have defaults; nil = there are
-	// none. Only an argument of a declared action can have them.
+	// Fill returns the value of the argument, with a default for each optional attribute that is
+	// missing inside of the value. nil = no attribute inside of the value has a default. Only an
+	// argument of a declared action can have such defaults.
 	Fill func(cty.Value) cty.Value
 }
 
@@ -206,9 +207,9 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes reports whether the JSON of an argument is valid without more checks. It returns false if
-// the JSON is null, if the enum does not contain it, or if the field has a pattern, codes or
-// defaults inside of it.
+// takes is the method that says whether the JSON of an argument is valid without more checks. It
+// returns false if the JSON is null, or if the argument has an enum that does not contain the JSON.
+// It also returns false if the argument has a pattern, codes, or defaults inside of its value.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && s.Fill == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -76,8 +76,10 @@ func (d actionDecoder) action(b *syntax.Block) *Action {
 	return a
 }
 
-// object reads a type constraint that must be an object type. Agents have no tuples, so object
-// reports a tuple in the type. After an error it returns false.
+// object reads an attribute whose value must be the type of an object. It returns the type and the
+// defaults of the optional attributes. The parameter `name` is the attribute's name, for messages.
+// Agents have no tuples, so a tuple inside of the type is an error. After an error, the
+// method object returns false.
 func (d actionDecoder) object(e *eval.Expr, name string) (cty.Type, *typeexpr.Defaults, bool) {
 	ty, defaults, ok := d.lit.typeOf(e)
 	if !ok {
@@ -94,8 +96,9 @@ func (d actionDecoder) object(e *eval.Expr, name string) (cty.Type, *typeexpr.De
 	return ty, defaults, true
 }
 
-// errorCodes reads the attribute `errors`: a list of codes, or an object with one attribute for
-// each code. Such an attribute is an object that may say retryable = true.
+// errorCodes returns the error codes in the attribute `errors` of an action block. The attribute is
+// a list of codes, or an object with one entry for each code. The value of such an entry is an
+// object, which may have the attribute retryable. After an error, errorCodes returns nil.
 func (d actionDecoder) errorCodes(e *eval.Expr) []ErrorCode {
 	if e == nil {
 		return nil
@@ -135,8 +138,8 @@ func (d actionDecoder) wrongErrors(e *eval.Expr) {
 	d.Errorf(e.Range, "Invalid value for errors", "errors is a list of codes, or an object such as { sold_out = {}, busy = { retryable = true } }.")
 }
 
-// retryableOf returns the attribute retryable of v; false if v does not have it. ok is false if v
-// is not an object with at most this attribute.
+// retryableOf returns the attribute retryable of the object v, or false if v does not have it. The
+// result `ok` is false if v is not an object, or if v has other attributes.
 func retryableOf(v cty.Value) (retryable, ok bool) {
 	if v.IsNull() || !v.Type().IsObjectType() {
 		return false, false

@@ -39,7 +39,7 @@ type Module struct {
 	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	chain  []string // paths of the modules from the main module to this one
+	chain  []string // paths of the modules from the main module to this one, both included
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
 	// Duplicates: declarations outside of workflows whose name another declaration already uses.
@@ -59,7 +59,7 @@ func newModule(file string) *Module {
 	}
 }
 
-// dir returns the directory of the module, relative to the directory of the main module.
+// dir returns the path of the directory of the module, relative to the directory of the main module.
 func (m *Module) dir() string {
 	switch {
 	case m.File != "":
@@ -83,7 +83,7 @@ type Agent struct {
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg
 	Library                  *Module   // library that declares the agent; nil = the module itself declares it
-	Idempotent               bool      // true = every action of the agent is idempotent that does not say itself
+	Idempotent               bool      // true = an action is idempotent if it does not say itself whether it is
 	Actions                  []*Action // declared actions: the action blocks, without duplicates
 	twinActions              []*Action // action blocks whose name is already used
 }
@@ -117,7 +117,7 @@ type Action struct {
 type ErrorCode struct {
 	Code      string
 	Retryable bool
-	Where     hcl.Range // place of the attribute
+	Where     hcl.Range // place of the attribute `errors`
 }
 
 // A Library is a library block. It names another module, whose agents the module can use.
@@ -208,7 +208,7 @@ type Step struct {
 	FailWhen   []*Refusal
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
-	Repeat     *syntax.Block // the repeat block; nil = the step makes one iteration
+	Repeat     *syntax.Block // the repeat block; nil = the step has none, so it is done once
 	Catch      *syntax.Block
 	Undo       *Undo
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// duplicate reports an error: another declaration already uses the name of b. first is the place
-// of the other declaration. The decoder still checks b for other errors, but nothing can refer to
-// b.
+// duplicate reports an error: another declaration already uses the name of the block b. The
+// parameter `first` is the place of the other declaration. The decoder still checks b for other
+// errors, but nothing can refer to b.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
 }
@@ -49,9 +49,9 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block and adds the variable to the map `into`. Then it returns nil. But
-// if the map already has a variable with this name, the method reports an error, and returns the
-// new variable instead of adding it.
+// variable reads a variable block, adds the variable to the map `into` and returns nil. If the map
+// already has a variable with this name, the method reports an error and changes nothing: then it
+// returns the new variable. The parameter `deployment` is true if the block is outside of workflows.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -111,7 +111,7 @@ func conditionOf(b *syntax.Block) *Condition {
 }
 
 // localsBlock reads a locals block and adds its locals to the map `into`. It returns all locals of
-// the block, also the locals whose name is already used. The parameter file is true if the block is
+// the block, also the locals whose name is already used. The parameter `file` is true if the block is
 // outside of workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
@@ -292,7 +292,8 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 
 // action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
 // library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
-// invalid.
+// invalid. The result `at` is the place of the attribute, or of the block b if the attribute is
+// missing.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

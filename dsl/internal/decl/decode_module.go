@@ -8,7 +8,8 @@ import (
 )
 
 // module reads the blocks at the top level of all files. It begins with the parts that other
-// blocks need: first the functions that read, such as file(), then variables and locals.
+// blocks need: first the results of file(), env() and similar functions, then variables, libraries
+// and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {
 		readRecorder{d}.recordReads(b)

@@ -14,7 +14,7 @@ import (
 const (
 	maxVisits   = 100_000 // largest number of directory entries that are compared with the pattern
 	maxMatches  = 10_000  // largest number of files that match
-	maxVariants = 100     // largest number of patterns that the braces of a pattern stand for
+	maxVariants = 100     // largest number of patterns without braces that one pattern may become
 )
 
 // matchFiles returns the files below a directory that match a pattern, sorted, as paths relative
@@ -50,7 +50,8 @@ func matchFiles(fsys fs.FS, dir, pattern string) ([]string, error) {
 	return sorted.Keys(m.found), nil
 }
 
-// braces returns the patterns that a pattern with braces stands for: a{b,c} is ab and ac.
+// braces replaces a pattern with braces by patterns without braces, which match the same files: for
+// a{b,c} it returns ab and ac.
 func braces(pattern string) ([]string, error) {
 	out := []string{""}
 	for rest := pattern; rest != ""; {
@@ -85,9 +86,11 @@ type matcher struct {
 	found  map[string]bool
 }
 
-// match adds the files below dir, a path relative to root, that match the parts of a pattern.
+// match adds to m.found the files below a directory that match a pattern. The parameter `dir` is the
+// path of the directory, relative to m.root. The parameter `parts` holds the parts of the pattern
+// between its slashes.
 func (m *matcher) match(dir string, parts []string) error {
-	if parts[0] == "**" && len(parts) > 1 { // ** matches no directory, too
+	if parts[0] == "**" && len(parts) > 1 { // ** may match zero directories: then the rest of the pattern applies to dir
 		if err := m.match(dir, parts[1:]); err != nil {
 			return err
 		}

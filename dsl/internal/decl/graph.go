@@ -311,8 +311,8 @@ func (h *intHeap) pop() int {
 }
 
 // reportCycle reports one cycle of steps. It begins at a step that sortSteps could not order, and
-// follows the dependencies until it comes to a step for the second time. open[i] is the number of
-// dependencies of step i that sortSteps could not order.
+// follows the dependencies until it comes to a step for the second time. The element `open[i]` is
+// the number of dependencies of step i that sortSteps could not order.
 func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 	cur := 0
 	for i, n := range open {
@@ -356,7 +356,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 
 // pivotEdges makes the pivot wait for every step that does not wait for the pivot. So no other
 // step runs at the same time as the pivot. It reports an error if w has more than one pivot.
-// sorted is the result of sortSteps; if it is false, pivotEdges adds no dependencies.
+// The parameter `sorted` is false if the steps have a cycle; then pivotEdges adds no dependencies.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {
@@ -424,9 +424,10 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether step s may wait for more steps than the steps in up, which is the
-// result of upstream. It returns true if the steps have a cycle, and s is the pivot or waits for
-// the pivot. Because of the cycle, it is not known for which steps the pivot waits.
+// maybeUpstream reports whether step s may wait for more steps than the method upstream returned
+// for s. The parameter `up` is this result. maybeUpstream returns true if the steps of w have a
+// cycle, and s is the pivot or waits for the pivot. Because of the cycle, it is not known for which
+// steps the pivot waits.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false

@@ -33,7 +33,7 @@ func (d libraryDecoder) library(b *syntax.Block) {
 	}
 	e := b.Attr("source")
 	if e == nil {
-		return // the error was reported: the attribute is required
+		return // source is required, so a missing source has been reported as an error
 	}
 	source, ok := d.lit.literalText(e, "source")
 	if !ok {
@@ -50,8 +50,10 @@ func (d libraryDecoder) library(b *syntax.Block) {
 	}
 }
 
-// open returns the library at a path, which is relative to the directory of the main module. It
-// reads a library once, even if several blocks name the same path. After an error it returns nil.
+// open returns the library at a path. The parameter `name` is this path, relative to the directory
+// of the main module. The parameters `label` and `e` are the name and the attribute `source` of the
+// library block. The method open reads a library once, even if several blocks name the same path.
+// After an error it returns nil.
 func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 	chain := append(slices.Clone(d.m.chain), name)
 	if i := slices.Index(d.m.chain, name); i >= 0 {
@@ -121,12 +123,12 @@ func (d libraryDecoder) action(e *eval.Expr, t hcl.Traversal) (agent, action str
 	return "", ""
 }
 
-// fromLibrary reports whether the name of an agent has the form that the method action returns for
-// an agent of a library.
+// fromLibrary reports whether the name of an agent has the form LIBRARY.NAME, which only an agent of
+// a library has.
 func fromLibrary(agent string) bool { return strings.Contains(agent, ".") }
 
-// agent adds an agent of a library to the agents of the module, under the name LIBRARY.NAME. at is
-// the place of an action that uses the agent.
+// agent adds an agent of a library to the agents of the module, under the name LIBRARY.NAME. The
+// parameter `at` is the place of an action that uses the agent, for messages.
 func (d libraryDecoder) agent(name string, at hcl.Range) {
 	label, short, _ := strings.Cut(name, ".")
 	lib, ok := d.m.Libraries[label]
@@ -135,7 +137,7 @@ func (d libraryDecoder) agent(name string, at hcl.Range) {
 		return
 	}
 	if lib.Module == nil || lib.Module.Partial {
-		return // the error was reported
+		return // the errors of the library have been reported already
 	}
 	a, ok := lib.Module.Agents[short]
 	if !ok || a.Implied {

@@ -16,15 +16,16 @@ import (
 // modules share it while they are read.
 type libraries struct {
 	source librarySource
-	build  func(lib *Module, source readSource) // adds the declarations to a library that has its files
+	build  func(lib *Module, source readSource) // parses the files of lib and adds their declarations to lib
 	// read holds the libraries by path, relative to the directory of the main module. nil = the
 	// library is not complete: it has an error, or it is being read.
 	read  map[string]*Module
 	files int // number of files of all libraries
-	bytes int // size of these files
+	bytes int // total size of the files of all libraries, in bytes
 }
 
-// add counts the files of a library. It returns an error if the libraries have become too large.
+// add adds the number and the size of a library's files to l.files and l.bytes. It returns an error
+// if all libraries together are too large.
 func (l *libraries) add(lib *Module) error {
 	l.files += len(lib.Files)
 	for _, src := range lib.Files {
@@ -97,11 +98,11 @@ func (s liveLibraries) open(name string) (*Module, readSource, error) {
 	return lib, liveSource{fsys: fsys, env: s.env, reads: &lib.Reads}, err
 }
 
-// loadLibrary reads the files of a library into m.Files. fsys is the directory of the library, and
-// shown is the path of this directory in the names of the files. base is the name of the file in
-// fsys if the library is a single file.
+// loadLibrary reads the files of a library into m.Files. The parameter `fsys` is the directory of
+// the library. The parameter `shown` is the path of this directory in messages: the names of the
+// files in m.Files begin with it. If the library is a single file, `base` is its name in fsys.
 func (m *Module) loadLibrary(fsys fs.FS, shown, base string) error {
-	names := map[string]string{} // names in messages and in the definition, by name in fsys
+	names := map[string]string{} // maps the name of a file in fsys to its name in m.Files
 	if m.File != "" {
 		names[base] = m.File
 	} else {

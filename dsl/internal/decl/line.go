@@ -13,8 +13,8 @@ type lineDecoder struct{ *decoder }
 
 // CompileLine compiles an expression that is not part of the module, such as a line of the
 // console. The expression may refer to the variables and locals of w. If inRun is true, it may also
-// refer to the steps of w and to run.*. CompileLine changes neither m nor w. It adds the errors to
-// r and sets e.Bad.
+// refer to the steps of w and to run.*. CompileLine changes neither m nor w. If the expression has
+// errors, CompileLine adds them to r and sets e.Bad.
 func (m *Module) CompileLine(r *report.Reporter, w *Workflow, e *eval.Expr, inRun bool) *eval.Compiled {
 	d := lineDecoder{&decoder{Reporter: r, lit: literalDecoder{r, m}, m: m}}
 	d.checkReads(e)
@@ -27,7 +27,8 @@ func (m *Module) CompileLine(r *report.Reporter, w *Workflow, e *eval.Expr, inRu
 	return referenceDecoder{d.decoder, map[*eval.Local]visit{}}.compile(e, w.names(), allowed)
 }
 
-// checkReads reports each call of file() and env() whose result the definition does not hold.
+// checkReads reports an error for each call of file() and env() whose result the definition does
+// not hold.
 func (d lineDecoder) checkReads(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, "file", "env") {
 		text, ok := eval.LiteralString(call)
@@ -43,8 +44,8 @@ func (d lineDecoder) checkReads(e *eval.Expr) {
 	}
 }
 
-// needsRun reports an error and returns true, if an expression refers to step.* or run.*, directly
-// or through a local. Without a run these have no values.
+// needsRun reports an error and returns true if an expression refers to step.* or run.*, directly
+// or through a local. Without a run, step.* and run.* have no values.
 func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	needs := false
 	for _, t := range e.Syntax.Variables() {
@@ -64,8 +65,8 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	return needs
 }
 
-// secondName returns the second name of a reference, such as total in local.total; "" = it is no
-// plain name.
+// secondName returns the second name of a reference, such as total in local.total or
+// local["total"]. It returns "" if the second part of the reference is not a name.
 func secondName(t hcl.Traversal) string {
 	switch s := t[1].(type) {
 	case hcl.TraverseAttr:

@@ -30,8 +30,8 @@ func (d literalDecoder) promise(b *syntax.Block, name string) *bool {
 	return &v
 }
 
-// flag returns the value of an attribute that must be a literal bool. It returns def if the block
-// does not have the attribute, or if the attribute is invalid.
+// flag returns the value of an attribute that must be a literal bool. It returns the
+// parameter `def` if the block does not have the attribute, or if the attribute is invalid.
 func (d literalDecoder) flag(b *syntax.Block, name string, def bool) bool {
 	e := b.Attr(name)
 	if e == nil {

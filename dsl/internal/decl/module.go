@@ -63,8 +63,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. If older is true, ParseStored does not check
-// newer rules, because the definition may be older than these rules.
+// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does not
+// check newer rules, because the definition may be older than these rules.
 func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(s.File)
 	m.Older, m.Reads = older, s.Reads
@@ -143,7 +143,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// buildAll adds the declarations to the main module m, and reads its libraries from below.
+// buildAll adds the declarations to the main module m, and reads the libraries of m. The parameter
+// `below` supplies the files of these libraries.
 func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
 	m.chain = []string{path.Clean(m.File)}
 	libs := &libraries{source: below, read: map[string]*Module{}}
@@ -152,8 +153,8 @@ func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySo
 	m.Below = libs.complete()
 }
 
-// build parses m.Files and adds the declarations to m. It does the same for a directory, for a
-// stored definition and for a library.
+// build parses the texts in m.Files and adds the declarations in them to m. The parameter `source`
+// supplies the results of file(), env() and similar functions.
 func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, engineVersion string) {
 	names := make([]string, 0, len(m.Files))
 	for n := range m.Files {
@@ -209,8 +210,9 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces appends the places of all blocks of a body to out, outer blocks before inner blocks.
-// It leaves out input and locals blocks, because the source line alone is clear enough there.
+// blockPlaces appends to the list `out` the places of all blocks in body, outer blocks before inner
+// blocks, and returns the longer list. With these places, a message can name the blocks around an
+// error. Messages do not name input and locals blocks, so blockPlaces leaves them out.
 func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type

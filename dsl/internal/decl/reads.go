@@ -18,7 +18,8 @@ var (
 	errOwnDirectory = errors.New("the directory .engine holds the engine's state and key, which workflows do not get")
 )
 
-// isModuleFile reports whether a file in the directory belongs to the module, by its name.
+// isModuleFile reports whether a file in the directory of a module belongs to the module. Only the
+// name of the file decides.
 func isModuleFile(name string) bool {
 	base := strings.TrimSuffix(name, ".json")
 	return strings.HasSuffix(base, ".hcl") && !strings.HasPrefix(name, ".") &&
@@ -60,11 +61,11 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 	return data, nil
 }
 
-// A readSource supplies the results of the functions that read while a definition is loaded: of
-// file() and similar functions, of fileset(), fileexists() and env(). It adds the results to
-// Module.Reads.
+// A readSource supplies the results of file(), fileset(), fileexists(), env() and similar functions.
+// These functions read files and the environment only while a definition is loaded. A readSource
+// adds their results to Module.Reads, if they are not there already.
 type readSource interface {
-	// readFile reads a file. If text is true, a file that is not UTF-8 text is an error.
+	// readFile reads a file. If the parameter `text` is true, a file that is not UTF-8 text is an error.
 	readFile(name string, text bool) error
 	readSet(dir, pattern string) error
 	readExists(name string) error
@@ -173,8 +174,8 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// storedSource is the readSource of a stored definition. It reads nothing, because reads already
-// holds all results.
+// storedSource is the readSource of a stored definition. It reads no files, because its field reads
+// already holds all results.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string, _ bool) error {

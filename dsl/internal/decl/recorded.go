@@ -15,11 +15,12 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// A readRecorder evaluates the calls that read while a definition is loaded.
+// A readRecorder makes the calls of file(), env() and similar functions that a definition contains.
+// It makes them while the definition is loaded, and keeps their results in Module.Reads.
 type readRecorder struct{ *decoder }
 
-// recordReads evaluates each call of a function that reads, such as file() and env(), in a block
-// once, and adds the results to Module.Reads.
+// recordReads evaluates each call of file(), env() and similar functions in a block and in its inner
+// blocks. It adds the results to Module.Reads.
 func (d readRecorder) recordReads(b *syntax.Block) {
 	for _, name := range sorted.Keys(b.Attrs) {
 		d.recordExpr(b.Attrs[name])
@@ -32,8 +33,8 @@ func (d readRecorder) recordReads(b *syntax.Block) {
 	}
 }
 
-// recordExpr does the same as recordReads for one expression. It also checks the templates in the
-// expression, as far as their texts are known.
+// recordExpr does for one expression what recordReads does for a block. If the text of a template
+// in the expression is known already, recordExpr also checks the template.
 func (d readRecorder) recordExpr(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
 		args, ok := literalArguments(call)
@@ -67,7 +68,8 @@ func (d readRecorder) recordExpr(e *eval.Expr) {
 	}
 }
 
-// literalPart says in a message which arguments of a function must be plain strings.
+// literalPart returns the words of a message that name those arguments of a function that must be
+// plain strings, such as "its first argument".
 func literalPart(function string) string {
 	switch function {
 	case "fileset":
@@ -104,7 +106,8 @@ func quoted(args []string) string {
 	return strings.Join(out, ", ")
 }
 
-// record evaluates a call of a function that reads, and adds the result to Module.Reads.
+// record evaluates one call of file(), env() or a similar function, and adds the result to
+// Module.Reads.
 func (d readRecorder) record(function string, args []string) (err error) {
 	switch function {
 	case "env":
@@ -122,8 +125,9 @@ func (d readRecorder) record(function string, args []string) (err error) {
 	return err
 }
 
-// checkTemplate reports an error in the template of a call. If the second argument of the call is
-// an object that is written out, checkTemplate also checks the names that the template uses.
+// checkTemplate checks the template of a call, and reports an error in it. The parameter `text` is the
+// template. If the second argument of the call is an object such as { a = 1 }, checkTemplate also
+// checks the names that the template uses.
 func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallExpr, text string) {
 	var names []string
 	if len(call.Args) == 2 && !call.ExpandFinal {
@@ -135,7 +139,8 @@ func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallEx
 	}
 }
 
-// endedSentence returns a message with a full stop, if the message has no other end.
+// endedSentence returns a message that ends in a full stop or a question mark. If the message has
+// neither, endedSentence adds a full stop.
 func endedSentence(text string) string {
 	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
 		return text
@@ -143,8 +148,8 @@ func endedSentence(text string) string {
 	return text + "."
 }
 
-// writtenNames returns the names of an object that is written out, such as { a = 1 }. It returns
-// nil for any other expression, and for an object with a computed name.
+// writtenNames returns the names of an object such as { a = 1 }: for this object, "a". It returns
+// nil if the expression is not such an object, or if one of the names is computed.
 func writtenNames(e hclsyntax.Expression) []string {
 	object, ok := e.(*hclsyntax.ObjectConsExpr)
 	if !ok {

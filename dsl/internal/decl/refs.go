@@ -65,7 +65,7 @@ type names struct {
 	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
 	hasEach   bool           // true = the place is inside of a step with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
-	arguments []string       // arguments of the declared action whose input contains the place
+	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the place may use; "" = all attributes
 }
 
@@ -299,7 +299,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 // operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
-		return true // such an expression could be the argument of try() or can()
+		return true // in an older definition, such an expression may be inside of try() or can()
 	}
 	ok := true
 	for _, s := range stars(c.Syntax) {
@@ -481,8 +481,9 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// secretPlaces adds to out the calls of secret() in allowed places. A call is allowed alone or
-// inside of a template, also in the values of objects and tuples.
+// secretPlaces finds the calls of secret() that are in an allowed place of the expression e, and
+// adds them to the map `out`. The whole expression may be such a call, and so may a part of a
+// template or a value of an object or a tuple.
 func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:

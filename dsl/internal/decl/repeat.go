@@ -15,8 +15,9 @@ func (s *Step) loopReferences() allow {
 	return allowPrevious | allowCollected
 }
 
-// resolveRepeat compiles the expressions of the repeat block of a step. The function use compiles
-// one expression. Its second argument says which references are allowed.
+// resolveRepeat compiles the expressions of the repeat block of a step. The parameter `use` is a
+// function that compiles one attribute of a block. Its parameter `a` says which references are
+// allowed.
 func (s *Step) resolveRepeat(use func(name string, b *syntax.Block, a allow)) {
 	if s.Repeat == nil {
 		return

@@ -54,8 +54,8 @@ var runLogFacts = []story.FactKind{
 // FactKinds returns the kinds of facts for which runLog writes a line.
 func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
-// Facts puts the facts for which runLog writes a line into its queue. If the queue is full, Facts
-// only counts them.
+// Facts receives facts about a run. It puts a fact into the queue of runLog if runLog writes a log
+// line for facts of this kind. If the queue is full, Facts only counts the fact as lost.
 func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {

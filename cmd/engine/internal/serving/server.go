@@ -83,9 +83,9 @@ func (v *server) close() {
 	}
 }
 
-// run is the method that works on runs until a signal comes, or until the state refuses this
-// engine for good. After the first signal the engine stops in order, after the second signal at
-// once.
+// run is the method that works on runs until the operating system sends a signal, or until the state
+// refuses this engine for good. After the first signal the engine stops in order. After the second
+// signal it stops at once.
 func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	var beside sync.WaitGroup
 	besideCtx, cancel := context.WithCancel(ctx)
@@ -136,8 +136,9 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	}
 }
 
-// ended returns the error of the command. err is the error of the node, and signals is the number
-// of signals that came.
+// ended returns the error with which the command ends; nil = the engine stopped in order. The
+// parameter `err` is the error with which the node ended, or nil. The parameter `signals` is the
+// number of signals that the operating system has sent.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:

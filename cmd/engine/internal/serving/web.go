@@ -20,7 +20,7 @@ type webServer struct {
 }
 
 // listenWeb opens the port of --http. Later, the method run answers requests on it. The function
-// ready returns why the engine is not ready for work; nil = it is ready.
+// `ready` returns an error that says why the engine is not ready for work; nil = it is ready.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -26,8 +26,9 @@ const (
 	toWork                // work on runs; only one process at a time can open an embedded state for this
 )
 
-// OpenReader opens the state to read it, while engines work on it. dir is the directory
-// of the module, and shown is dir as the user wrote it. An embedded file must exist.
+// OpenReader opens the state to read it, while engines work on it. The parameter `dir` is the
+// directory of the module, and `shown` is this directory as the user wrote it. If the state is an
+// embedded file, the file must exist already.
 func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	t, err := Resolve(a, a.Path(dir), shown)
 	if err != nil {
@@ -42,18 +43,20 @@ func OpenReader(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 }
 
 // OpenSpeaker opens the state of --dsn to send verbs to its runs, while engines work on them.
-// An embedded file must exist.
+// If the state is an embedded file, the file must exist already.
 func OpenSpeaker(ctx context.Context, a *cli.App) (*Session, error) {
 	return openExisting(ctx, a, ToSpeak)
 }
 
-// OpenKept opens the state of --dsn to change what it keeps. An embedded file must exist, and no
-// engine may work on it.
+// OpenKept opens the state of --dsn for a command that changes stored data, such as
+// `engine key rotate`. If the state is an embedded file, the file must exist already, and no engine
+// may work on it.
 func OpenKept(ctx context.Context, a *cli.App) (*Session, error) {
 	return openExisting(ctx, a, toWork)
 }
 
-// openExisting opens the state of --dsn for one kind of access. An embedded file must exist.
+// openExisting opens the state of --dsn. The parameter `to` says what the command may do with the
+// state. If the state is an embedded file, the file must exist already.
 func openExisting(ctx context.Context, a *cli.App, to access) (*Session, error) {
 	t, err := Resolve(a, a.Path("."), ".")
 	if err != nil {
@@ -85,8 +88,8 @@ func OpenWriter(ctx context.Context, a *cli.App, dir, shown string) (*Session, e
 	return Open(ctx, a, t, false)
 }
 
-// Open opens the state at t. If readOnly is true, the Session can only read; otherwise it can work
-// on runs.
+// Open opens the state that t names. If readOnly is true, the Session can only read the state;
+// otherwise it can work on runs.
 func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, error) {
 	if readOnly {
 		return OpenTo(ctx, a, t, toRead)
@@ -94,7 +97,8 @@ func Open(ctx context.Context, a *cli.App, t Target, readOnly bool) (*Session, e
 	return OpenTo(ctx, a, t, toWork)
 }
 
-// OpenTo opens the state at t for one kind of access.
+// OpenTo opens the state that t names. The parameter `to` says what the command may do with the
+// state.
 func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, error) {
 	s := &Session{Target: t}
 	if t.Postgres == "" {
@@ -123,12 +127,17 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	return s, nil
 }
 
-// sealer returns a Sealer with all known keys: the keys in the environment, and for an embedded
-// state the keys in the file next to it. nil = no key is known. A command that writes uses the
-// file only if the environment has no key: otherwise a wrong key in the environment would look
-// like a new key in front of the key of the file. If a new embedded state has
-// neither, sealer makes that file with a new key. The first key encrypts new values. Before the
-// engine writes, it checks that the first key is the state's key, or a new one beside it.
+// sealer returns a Sealer with the known keys; nil = no key is known. The first key encrypts new
+// values. The known keys are the keys in the environment. An embedded state also has a key file,
+// next to the file of the state.
+//
+// A command that only reads uses the keys of both places. A command that writes uses the key file
+// only if the environment has no key. Otherwise a wrong key in the environment would come first,
+// and would look like a new key of the state. If there is no key at all and the command works on
+// runs of an embedded state, sealer creates the key file with a new key.
+//
+// Before the engine writes, it checks its first key: this must be the newest key of the state, or a
+// new key that is given together with the newest key.
 func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Sealer, error) {
 	readOnly := to != toWork
 	var keys []crypt.Key

@@ -39,10 +39,10 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey returns an error if the command may not seal data for the state: it needs all keys of
-// the state, and the newest one first. Otherwise engines could not read the values that the
-// command seals. If the state has no key, RightKey sets the field Sealer to nil, so that the
-// command seals nothing.
+// RightKey returns an error if the command must not seal data for the state. The command needs all
+// keys of the state, and the newest key must be its first. Otherwise engines could not read the
+// values that the command seals. If the state has no key, RightKey sets the field Sealer to nil, so
+// that the command seals nothing.
 func (s *Session) RightKey(ctx context.Context) error {
 	ids, err := s.ReadKey(ctx)
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // JSON returns the JSON object of a run. It hides the sensitive values of inputs and outputs. If
-// events is true, the object has the events, too.
+// the parameter `events` is true, the object has the events of the run, too.
 func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()

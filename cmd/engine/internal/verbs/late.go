@@ -21,8 +21,9 @@ type Settlement struct {
 	Output dsl.Value
 }
 
-// LateSettlement makes a settlement of a step from its late replies. If the replies do not show
-// the outcome, or contradict each other, it returns an error: then a person has to decide.
+// LateSettlement returns the outcome of a step that the late replies of the step show. If the
+// replies do not show the outcome, or contradict each other, it returns an error: then a person has
+// to decide.
 func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {
 	all, err := history.LateReplies(ctx, s, r)
 	if err != nil {
@@ -56,9 +57,9 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement makes a settlement of a failed undo. The parameter named of holds the late
-// replies of the step. It returns false if the undo has not failed, or if the replies do not show
-// what happened.
+// undoSettlement returns what happened in the failed undo of a step, as the late replies show it.
+// The parameter `of` holds the late replies of the step. If the undo has not failed, or
+// if the replies do not show what happened, undoSettlement returns false.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -81,8 +82,9 @@ func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	return Settlement{}, false
 }
 
-// workSettlement makes a settlement of a step's forward work. The parameter named of holds the
-// late replies of the step. It returns an error if the replies do not show what happened.
+// workSettlement returns the outcome of the step itself, not of its undo, as the late replies show
+// it. The parameter `of` holds the late replies of the step. If the replies do not show
+// what happened, workSettlement returns an error.
 func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {

@@ -12,7 +12,7 @@ import (
 // stores it.
 const maxReason = 1000
 
-// ReasonFlag adds the flag --reason to a command.
+// ReasonFlag adds the flag --reason to the command cmd. The flag stores its value in *to.
 func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }

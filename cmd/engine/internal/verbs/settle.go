@@ -16,8 +16,8 @@ type SettleOptions struct {
 	Succeeded, NotDone, Undone, FromLate bool
 }
 
-// Check returns an error if flags cannot be combined or are missing. output says whether --output
-// is given.
+// Check returns an error if a flag is missing, if flags exclude each other, or if the reason is too
+// long. The parameter `output` is true if the command line has --output.
 func (o SettleOptions) Check(output bool) error {
 	said := 0
 	for _, b := range []bool{o.Succeeded, o.NotDone, o.Undone, o.FromLate} {
@@ -36,8 +36,8 @@ func (o SettleOptions) Check(output bool) error {
 	return CheckReason(o.Reason, "settle")
 }
 
-// SettleEvent makes the event that the flags of `engine settle` describe. by is the person who
-// settles the step.
+// SettleEvent returns the event that the flags of `engine settle` describe. The parameter `by` is
+// the name of the person who settles the step.
 func SettleEvent(ctx context.Context, a *cli.App, s *session.Session, r *history.Run, o SettleOptions, by string) (machine.Event, error) {
 	e := machine.SettleRequested{Step: o.Step, By: by, Reason: o.Reason}
 	switch {

@@ -15,7 +15,7 @@ type SignalOptions struct {
 const maxSignalID = 200
 
 // Check returns an error if the value of a flag is invalid, or if two flags exclude each other.
-// data is true if the command line has --data.
+// The parameter `data` is true if the command line has --data.
 func (o SignalOptions) Check(data bool) error {
 	switch {
 	case data && o.Fail != "":
@@ -26,8 +26,8 @@ func (o SignalOptions) Check(data bool) error {
 	return CheckReason(o.Reason, "")
 }
 
-// SignalEvent makes the event that the arguments and flags of `engine signal` describe. by is the
-// person who sends the signal.
+// SignalEvent returns the event that the arguments and flags of `engine signal` describe. The
+// parameter `by` is the name of the person who sends the signal.
 func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) {
 	e := machine.SignalReceived{Name: o.Name, ID: o.ID, Fail: o.Fail, By: by, Reason: o.Reason}
 	if o.Data == "" {

@@ -23,7 +23,8 @@ func (s *Span) String() string {
 	return time.Duration(*s).String()
 }
 
-// Set parses text as a duration. The number of days may stand before other units, such as 1d12h.
+// Set parses text as a duration, and stores the duration in s. A number of days may come before
+// other units, such as in 1d12h.
 func (s *Span) Set(text string) error {
 	days, rest, inDays := strings.Cut(text, "d")
 	n, err := 0, error(nil)
@@ -52,7 +53,7 @@ var errSpan = errors.New("must be a duration above zero, such as 90s, 2h or 1d")
 // Type returns the name that help texts show for the flag's value.
 func (s *Span) Type() string { return "duration" }
 
-// ExtendFlag adds the flag --extend to a command.
+// ExtendFlag adds the flag --extend to the command cmd. The flag stores its value in *to.
 func ExtendFlag(cmd *cobra.Command, to *Span) {
 	cmd.Flags().Var(to, "extend", "new deadline of the run, this long from now, such as 90s, 2h, 1d")
 }
