@@ -215,8 +215,8 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// mask reads a set of fields as bits. fields is the number of known fields. mask fails if the
-// set contains an unknown field.
+// mask reads a set of fields, which is stored as bits. The parameter fields is the number of known
+// fields. mask fails if the set contains an unknown field.
 func (d *decoder) mask(fields int) uint64 {
 	m := d.uint()
 	if fields < 64 && m>>fields != 0 {
