@@ -36,7 +36,7 @@ const (
 	tagged                        // the row has a tag, made with a key (HMAC)
 )
 
-// protectionOf returns the protection of stored data that begins with mark.
+// protectionOf returns the protection of stored data whose first byte is the parameter mark.
 func protectionOf(mark byte) protection {
 	switch {
 	case mark&markTagged != 0:
@@ -116,8 +116,8 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// others holds what Link.tag would be with each further key, as long as no row has a tag
-	// (best). The first row with a tag was made with one of the keys, perhaps not with the first.
+	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last
+	// row. others holds the same for each further key: any key may have made the first real tag.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }
@@ -162,7 +162,8 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 	return nil
 }
 
-// computeTags computes the tags that a row without a tag would have with each key.
+// computeTags computes the tag that each key would give a row without a tag. It sets c.tag for the
+// first key, and c.others for the further keys.
 func (c *chain) computeTags(sealer crypt.Sealer, run status.RunID, row store.Row, body []byte) {
 	keys := crypt.Split(sealer)
 	if c.others == nil && len(keys) > 1 {

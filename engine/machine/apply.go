@@ -121,8 +121,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state, and adds the steps and queues that the new run
-// needs. at is the time of the record. vars is true if the record changes the variables.
+// installRun replaces the run of the state by the parameter now, and adds the steps and queues that
+// it needs. The parameter at is the time of the record. vars is true if the record changes the
+// variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now

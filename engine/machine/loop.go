@@ -22,7 +22,7 @@ const maxAtOnce = 100
 func (d loops) succeed(i int) {
 	n := d.edit(i)
 	r := d.step(n).Repeat
-	// The deadline of a step with on_timeout = "continue" has passed, so no other iteration begins.
+	// If the deadline of a step with on_timeout = "continue" has passed, no other iteration begins.
 	timedOut := n.TimedOut && d.step(n).Wait != nil
 	if r == nil || timedOut {
 		d.end(i)
@@ -67,7 +67,7 @@ func (d loops) end(i int) {
 }
 
 // gather appends the value of `collect` to the list of node i, and returns true. If the list
-// already has the value of the present iteration, it does nothing. If the expression cannot be
+// already has the value of the present iteration, gather only returns true. If `collect` cannot be
 // evaluated, or the list would be too large, gather returns the failure and false.
 func (d loops) gather(i int) (model.Miss, bool) {
 	n := d.get(i)
@@ -119,7 +119,7 @@ func (d loops) append(i int, v dsl.Value) {
 }
 
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
-// evaluated. Like a failed postcondition, it does not say that the call had no effect.
+// evaluated. As after a failed postcondition, the call may have had its effect.
 func loopMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: what + ": " + err.Error()}
 }
@@ -129,8 +129,8 @@ func tooMuch(format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: "collect: " + fmt.Sprintf(format, args...)}
 }
 
-// plan plans the next iteration of node i: after the interval, or at once if there is none. If the
-// interval would end after the deadline, the loop ends.
+// plan plans the next iteration of node i. It begins after the interval of the repeat block, or at
+// once if there is no interval. If the interval would end after the deadline, the loop ends.
 func (d loops) plan(i int) {
 	n := d.edit(i)
 	step := d.step(n)
@@ -143,19 +143,19 @@ func (d loops) plan(i int) {
 		}
 		until = d.at.Add(pause)
 	}
-	// The deadlines of a parked run move when it goes on, so they are not compared here.
+	// A parked run gets later deadlines when it continues. So its present ones do not matter here.
 	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
 		d.outOfTime(i)
 		return
 	}
 	n.Last = d.s.keep(n.Output.V)
 	n.Loop.Between = true
-	n.Stated = model.StatedNothing // a correction would change what the loop has done already
+	n.Stated = model.StatedNothing // no person can correct the outcome now: the loop has used it
 	n.Fwd.Blame(model.Miss{})
 	n.Fwd.Kind, n.Fwd.Ended = model.CallDo, 0
 	d.looped++
-	// One record can say of one signal that a node has taken it. So the node takes the next signal
-	// in another decision.
+	// A record has room for only one signal that a node has taken. So if more signals wait, the
+	// node takes the next one in another decision.
 	signals := step.Wait != nil && len(d.waits().early()) > 0
 	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
 		d.caller().pause(i, max(until, d.at+1))
@@ -180,8 +180,8 @@ func (d loops) outOfTime(i int) {
 	})
 }
 
-// ready reports whether the planned call of node i may start. If the next iteration of a loop is
-// planned, it begins now, unless no call of the run may start.
+// ready begins the next iteration of node i if one is planned and the run may start calls. It
+// returns false only if the node has ended instead of beginning that iteration (method next).
 func (d loops) ready(i int, kind model.CallKind) bool {
 	return !d.get(i).Loop.Between || kind != model.CallDo || d.slots().halted() || d.next(i)
 }
