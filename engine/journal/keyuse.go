@@ -27,7 +27,7 @@ func (u KeyUse) Total() int {
 	return u.Rows + u.Messages + u.LateReplies + u.Definitions + u.Settings
 }
 
-// keyUses counts data by the id of its key.
+// keyUses maps the id of a key to the counts of the data that this key has sealed or tagged.
 type keyUses map[string]*KeyUse
 
 func (u keyUses) of(id string) *KeyUse {
@@ -72,7 +72,8 @@ func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUs
 	return uses.sorted(crypt.KeyIDs(sealer)), nil
 }
 
-// markKey returns the id of the key that sealed the setting SettingHistory; "" = none.
+// markKey returns the id of the key that sealed the setting SettingHistory; "" = none did. The
+// parameter mark is the value of this setting.
 func markKey(mark string) string {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
@@ -81,7 +82,7 @@ func markKey(mark string) string {
 	return crypt.SealedWith(sealed)
 }
 
-// addRun counts the data of one run.
+// addRun adds the data of one run to the counts of the keys that sealed or tagged it.
 func (u keyUses) addRun(sealer crypt.Sealer, k kept) {
 	var c chain
 	for _, row := range k.Rows {
@@ -116,7 +117,7 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 			}
 		}
 	}
-	if err := c.follow(sealer, run, row); err != nil { // the history is wrong: count the later rows as well as possible
+	if err := c.follow(sealer, run, row); err != nil { // wrong history: count later rows as well as possible
 		c.rows, c.best = row.Seq+1, unprotected
 		if has && protectionOf(body[0]) == tagged {
 			c.tag, c.best = [crypt.TagSize]byte(check), tagged

@@ -15,7 +15,7 @@ import (
 
 // A Resealing holds the results of Reseal.
 type Resealing struct {
-	Done KeyUse // what was sealed or tagged again; Key is the id of the newest key
+	Done KeyUse // numbers of rows and other data that were replaced; Key is the id of the newest key
 	Runs int    // number of runs of which Reseal replaced rows, messages or late replies
 	// Refused holds the runs that were left as they are, because their history does not verify
 	// or a key is missing. No row may be added to such a run.
@@ -51,7 +51,7 @@ func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing,
 	return r.Resealing, err
 }
 
-// resealer returns the role Resealer of a store.
+// resealer returns the role Resealer of a store, or an error if the store does not have this role.
 func resealer(st store.Full) (rekey.Resealer, error) {
 	role, ok := rekey.Of(st)
 	if !ok {
@@ -76,7 +76,7 @@ func (r *resealing) old(data []byte) bool {
 	return id != "" && id != r.Done.Key
 }
 
-// mark seals the setting SettingHistory again.
+// mark seals the setting SettingHistory again, unless the newest key has sealed it.
 func (r *resealing) mark(ctx context.Context) error {
 	old, err := r.st.Pin(ctx, SettingHistory, "")
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *resealing) mark(ctx context.Context) error {
 	return nil
 }
 
-// definition seals a definition again.
+// definition seals a definition again, if another key than the newest one has sealed it.
 func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	if !r.old(d.Data) {
 		return nil
@@ -116,8 +116,8 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	return nil
 }
 
-// run seals the data of one run again. If an engine has changed the run meanwhile, this
-// method reads the data again and repeats the work, at most resealTries times in all.
+// run seals the data of one run again. If an engine has changed the run meanwhile, this method
+// reads the data again and makes another try. It makes at most resealTries tries.
 func (r *resealing) run(ctx context.Context, k kept) error {
 	id := k.Head.Run
 	for range resealTries {

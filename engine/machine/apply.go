@@ -110,7 +110,7 @@ func (s *State) apply(c *Change) {
 }
 
 // landed updates the total size of the checkpoints, the indexes and the cache after a record was
-// applied. made is the cache of the record's decision; nil = the record has none.
+// applied. The parameter made is the cache of the record's decision; nil = the record has none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -242,7 +242,7 @@ func (s *State) prune() {
 }
 
 // overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the
-// Loader uses the memory of this node again. mask has the bits of the fields that change.
+// Loader reuses the memory of now for the next record. mask has the bits of the changed fields.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

@@ -13,12 +13,12 @@ import (
 // each iteration as to a step of its own. Loop.Past says that an earlier iteration had an effect.
 // The undo is called once for all iterations, when the run turns back.
 
-// maxAtOnce is the largest number of iterations of all steps that one decision begins. Without
-// this limit, a loop that calls no agent could keep a decision busy for ever.
+// maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
+// limit, a loop that calls no agent could keep a decision busy for ever.
 const maxAtOnce = 100
 
-// succeed ends the present iteration of node i, which has succeeded. If the step does not repeat,
-// or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
+// succeed is called when the present iteration of node i has succeeded. If the step has no repeat
+// block, or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
 func (d loops) succeed(i int) {
 	n := d.edit(i)
 	r := d.step(n).Repeat
@@ -58,7 +58,7 @@ func (d loops) succeed(i int) {
 	d.end(i)
 }
 
-// end ends node i as succeeded.
+// end ends node i with the state succeeded.
 func (d loops) end(i int) {
 	n := d.edit(i)
 	n.Loop.Between = false
@@ -93,7 +93,7 @@ func (d loops) gather(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// gatherLast appends the value of an iteration that has an effect, but did not end well: its result
+// gatherLast collects the value of an iteration that has an effect, but did not end well: its result
 // came after the run had turned back, or its value exceeded a limit. The undo needs this value, so no
 // limit applies. If the value cannot be computed, the undo still has self.output.
 func (d loops) gatherLast(i int) {
@@ -154,8 +154,8 @@ func (d loops) plan(i int) {
 	n.Fwd.Blame(model.Miss{})
 	n.Fwd.Kind, n.Fwd.Ended = model.CallDo, 0
 	d.looped++
-	// A record has room for only one signal that a node has taken. So if more signals wait, the
-	// node takes the next one in another decision.
+	// A record can store only one signal that a node has taken. So if more signals have
+	// arrived, the node takes the next one in another decision.
 	signals := step.Wait != nil && len(d.waits().early()) > 0
 	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
 		d.caller().pause(i, max(until, d.at+1))
@@ -221,7 +221,7 @@ func (d loops) unwanted(i int) {
 	d.end(i)
 }
 
-// wanted evaluates the `when` condition of node i, and returns true if the node must run. A
+// wanted evaluates the condition `when` of node i, and returns true if the node must run. A
 // node without a condition must run. If the condition is false, the node ends as skipped, or
 // in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {

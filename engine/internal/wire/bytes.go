@@ -43,8 +43,8 @@ type part struct{ from, to int }
 // manyParts is the largest number of parts in a list that has no map for searching.
 const manyParts = 24
 
-// said looks for text among the earlier strings of the record. It returns the index of the
-// string in e.strings, and whether it was found.
+// said looks for the given text among the earlier strings of the record. It returns the index of
+// this string in e.strings, and whether the string was found.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]

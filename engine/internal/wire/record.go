@@ -73,12 +73,12 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes a number and then the values that cannot be computed from the template. Bit 0 of
-// the number is 1 if the changed fields differ from those of the template. In that case the sets
-// of the differing fields follow the number. Bits 1 and 2 are the template. The bits above them
-// are a distance: the number of nodes between this node and the previous one. If the template is
-// for the end of an attempt, there is no distance, because the event names the node and the
-// attempt. For a start, the call number is written only if bit 0 is 1; otherwise it is 1.
+// node writes a number and then the values that cannot be computed from the template. Bits 1 and
+// 2 of the number are the template. The bits above them are a distance: the number of nodes
+// between this node and the previous one. If the template is for the end of an attempt, there is
+// no distance, because the event names the node and the attempt. Bit 0 is 1 if the changed fields
+// differ from those of the template, or if the call number of a start is not 1. In that case the
+// sets of the differing fields follow the number, and for a start the call number, too.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
