@@ -204,8 +204,8 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 	return out, nil
 }
 
-// rows computes new data for the rows of a journal, as if the newest key had sealed and tagged all
-// of them. It returns the rows whose data differs from the stored data, and the link for the row
+// rows computes new data for the rows of a journal: the newest key now seals and tags each row that
+// was sealed or tagged before. It returns the rows whose data changes, and the link for the row
 // after the last one. It does not check whether the stored history is right.
 func (r *resealing) rows(run status.RunID, rows []store.Row) (changed []store.Row, after Link, err error) {
 	var c chain

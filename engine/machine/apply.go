@@ -242,7 +242,7 @@ func (s *State) prune() {
 }
 
 // overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the
-// Loader reuses the memory of now for the next record. mask has the bits of the changed fields.
+// Loader reuses the memory of the original for the next record. mask has the bits of the changed fields.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

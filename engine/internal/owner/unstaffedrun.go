@@ -58,10 +58,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns the time at which this engine should decide the event that a time of the run has
-// passed, such as a deadline. It returns store.Never if the run waits for no time. For a run of a
-// dead owner, Due adds the parameter grace, so that an engine with the agents can take the run
-// over first. Without an owner there is no takeover, so the result is that time of the run.
+// Due returns when this engine should record in the run that a time of the run has passed, for
+// example a deadline. It returns store.Never if the run waits for no time. If the run has a dead
+// owner, Due adds the parameter grace to that time, so that an engine with the agents can take the
+// run over first. If the run has no owner, no takeover is possible, so Due adds nothing.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {

@@ -221,8 +221,8 @@ func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, 
 	return r.back(ctx, c, c.ForwardKey)
 }
 
-// refundAll undoes the effects of all iterations of a loop. in.IDs holds the
-// idempotency keys of these effects.
+// refundAll undoes the effects of all iterations of a loop. The list in.IDs holds
+// the idempotency keys of these effects.
 func (r *remote) refundAll(ctx context.Context, c *sdk.Call, in refundIn) (sdk.None, error) {
 	return r.back(ctx, c, in.IDs...)
 }
