@@ -36,7 +36,7 @@ const (
 	tagged                        // the row has a tag, made with a key (HMAC)
 )
 
-// protectionOf returns the protection of stored data that begins with mark.
+// protectionOf returns the protection of stored data whose first byte is the parameter mark.
 func protectionOf(mark byte) protection {
 	switch {
 	case mark&markTagged != 0:
@@ -47,8 +47,8 @@ func protectionOf(mark byte) protection {
 	return unprotected
 }
 
-// cutCheck splits a row's data into the bytes that the check covers, and the check. ok is
-// false if the data is too short to contain both.
+// cutCheck splits a row's data into two parts: the check (a checksum or a tag) at the end, and the
+// bytes before it, which the check covers. ok is false if the data is too short for both parts.
 func cutCheck(data []byte) (body, check []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, nil, false
@@ -93,9 +93,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind appends the check to the data of a row. It returns the result and the link for the next
-// row. It may change data: to save an allocation, it writes the place behind the data and then
-// removes the place.
+// bind appends the check (a checksum or a tag) to the data of a row. It returns the longer data,
+// and the link for the next row. It may change the given data: to save an allocation, it writes
+// the place behind the data and then removes the place.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -116,8 +116,8 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// others holds what Link.tag would be with each further key, as long as no row has a tag
-	// (best). The first row with a tag was made with one of the keys, perhaps not with the first.
+	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last
+	// row. others holds the same for each further key: any key may have made the first real tag.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }
@@ -162,7 +162,8 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 	return nil
 }
 
-// computeTags computes the tags that a row without a tag would have with each key.
+// computeTags computes the tag that each key would give a row without a tag. It sets c.tag for the
+// first key, and c.others for the further keys.
 func (c *chain) computeTags(sealer crypt.Sealer, run status.RunID, row store.Row, body []byte) {
 	keys := crypt.Split(sealer)
 	if c.others == nil && len(keys) > 1 {
@@ -222,7 +223,8 @@ func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
-// broken returns the error for a run if the check of its row with number seq is wrong.
+// broken returns the error for a run whose row with the number seq has a wrong check. The
+// parameter why says what is wrong.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {

@@ -52,8 +52,8 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		}
 		var broken *HistoryError
 		if !loaded && errors.As(err, &broken) {
-			// The rows before these may have new tags, because the run was sealed again with
-			// another key (Reseal). So read all rows, and go on after the facts that were told.
+			// Perhaps Reseal has given new tags to rows that were read before. So read all rows
+			// of the run again, but do not pass the same facts to fn a second time.
 			f.from = max(from, f.story.Facts+1)
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
@@ -99,12 +99,13 @@ type following struct {
 	sealer crypt.Sealer
 	defs   *Definitions
 	run    status.RunID
-	from   int                                 // number of the first fact that is told
-	fn     func(first int, facts []story.Fact) // receives the facts; nil = nobody
+	from   int                                 // number of the first fact that fn receives
+	fn     func(first int, facts []story.Fact) // receives the facts; nil = not called
 	story  Run
 }
 
-// load reads the run from its first row, and begins with an empty state.
+// load reads the run again from its first row, and returns all its rows. It resets the state to
+// the empty one.
 func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	head, rows, err := store.LoadRun(ctx, f.st, f.run)
 	if err != nil {
@@ -117,8 +118,8 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	return rows, err
 }
 
-// tell tells the facts of the rows, one row after the other. It returns the number of rows
-// before the first error.
+// tell applies the rows to the state, in order, and passes their facts to the function fn. It
+// returns the number of rows before the first error, and this error.
 func (f *following) tell(rows []store.Row) (int, error) {
 	for i, row := range rows {
 		if err := f.story.tell(f.sealer, row, f.from, f.fn); err != nil {
@@ -137,7 +138,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 }
 
 // tell verifies one row and applies its records to the state. It passes the facts of the row to
-// fn, except facts whose number is less than from.
+// fn, except facts whose number is less than the parameter from.
 func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err

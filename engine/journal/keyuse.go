@@ -15,7 +15,7 @@ import (
 // A KeyUse says how much data of a store one key has sealed or tagged.
 type KeyUse struct {
 	Key         string // id of the key; "" = a key that is not known made these tags
-	Rows        int    // journal rows
+	Rows        int    // number of journal rows
 	Messages    int
 	LateReplies int
 	Definitions int
@@ -27,7 +27,7 @@ func (u KeyUse) Total() int {
 	return u.Rows + u.Messages + u.LateReplies + u.Definitions + u.Settings
 }
 
-// keyUses counts data by the id of its key.
+// keyUses maps the id of a key to the counts of the data that this key has sealed or tagged.
 type keyUses map[string]*KeyUse
 
 func (u keyUses) of(id string) *KeyUse {
@@ -38,8 +38,8 @@ func (u keyUses) of(id string) *KeyUse {
 }
 
 // CountKeys reads the whole store and counts what each key has sealed or tagged. The result
-// begins with the known keys, in the order of the sealer. Other keys follow, if there is data of
-// them. It needs a store with the role Resealer.
+// begins with the known keys, in the order of the sealer. Other keys follow if they have sealed or
+// tagged data. CountKeys needs a store with the role Resealer.
 func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUse, error) {
 	role, err := resealer(st)
 	if err != nil {
@@ -72,7 +72,8 @@ func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUs
 	return uses.sorted(crypt.KeyIDs(sealer)), nil
 }
 
-// markKey returns the id of the key that sealed the setting SettingHistory; "" = none.
+// markKey returns the id of the key that sealed the setting SettingHistory; "" = none did. The
+// parameter mark is the value of this setting.
 func markKey(mark string) string {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
@@ -81,7 +82,7 @@ func markKey(mark string) string {
 	return crypt.SealedWith(sealed)
 }
 
-// addRun counts the data of one run.
+// addRun adds the data of one run to the counts of the keys that sealed or tagged it.
 func (u keyUses) addRun(sealer crypt.Sealer, k kept) {
 	var c chain
 	for _, row := range k.Rows {
@@ -101,8 +102,9 @@ func (u keyUses) addRun(sealer crypt.Sealer, k kept) {
 	}
 }
 
-// keyOf returns the id of the key that sealed or tagged the next row. has is false if no key
-// did. id is "" if the row is not sealed and no known key made its tag.
+// keyOf returns the id of the key that sealed or tagged the next row, and true. If the row is
+// neither sealed nor tagged, it returns "" and false. If the row is tagged but not sealed, and no
+// known key made the tag, it returns "" and true.
 func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id string, has bool) {
 	body, check, ok := cutCheck(row.Data)
 	if ok && body[0]&^markFlags == crypt.MarkSealed {
@@ -115,7 +117,7 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 			}
 		}
 	}
-	if err := c.follow(sealer, run, row); err != nil { // the history is wrong: count the rest as well as possible
+	if err := c.follow(sealer, run, row); err != nil { // wrong history: count later rows as well as possible
 		c.rows, c.best = row.Seq+1, unprotected
 		if has && protectionOf(body[0]) == tagged {
 			c.tag, c.best = [crypt.TagSize]byte(check), tagged
@@ -124,8 +126,8 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 	return id, has
 }
 
-// sorted returns the counts: first those of the given ids, then the others by id, then the
-// unknown ones.
+// sorted returns the counts of the keys: first the keys in the parameter ids, then the other keys
+// by ascending id, and last the count of tags whose key is not known.
 func (u keyUses) sorted(ids []string) []KeyUse {
 	var out, others []KeyUse
 	for _, id := range ids {
@@ -147,7 +149,7 @@ func (u keyUses) sorted(ids []string) []KeyUse {
 	return append(out, others...)
 }
 
-// A kept is what a store has of one run, and what may be sealed.
+// A kept holds all data of one run that may be sealed: its rows, messages and late replies.
 type kept struct {
 	store.Loaded
 	messages []store.Message
@@ -184,7 +186,7 @@ func eachKept(ctx context.Context, st store.Full, role rekey.Resealer, fn func(k
 	}
 }
 
-// readKept reads what the store has of some runs.
+// readKept reads the data of the runs with the given ids. It leaves out runs that do not exist.
 func readKept(ctx context.Context, st store.Journal, role rekey.Resealer, ids []status.RunID) ([]kept, error) {
 	if len(ids) == 0 {
 		return nil, nil

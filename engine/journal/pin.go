@@ -19,7 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// Hints for a person whose key is not the one of the state.
+// Hints for a person who gave an engine other keys than those of the store, or in another order.
 const (
 	hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
 		"restore that file and leave ENGINE_ENCRYPTION_KEY unset; to change the key, put the new one before this one, with a comma between them"
@@ -29,10 +29,10 @@ const (
 )
 
 // PinKey records in a store the id of the key with which an engine seals data, before that
-// engine writes any other data. It refuses an engine whose first key is another one, because
-// then some engines could not read what others write. It refuses an engine without a key as
-// well, because that engine would write in plain text what the others seal. If only engines
-// without keys have worked on a store, no key is recorded.
+// engine writes any other data. It refuses an engine that does not have the recorded key, because
+// that engine could not read what others write. It refuses an engine without any key as well,
+// because that engine would write in plain text what the others seal. If only engines without
+// keys have worked on a store, no key is recorded.
 //
 // The key can be changed: the engine gives the new key first, and the former key behind it.
 // Then PinKey records the new key before the former one. From then on it refuses an engine that
@@ -49,8 +49,8 @@ func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.T
 	}
 }
 
-// pinOnce compares the keys of the sealer with those of the store, and records a new key. If
-// another engine has changed the record meanwhile, it returns again = true.
+// pinOnce compares the keys of the sealer with the ids in the setting SettingKey, and records a new
+// key there. It returns true if another engine has changed the setting in the meantime.
 func pinOnce(ctx context.Context, st store.Store, sealer crypt.Sealer) (again bool, err error) {
 	id := ""
 	if sealer != nil {
@@ -122,7 +122,8 @@ func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
 	return strings.Split(pinned, ","), nil
 }
 
-// pinSince records which engines may have begun before the key with this id became the newest.
+// pinSince records the highest number of an engine that may have joined the store before the key
+// with this id became the newest one. It changes nothing if this is recorded already.
 func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
 	if role == nil {
 		return nil
@@ -145,9 +146,9 @@ func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id strin
 	return nil
 }
 
-// sinceOf reads the setting SettingKeySince. last is the highest number of an engine that was a
-// member when the key with this id became the newest. It is the highest possible number if the
-// setting belongs to another key.
+// sinceOf returns the value of the setting SettingKeySince, and an engine number from it: the
+// highest number of an engine that was a member when the key with this id became the newest. If
+// the setting is about another key, the engine number is the highest possible one.
 func sinceOf(ctx context.Context, st store.Store, id string) (value string, last store.EngineID, err error) {
 	if value, err = st.Pin(ctx, SettingKeySince, ""); err != nil {
 		return "", 0, fmt.Errorf("ask since when the key is the newest: %w", err)

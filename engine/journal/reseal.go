@@ -15,12 +15,12 @@ import (
 
 // A Resealing holds the results of Reseal.
 type Resealing struct {
-	Done KeyUse // what was sealed or tagged again; Key is the id of the newest key
-	Runs int    // number of runs with such rows, messages or late replies
+	Done KeyUse // numbers of rows and other data that were replaced; Key is the id of the newest key
+	Runs int    // number of runs of which Reseal replaced rows, messages or late replies
 	// Refused holds the runs that were left as they are, because their history does not verify
 	// or a key is missing. No row may be added to such a run.
 	Refused []*RunError
-	Busy    int // number of runs that engines changed at every try
+	Busy    int // number of runs not replaced, because engines changed them during each of the tries
 }
 
 // resealTries is how often Reseal tries to replace the rows of one run.
@@ -31,9 +31,9 @@ const resealTries = 5
 // may work on the store meanwhile. It can be interrupted and called again at any time: each run
 // is replaced completely or not at all.
 //
-// Each tag depends on the tag before it, so all rows of a run after the first old one get new
-// tags. They are replaced together, and one empty row is added. An engine that has read the
-// former rows cannot add its own row any more: it reads the run again (rekey.Resealer).
+// Each tag depends on the tag of the row before. So if one row changes, all later rows of the run
+// get new tags, too. They are replaced together, and one empty row is added. An engine that has
+// read the former rows cannot add its own row any more: it reads the run again (rekey.Resealer).
 func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing, error) {
 	role, err := resealer(st)
 	if err != nil {
@@ -51,7 +51,7 @@ func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing,
 	return r.Resealing, err
 }
 
-// resealer returns the role Resealer of a store.
+// resealer returns the role Resealer of a store, or an error if the store does not have this role.
 func resealer(st store.Full) (rekey.Resealer, error) {
 	role, ok := rekey.Of(st)
 	if !ok {
@@ -76,7 +76,7 @@ func (r *resealing) old(data []byte) bool {
 	return id != "" && id != r.Done.Key
 }
 
-// mark seals the setting SettingHistory again.
+// mark seals the setting SettingHistory again, unless the newest key has sealed it.
 func (r *resealing) mark(ctx context.Context) error {
 	old, err := r.st.Pin(ctx, SettingHistory, "")
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *resealing) mark(ctx context.Context) error {
 	return nil
 }
 
-// definition seals a definition again.
+// definition seals a definition again, if another key than the newest one has sealed it.
 func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	if !r.old(d.Data) {
 		return nil
@@ -116,8 +116,8 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	return nil
 }
 
-// run seals the data of one run again. If an engine has added a row meanwhile, it reads the run
-// and tries again.
+// run seals the data of one run again. If an engine has changed the run meanwhile, this method
+// reads the data again and makes another try. It makes at most resealTries tries.
 func (r *resealing) run(ctx context.Context, k kept) error {
 	id := k.Head.Run
 	for range resealTries {
@@ -144,7 +144,7 @@ func (r *resealing) run(ctx context.Context, k kept) error {
 			return fmt.Errorf("seal run %s again: %w", k.Head.Name, err)
 		}
 		again, err := readKept(ctx, r.st, r.role, []status.RunID{id})
-		if err != nil || len(again) == 0 { // the run was removed
+		if err != nil || len(again) == 0 { // an error, or the run was removed
 			return err
 		}
 		k = again[0]
@@ -204,9 +204,9 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 	return out, nil
 }
 
-// rows returns the rows of a journal that change if the newest key alone seals and tags them,
-// and the link for the row after the last one. It does not find out whether the history is
-// right.
+// rows computes new data for the rows of a journal: the newest key now seals and tags each row that
+// was sealed or tagged before. It returns the rows whose data changes, and the link for the row
+// after the last one. It does not check whether the stored history is right.
 func (r *resealing) rows(run status.RunID, rows []store.Row) (changed []store.Row, after Link, err error) {
 	var c chain
 	for _, row := range rows {
@@ -240,8 +240,8 @@ func (r *resealing) rows(run status.RunID, rows []store.Row) (changed []store.Ro
 
 // FinishRotation records that a store contains only data of its newest key. From then on
 // engines need only that key. The caller must have found no data of another key (CountKeys).
-// It does not finish if engines are alive that began before the key was changed, because they
-// may still seal with the former key. Then it returns these engines.
+// Engines that joined the store before the key was changed may still seal with the former key. If
+// such engines are alive, FinishRotation records nothing and returns them.
 func FinishRotation(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]store.Member, error) {
 	role, err := resealer(st)
 	if err != nil {

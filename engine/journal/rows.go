@@ -39,8 +39,8 @@ type Scratch struct {
 }
 
 // EncodeRow returns the data of a journal row with the given time, in newly allocated
-// memory. before is the link of the previous row, or the zero link for the first row. The
-// second result is the link for the next row.
+// memory. The parameter before is the link of the previous row, or the zero link for the first
+// row. The second result is the link for the next row.
 func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
 	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), records)
 	if err != nil {

@@ -146,8 +146,8 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// wish records that the agent asked for a pause before the next call (retry_after). It does
-// nothing if after is 0.
+// wish records the pause that the agent wants before the next call (retry_after). The parameter
+// after is this pause; if it is 0, wish does nothing.
 func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
@@ -213,8 +213,8 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	}
 }
 
-// ended decides what follows an attempt of node i that was closed without a result. call and
-// kind describe the attempt, and m is its failure.
+// ended decides what happens next when an attempt of node i was closed without a result. The
+// parameters call, kind and m are the call number, the kind and the failure of that attempt.
 func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	switch kind {

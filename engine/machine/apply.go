@@ -110,7 +110,7 @@ func (s *State) apply(c *Change) {
 }
 
 // landed updates the total size of the checkpoints, the indexes and the cache after a record was
-// applied. made is the cache of the record's decision; nil = the record has none.
+// applied. The parameter made is the cache of the record's decision; nil = the record has none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -121,8 +121,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state, and adds the steps and queues that the new run
-// needs. at is the time of the record. vars is true if the record changes the variables.
+// installRun replaces the run of the state by the parameter now, and adds the steps and queues that
+// it needs. The parameter at is the time of the record. vars is true if the record changes the
+// variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -241,7 +242,7 @@ func (s *State) prune() {
 }
 
 // overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the
-// Loader uses the memory of this node again. mask has the bits of the fields that change.
+// Loader reuses the memory of the original for the next record. mask has the bits of the changed fields.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

@@ -143,7 +143,7 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
 
-// pause makes the active track of a node, forward or undo, wait until the given time.
+// pause records that node i waits until the given time before its next call, forward or undo.
 func (d caller) pause(i int, until model.Instant) {
 	n := d.edit(i)
 	t := n.Track()

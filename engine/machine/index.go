@@ -139,8 +139,8 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
-// inOrder calls yield with each entry, smallest first, until yield returns false. It does not
-// change the heap, and it includes stale entries. The cost of an entry grows with the
+// inOrder calls the function yield with each entry, smallest first, until yield returns false. It
+// does not change the heap, and it includes stale entries. The cost of an entry grows with the
 // logarithm of the number of earlier entries.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {

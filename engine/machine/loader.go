@@ -32,7 +32,7 @@ type slot struct {
 }
 
 // Begin starts a new record. The caller must call it before each record. s is the state before
-// the record. at and event are the time and the event of the record.
+// the record. The parameters at and event are the time and the event of the record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]

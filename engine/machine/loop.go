@@ -13,16 +13,16 @@ import (
 // each iteration as to a step of its own. Loop.Past says that an earlier iteration had an effect.
 // The undo is called once for all iterations, when the run turns back.
 
-// maxAtOnce is the largest number of iterations of all steps that one decision begins. Without
-// this limit, a loop that calls no agent could keep a decision busy for ever.
+// maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
+// limit, a loop that calls no agent could keep a decision busy for ever.
 const maxAtOnce = 100
 
-// succeed ends the present iteration of node i, which has succeeded. If the step does not repeat,
-// or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
+// succeed is called when the present iteration of node i has succeeded. If the step has no repeat
+// block, or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
 func (d loops) succeed(i int) {
 	n := d.edit(i)
 	r := d.step(n).Repeat
-	// The deadline of a step with on_timeout = "continue" has passed, so no other iteration begins.
+	// If the deadline of a step with on_timeout = "continue" has passed, no other iteration begins.
 	timedOut := n.TimedOut && d.step(n).Wait != nil
 	if r == nil || timedOut {
 		d.end(i)
@@ -58,7 +58,7 @@ func (d loops) succeed(i int) {
 	d.end(i)
 }
 
-// end ends node i as succeeded.
+// end ends node i with the state succeeded.
 func (d loops) end(i int) {
 	n := d.edit(i)
 	n.Loop.Between = false
@@ -67,7 +67,7 @@ func (d loops) end(i int) {
 }
 
 // gather appends the value of `collect` to the list of node i, and returns true. If the list
-// already has the value of the present iteration, it does nothing. If the expression cannot be
+// already has the value of the present iteration, gather only returns true. If `collect` cannot be
 // evaluated, or the list would be too large, gather returns the failure and false.
 func (d loops) gather(i int) (model.Miss, bool) {
 	n := d.get(i)
@@ -93,7 +93,7 @@ func (d loops) gather(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// gatherLast appends the value of an iteration that has an effect, but did not end well: its result
+// gatherLast collects the value of an iteration that has an effect, but did not end well: its result
 // came after the run had turned back, or its value exceeded a limit. The undo needs this value, so no
 // limit applies. If the value cannot be computed, the undo still has self.output.
 func (d loops) gatherLast(i int) {
@@ -119,7 +119,7 @@ func (d loops) append(i int, v dsl.Value) {
 }
 
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
-// evaluated. Like a failed postcondition, it does not say that the call had no effect.
+// evaluated. As after a failed postcondition, the call may have had its effect.
 func loopMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: what + ": " + err.Error()}
 }
@@ -129,8 +129,8 @@ func tooMuch(format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: "collect: " + fmt.Sprintf(format, args...)}
 }
 
-// plan plans the next iteration of node i: after the interval, or at once if there is none. If the
-// interval would end after the deadline, the loop ends.
+// plan plans the next iteration of node i. It begins after the interval of the repeat block, or at
+// once if there is no interval. If the interval would end after the deadline, the loop ends.
 func (d loops) plan(i int) {
 	n := d.edit(i)
 	step := d.step(n)
@@ -143,19 +143,19 @@ func (d loops) plan(i int) {
 		}
 		until = d.at.Add(pause)
 	}
-	// The deadlines of a parked run move when it goes on, so they are not compared here.
+	// A parked run gets later deadlines when it continues. So its present ones do not matter here.
 	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
 		d.outOfTime(i)
 		return
 	}
 	n.Last = d.s.keep(n.Output.V)
 	n.Loop.Between = true
-	n.Stated = model.StatedNothing // a correction would change what the loop has done already
+	n.Stated = model.StatedNothing // no person can correct the outcome now: the loop has used it
 	n.Fwd.Blame(model.Miss{})
 	n.Fwd.Kind, n.Fwd.Ended = model.CallDo, 0
 	d.looped++
-	// One record can say of one signal that a node has taken it. So the node takes the next signal
-	// in another decision.
+	// A record can store only one signal that a node has taken. So if more signals have
+	// arrived, the node takes the next one in another decision.
 	signals := step.Wait != nil && len(d.waits().early()) > 0
 	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
 		d.caller().pause(i, max(until, d.at+1))
@@ -180,8 +180,8 @@ func (d loops) outOfTime(i int) {
 	})
 }
 
-// ready reports whether the planned call of node i may start. If the next iteration of a loop is
-// planned, it begins now, unless no call of the run may start.
+// ready begins the next iteration of node i if one is planned and the run may start calls. It
+// returns false only if the node has ended instead of beginning that iteration (method next).
 func (d loops) ready(i int, kind model.CallKind) bool {
 	return !d.get(i).Loop.Between || kind != model.CallDo || d.slots().halted() || d.next(i)
 }
@@ -221,7 +221,7 @@ func (d loops) unwanted(i int) {
 	d.end(i)
 }
 
-// wanted evaluates the `when` condition of node i, and returns true if the node must run. A
+// wanted evaluates the condition `when` of node i, and returns true if the node must run. A
 // node without a condition must run. If the condition is false, the node ends as skipped, or
 // in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {

@@ -87,8 +87,8 @@ func (sh *shard) quiet() <-chan struct{} {
 }
 
 // close ends the shard's work on its runs. It gives back the slots of the runs, and answers
-// the callers that wait. If owned is not nil, close adds to owned each run that this engine
-// owned and has not quarantined. The added value is the number of the run's next row.
+// the callers that wait. The parameter owned may be nil. If not, close adds to this map each
+// run that this engine owned and has not quarantined, with the number of the run's next row.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
@@ -133,8 +133,8 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 }
 
 // parkLost starts to commit a row that parks a run and makes this engine the run's owner.
-// Later done is called with the outcome. The outcome is nil, too, if this engine already
-// works on the run; then parkLost commits nothing.
+// At the end, parkLost calls the function done with the error, or with nil if the row was
+// committed. If this engine already works on the run, it commits nothing and passes nil.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	n, head, event := sh.s.n, run.Head, run.Event
 	if sh.runs[head.Run] != nil { // this engine works on the run, so the run is not lost
@@ -219,8 +219,8 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 }
 
-// quarantine ends the work on a run, because a decision or a commit of the run has failed
-// with cause. The callers that wait for the events in todo get the error, too. The journal
+// quarantine ends the work on a run, because a decision or a commit of the run has failed. The
+// parameter cause is the error. The callers that wait for the events in todo get it, too. The journal
 // keeps the run's last state. An alert in the store informs people. Another engine, or a
 // newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {

@@ -88,7 +88,7 @@ func (n *Shared) Check(ctx context.Context, spec invoke.AgentSpec) error {
 }
 
 // Equipped returns a *RunError if this node cannot call one of a run's agents. It returns nil
-// if it can call all of them.
+// if the node can call all agents of the run.
 func (n *Shared) Equipped(ctx context.Context, run status.RunID, name string, specs map[string]invoke.AgentSpec) error {
 	for _, spec := range specs {
 		if err := n.Check(ctx, spec); err != nil {

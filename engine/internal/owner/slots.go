@@ -33,8 +33,8 @@ func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *Sl
 
 // Free notifies the first run in line for an agent that a slot is free, and removes the run
 // from the line. It does nothing if the agent has no free slot, because the run would lose
-// its place without getting a slot. It also does nothing if a notified run has not decided
-// yet. key is the agent's AgentSpec.Key.
+// its place without getting a slot. It also does nothing if a run that was notified before has
+// not decided since then. The parameter key is the agent's AgentSpec.Key.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]

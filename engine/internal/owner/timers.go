@@ -31,9 +31,9 @@ func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set records that the run is due next at the time at. If due is false, set removes the
-// run's time. If the recorded time is earlier, set keeps it, which saves work. Then the run
-// is woken too early, and its shard calls set again.
+// set records the parameter at as the time at which the run is due next. If the parameter due is
+// false, set removes the recorded time. If the recorded time is earlier, set keeps it, which saves
+// work. Then the run is woken too early, and its shard calls set again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]

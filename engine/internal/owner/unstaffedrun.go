@@ -58,10 +58,10 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns the time at which this engine should decide that the run's time has passed. It
-// returns store.Never if the run waits for no time. For a run without an owner, the result is
-// the run's due time, because perhaps no engine has the run's agents. For a run of a dead
-// owner, Due adds grace, so that an engine with the agents can take the run over first.
+// Due returns when this engine should record in the run that a time of the run has passed, for
+// example a deadline. It returns store.Never if the run waits for no time. If the run has a dead
+// owner, Due adds the parameter grace to that time, so that an engine with the agents can take the
+// run over first. If the run has no owner, no takeover is possible, so Due adds nothing.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -73,9 +73,9 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	return due
 }
 
-// Wake returns the time after now at which the next alert or decision about the run is due. grace
-// is the time after which an overdue run needs an alert. If none is due after now, Wake returns
-// now or an earlier time.
+// Wake returns the time of the next alert or decision about the run that is later than the
+// parameter now. A run needs an alert when it has been overdue for the time grace. If nothing is
+// due later than now, Wake returns a time that is not later than now.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
@@ -85,9 +85,9 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 }
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision
-// into a. If spoken is false, no person has sent a verb; then DecideUnstaffed also decides
-// that time has passed. late holds the answers that came too late. The caller must keep
-// them as evidence before it commits the row, because the row removes their messages.
+// into the fields of the parameter a. If spoken is false, no person has sent a verb; then it
+// also decides the event that time has passed. It returns the answers that came too late. The
+// caller must keep them as evidence before it commits the row, which removes their messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,

@@ -119,8 +119,8 @@ func create(t testing.TB, template string) string {
 	return dsn
 }
 
-// within returns the DSN of the database called name. server is the DSN of any database on the
-// same server.
+// within returns the DSN of the database with the given name. The parameter server is the DSN of
+// any database on the same server.
 func within(server, name string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -40,8 +40,8 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies the data of the cluster primary, which is running, into c. It starts c as a standby
-// of that cluster.
+// follow copies the data of the running cluster primary into the cluster c. Then it starts c as a
+// standby of primary.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	u, err := url.Parse(primary.DSN)
 	if err != nil {
@@ -158,7 +158,7 @@ func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 		strings.Join(hosts, ","), strings.Join(ports, ","), superuser, password, database), nil
 }
 
-// Database creates an empty database with the given name, and returns the DSN.
+// Database creates an empty database with the given name, and returns its DSN.
 func (c *Cluster) Database(ctx context.Context, name string) (string, error) {
 	if err := c.exec(ctx, `CREATE DATABASE "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err != nil {
 		return "", err
@@ -184,7 +184,8 @@ func (c *Cluster) exec(ctx context.Context, query string) (err error) {
 	return nil
 }
 
-// await repeats a query until the result is true. After 30 s it returns an error.
+// await repeats the query until its result is true, and then returns nil. After 30 s it returns
+// an error.
 func (c *Cluster) await(ctx context.Context, query string) (err error) {
 	db, err := sql.Open("postgres", c.DSN)
 	if err != nil {

@@ -139,9 +139,9 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 	}
 }
 
-// judgeStory compares two states of a run. One was computed from the whole journal at the end,
-// and one row by row after each commit. Both must have the same status and the same number of
-// records (I10).
+// judgeStory compares two states of a run. The first was computed at the end, from the whole
+// journal. The second was updated after each commit of a row. Both must have the same status and
+// the same number of records (I10).
 func (w judges) judgeStory(name string, run status.RunID, state *machine.State, records int) {
 	s := w.stories[run]
 	switch {

@@ -84,8 +84,8 @@ const (
 	slow       // the call takes a while, and sometimes ends only after complete-by
 )
 
-// mood returns the fault of the n-th call with a name. The result depends only on the seed, the
-// name and n.
+// mood returns the fault of the n-th call that the counter with the given name counts. The result
+// depends only on the seed, the name and n.
 func (r *remote) mood(name string, n int) mood {
 	h := fnv.New64a()
 	for i := range 8 {
@@ -114,8 +114,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns the fault that the call has. The parameter name selects the
-// counter. key is the idempotency key of the call's entry in the ledger.
+// next counts a call and returns the fault of this call. The parameter name selects the counter.
+// The parameter key is the idempotency key under which the ledger counts the call, too.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,8 +142,8 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
-// apply records the effect of a call in the ledger. It returns an error if the effect was
-// undone before. If dedupe is true, a second call with the same key has no effect; otherwise
+// apply records the effect of a call in the ledger. It returns an error if the effect was undone
+// before. If dedupe is true, a second call with the same idempotency key has no effect; otherwise
 // the effect happens again.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()
@@ -221,12 +221,13 @@ func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, 
 	return r.back(ctx, c, c.ForwardKey)
 }
 
-// refundAll undoes the effects of all iterations of a loop. The id of an effect is its key.
+// refundAll undoes the effects of all iterations of a loop. The list in.IDs holds
+// the idempotency keys of these effects.
 func (r *remote) refundAll(ctx context.Context, c *sdk.Call, in refundIn) (sdk.None, error) {
 	return r.back(ctx, c, in.IDs...)
 }
 
-// back undoes the effects with these keys.
+// back undoes the effects with these idempotency keys, unless the fault of the call prevents it.
 func (r *remote) back(ctx context.Context, c *sdk.Call, keys ...string) (sdk.None, error) {
 	switch r.next("undo", c, c.IdempotencyKey) {
 	case refuses:
@@ -262,7 +263,7 @@ func (r *remote) dawdle(ctx context.Context, c *sdk.Call) error {
 	return wait.For(ctx, time.Duration(h.Sum32()%6000)*time.Millisecond)
 }
 
-// did reports whether a call with this key had an effect that was not undone.
+// did reports whether a call with this idempotency key had an effect that was not undone.
 func (r *remote) did(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -77,8 +77,8 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 }
 
 // Tick passes the call to the store. It records when the engine's lease ends, counted from the
-// time of the request. It also records by how much the engine's estimate of the store's time is
-// late: the time that the answer took.
+// time of the request. It also records how long the answer took, because the engine's estimate of
+// the store's time is late by this duration.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
 	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {

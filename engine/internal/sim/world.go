@@ -342,8 +342,8 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look looks at all runs once. settled is true if watch can stop waiting: all runs have ended
-// or need a person, or look has found a fault. paused holds the paused runs that have no
+// look checks all runs once. It returns true if the method watch can stop waiting: all runs have
+// ended or need a person, or look has found a fault. It also returns the paused runs that have no
 // unanswered verb.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()

@@ -43,8 +43,8 @@ type part struct{ from, to int }
 // manyParts is the largest number of parts in a list that has no map for searching.
 const manyParts = 24
 
-// said looks for text among the earlier strings of the record. It returns the index of the
-// string in e.strings, and whether it was found.
+// said looks for the given text among the earlier strings of the record. It returns the index of
+// this string in e.strings, and whether the string was found.
 func (e *encoder) said(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
@@ -215,8 +215,8 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// mask reads a set of fields as bits. fields is the number of known fields. mask fails if the
-// set contains an unknown field.
+// mask reads a set of fields, which is stored as bits. The parameter fields is the number of known
+// fields. mask fails if the set contains an unknown field.
 func (d *decoder) mask(fields int) uint64 {
 	m := d.uint()
 	if fields < 64 && m>>fields != 0 {

@@ -62,8 +62,9 @@ func sameNode(p, q *model.NodePatch, at model.Instant) error {
 	return nil
 }
 
-// samePatch compares the sets of fields that two patches change, and the new values of these
-// fields. It returns an error that names the first difference; nil = none.
+// samePatch compares two patches. The sets m and n contain the fields that the patches change; a
+// and b hold the new values of these fields. samePatch returns an error that names the first
+// difference, and nil if there is none.
 func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
 	if m != n {
 		return fmt.Errorf("%s: fields %b became %b", what, m, n)
@@ -97,8 +98,8 @@ type Form struct {
 	Exact    bool
 }
 
-// Forms returns the form of the run's patch in r, and the forms of the nodes' patches, in
-// order. If the record does not change the run, run is the zero Form.
+// Forms returns how the patches of the record r are written: a Form for the patch of the run, and
+// one Form for each patch of a node, in order. The first Form is zero if r does not change the run.
 func Forms(r *machine.Record) (run Form, nodes []Form) {
 	d, event := r.Delta(), r.Event()
 	if d.Run != nil {
@@ -115,8 +116,8 @@ func Forms(r *machine.Record) (run Form, nodes []Form) {
 }
 
 // ReadField reads the field with number i from data into v, which is a run, a node or an
-// attempt. It reports whether data is a valid value of that field. at is the time of the
-// record, from which times are counted.
+// attempt. It reports whether data is a valid value of that field. The parameter at is the time
+// of the record, from which times are counted.
 func ReadField(v any, i int, data []byte, at model.Instant) bool {
 	d := &decoder{b: data, at: at, format: Format}
 	switch v := v.(type) {

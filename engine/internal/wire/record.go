@@ -26,8 +26,8 @@ func (e *encoder) records(records []machine.Record) error {
 	return nil
 }
 
-// precede inserts, before the bytes b[first:], the number of these bytes. It returns the
-// result.
+// precede inserts a number before the bytes b[first:], which says how many bytes these are. It
+// returns the longer slice.
 func precede(b []byte, first int) []byte {
 	size := len(b) - first
 	var length [binary.MaxVarintLen64]byte
@@ -73,12 +73,12 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes a number and then the values that cannot be computed from the template. Bit 0 of
-// the number is 1 if the changed fields differ from those of the template. In that case the sets
-// of the differing fields follow the number. Bits 1 and 2 are the template. The bits above them
-// are a distance: the number of nodes between this node and the previous one. If the template is
-// for the end of an attempt, there is no distance, because the event names the node and the
-// attempt. For a start, the call number is written only if bit 0 is 1; otherwise it is 1.
+// node writes a number and then the values that cannot be computed from the template. Bits 1 and
+// 2 of the number are the template. The bits above them are a distance: the number of nodes
+// between this node and the previous one. If the template is for the end of an attempt, there is
+// no distance, because the event names the node and the attempt. Bit 0 is 1 if the changed fields
+// differ from those of the template, or if the call number of a start is not 1. In that case the
+// sets of the differing fields follow the number, and for a start the call number, too.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -117,14 +117,14 @@ func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	put(e, attemptCodec, uint64(a.Mask)&^u.attemptFollow, &a.To)
 }
 
-// put writes the fields of v that are in mask.
+// put writes those fields of v whose bits are in the parameter mask.
 func put[T any](e *encoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].put(e, v)
 	}
 }
 
-// get reads the fields in mask into v.
+// get reads the fields whose bits are in the parameter mask, and sets them in v.
 func get[T any](d *decoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].get(d, v)
@@ -216,8 +216,8 @@ type heading struct {
 	output  dsl.Value // output of the attempt; set only if the template is for the end of an attempt
 }
 
-// node reads the heading of the next node. The number of the node is at least *next, and node
-// sets *next to the number after it.
+// node reads the beginning of a node's patch. Before the call, *next is the smallest number that
+// the node can have. After the call, *next is the node's number plus 1.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -254,8 +254,8 @@ func (d *decoder) node(next *int, event machine.Event) heading {
 	return h
 }
 
-// nodeNumber returns the number of the node at this distance after *next, and sets *next to the
-// number after that.
+// nodeNumber returns *next plus the distance: this is the number of a node. Then it sets *next to
+// that number plus 1.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > model.MaxNodes {
@@ -281,8 +281,8 @@ func (d *decoder) attempts(h *heading) int {
 	return d.count()
 }
 
-// attempt returns the call number of the next changed attempt, and the set of its fields that
-// change.
+// attempt returns the call number of the next attempt that changes, and the set of the attempt's
+// fields that change. With a template both are in h; otherwise attempt reads them.
 func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	if h.kind != noTemplate {
 		return h.call, h.attempt

@@ -77,7 +77,7 @@ func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) run
 }
 
 // set computes the fields in mask from the template, and sets them in r. Each of these fields
-// must be in the result of the method follows.
+// must also be in the set that k.follows() returns.
 func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event machine.Event) {
 	switch k {
 	case runAccepted:

@@ -255,7 +255,7 @@ var nodeCodec = []codec[model.Node]{
 			n.Loop = model.Loop{Iteration: int32(d.index()), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
 		},
 	},
-	{ // output of the iteration before, and the values that this record adds to the collected ones
+	{ // output of the previous iteration, and the collected values that this record adds
 		bit: model.NodeGatheredBit,
 		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
 		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
@@ -283,9 +283,9 @@ var attemptCodec = []codec[model.Attempt]{
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
 }
 
-// putCollected writes the end of a list: its length, and those values at its end that the record
-// added. A reader has the other values already. So the journal of a loop grows by one value in
-// each iteration, and not by the whole list.
+// putCollected writes the length of the list c, and then only the values that the record added at
+// the end of the list. A reader has the other values already. So the journal of a loop grows by
+// one value in each iteration, and not by the whole list.
 func putCollected(e *encoder, c *model.Collected) {
 	e.int(int64(c.Len()))
 	if c == nil {
@@ -297,7 +297,8 @@ func putCollected(e *encoder, c *model.Collected) {
 	}
 }
 
-// getCollected reads the end of a list that putCollected has written.
+// getCollected reads what putCollected has written. It returns a list that has the full length, but
+// only the added values; nil = the length is 0, or the data is damaged.
 func getCollected(d *decoder) *model.Collected {
 	count := d.index()
 	if count == 0 {

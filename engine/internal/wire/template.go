@@ -110,7 +110,7 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 }
 
 // set computes the fields in mask from the template, and sets them in n. Each of these fields
-// must be in the field follow of the template.
+// must also be in the set templates[k].follow.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:
@@ -269,7 +269,7 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in mask to their usual values in templates. attemptStartDiffers
+// setAttempt sets the fields in mask to the values that a template gives them. attemptStartDiffers
 // and attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {

@@ -65,8 +65,8 @@ func steadyReseed(seed uint64) {
 const Tag = "steady"
 
 // Overlay writes the changed source files into dir. It returns the path of the file to pass to
-// go build -overlay. more holds further replacements of source files, as a map from the
-// original path to the path of the replacement; nil = none. Overlay returns an error if the
+// go build -overlay. The parameter more holds further replacements of source files, as a map from
+// the original path to the path of the replacement; nil = none. Overlay returns an error if the
 // source of the Go runtime does not contain the pieces to replace.
 func Overlay(dir string, more map[string]string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
