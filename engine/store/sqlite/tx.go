@@ -141,9 +141,9 @@ func (x *tx) begin(ctx context.Context) error {
 	}
 }
 
-// write runs fn in a transaction; only one runs at a time. ctx is used only until the
-// transaction begins. The transaction takes only milliseconds, and an interrupted commit
-// would have an unknown outcome.
+// write calls fn in a transaction that may write. Only one such transaction runs at a time. When
+// ctx ends during the transaction, write does not interrupt it: the transaction takes only
+// milliseconds, and an interrupted commit would have an unknown outcome.
 func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
