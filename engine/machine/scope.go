@@ -219,7 +219,7 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
 }
 
-// idempotencyKey hashes the data that identify a call. It writes the length of each part
+// idempotencyKey returns a hash of the data that identify a call. It hashes the length of each part
 // before the part, so that two different lists of parts never give the same bytes. For example,
 // the lists ("ab", "c") and ("a", "bc") give different bytes. The parameter iteration is the number
 // of the iteration of a repeat block, counted from 0. It is 0 for a step without a repeat block. It

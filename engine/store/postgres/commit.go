@@ -227,9 +227,9 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 	return false, nil
 }
 
-// unconnected handles a failure to connect, after which nothing was sent. It returns nil if
-// the caller must try again. Otherwise the caller must return the error that unconnected
-// returns. If open is true, an earlier try may have committed the rows.
+// unconnected handles a failure to connect (the parameter err). It returns nil if the caller must
+// try again, and otherwise the error that the caller must return. If open is true, an earlier
+// try may have committed the rows. The parameter last is the error of the earlier try; nil = none.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
