@@ -88,7 +88,8 @@ func (n *Node) StopNow() { n.stopNow() }
 // Then it joins again with a new membership, which takes over the runs of the former one. Run
 // returns an error if it cannot join at the start. It returns a *LossError if it finds that the
 // store has lost committed rows, and a *crypt.KeyError if it has to join again and the key of the
-// store was changed. If the store stops answering later for any other reason, Run waits for it. Run may be called only once.
+// store was changed. After it has joined, Run waits for a store that does not answer. Run may be
+// called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -178,8 +179,9 @@ func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// rejoin tries to join until a try succeeds, ctx ends, or the store returns a *LossError. It
-// returns a *KeyError if the key of the store was changed and this engine does not have it first.
+// rejoin tries to join until a try succeeds, and returns the new membership. If ctx ends, or the
+// store returns a *LossError, rejoin returns the error. It returns a *crypt.KeyError if the key of
+// the store was changed and the keys of this engine do not fit any more.
 func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	pause := 20 * time.Millisecond
 	for {

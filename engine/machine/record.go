@@ -120,8 +120,8 @@ func (r Record) Steps(s *State) []StepRow {
 	return r.AppendSteps(make([]StepRow, 0, len(r.nodes)), s)
 }
 
-// AppendSteps appends the rows that Steps returns to the parameter rows, and returns the
-// longer list.
+// AppendSteps computes the same rows as the method Steps, and appends them to the list in the
+// parameter rows. It returns the longer list.
 func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {

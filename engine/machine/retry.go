@@ -103,8 +103,9 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// failed decides what the run does after a step has failed. i is the node that made the step
-// fail: the step itself, or one of its instances.
+// failed decides what the run does after a step has failed with the failure m. i is the node that
+// made the step fail: the step itself, or one of its instances. The parameter exhausted is true if
+// the failure allowed another attempt, but no attempts or no time were left.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {

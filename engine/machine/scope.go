@@ -79,8 +79,8 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// self returns the values of self.* that every expression of a repeat step can read. It returns nil
-// if the step does not repeat.
+// self returns the values of self.* that every expression of a step with a repeat block can read.
+// It returns nil if the step of node n has no repeat block.
 func (d loops) self(n *model.Node) *dsl.Self {
 	r := d.step(n).Repeat
 	if r == nil {
@@ -93,9 +93,9 @@ func (d loops) self(n *model.Node) *dsl.Self {
 	return s
 }
 
-// undoScope returns the values that expressions of a compensate block can read: those of
-// selfScope, and the failure that is the reason for the undo. In a loop, self.output is the output
-// of the last call that succeeded.
+// undoScope returns the values that expressions of a compensate block can read. They are the values
+// that selfScope returns, and the failure that is the reason for the undo. In a step with a repeat
+// block, self.output is the output of the last call that succeeded.
 func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	sc := d.selfScope(n)
 	out, known := n.Result()
@@ -108,9 +108,9 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// stepResult returns the result of a step as expressions see it. It caches results of
-// finished for_each steps and of finished loops that collect values, including those that this decision has finished. If the record is
-// not committed, the cache is dropped.
+// stepResult returns the result of the step with the number i, as expressions see it. It caches the
+// results of finished for_each steps, and of finished steps with a repeat block that collects values.
+// If the present decision has finished such a step, but is not committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	if i < 0 || i >= int(d.run.Steps) {
 		return dsl.StepResult{}
@@ -144,8 +144,8 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	return r
 }
 
-// instanceResult returns the result of one node. collects says that its step has a repeat block with
-// `collect`.
+// instanceResult returns the result of one node, as expressions see it. The parameter collects is
+// true if the step of the node has a repeat block with the attribute `collect`.
 func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 	r := dsl.InstanceResult{
 		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
@@ -219,11 +219,11 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
 }
 
-// idempotencyKey hashes the data that identify a call. It writes the length of each part
-// before the part, so that two different lists of parts never give the same bytes. For
-// example, "ab", "c" and "a", "bc" differ. iteration is the number of the iteration of a loop,
-// counted from 0. It is 0 for a step that does not repeat, and for an undo, because a loop is
-// undone once.
+// idempotencyKey returns a hash of the data that identify a call. It hashes the length of each part
+// before the part, so that two different lists of parts never give the same bytes. For example,
+// the lists ("ab", "c") and ("a", "bc") give different bytes. The parameter iteration is the number
+// of the iteration of a repeat block, counted from 0. It is 0 for a step without a repeat block. It
+// is also 0 for an undo, because one undo reverts all iterations of the step.
 func idempotencyKey(id status.RunID, step, key, direction string, iteration, generation int) string {
 	var short [128]byte
 	b := short[:0]
@@ -254,7 +254,7 @@ const defaultTimeout = 30 * time.Second
 
 // checkCondition evaluates one precondition or postcondition. It returns true if the condition
 // holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false.
-// what is "precondition" or "postcondition".
+// The parameter what has the value "precondition" or "postcondition".
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
 	if err != nil {
@@ -285,8 +285,8 @@ func describe(c dsl.Condition, sc *dsl.Scope, m model.Miss) model.Miss {
 
 // Scope returns the values that expressions can read in a state: var.*, run.* and step.*. They are
 // the values that the expressions of the workflow itself would read now. A Scope is valid until the
-// next use of the Scratch. It uses caches of the state, so only one goroutine at a time may use
-// either of them.
+// next use of the Scratch. It uses caches of the state. So only one goroutine at a time may use the
+// Scope or the state.
 func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 	d := s.decider()
 	d.open(wf, state, Input{})

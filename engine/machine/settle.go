@@ -93,10 +93,10 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following returns what a person decides with the verb settle for node i. If the run is
-// parked because of the node, it is StatedEnd: the effect and the end of the node. Otherwise
-// it is StatedEffect: only the effect. For a loop it is StatedNothing,
-// because the loop goes on with the statement at once.
+// following returns what the verb settle decides about node i. If the run is parked because of the
+// node, the result is StatedEnd: the verb decides the effect and how the node ends. Otherwise it is
+// StatedEffect: the verb decides only the effect. For a step with a repeat block it is
+// StatedNothing: the next iteration uses the decision at once, so no person can correct it later.
 func (d verbs) following(i int) model.Statement {
 	if d.step(d.get(i)).Repeat != nil {
 		return model.StatedNothing

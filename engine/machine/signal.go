@@ -38,8 +38,8 @@ type signals struct {
 // is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 
-// Knows reports whether the run had accepted a signal with this id before the record. It returns
-// false if the id is "".
+// Knows reports whether the run had accepted a signal with this id before the record of the Change.
+// It returns false if the id is "".
 func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
 
 // take removes the signal with this number from the list, because a node has taken the signal. If

@@ -8,9 +8,9 @@ import (
 )
 
 // canStart reports whether a call of the agent may start now. It uses the free slots in
-// Input.Slots, because they are newer than the data in run.Holds. But the engine may have
-// refused to send an earlier call until a certain time. Before that time no call starts, even
-// if a slot is free.
+// Input.Slots, because they are newer than the data in run.Holds. The engine may also have
+// refused to send an earlier call, and have given a time before which no call may start. Until
+// then canStart returns false, even if a slot is free.
 func (d slots) canStart(agent string) bool {
 	if d.halted() || d.refusedNow(agent) {
 		return false
@@ -96,9 +96,9 @@ func (d slots) refused(agent string) model.Instant {
 	return d.run.Refused[k]
 }
 
-// refuseUntil records that no call of an agent may start before the time until, because the
-// engine refused to send one. k is the agent's index in run.Holds. If until is 0, refuseUntil
-// removes the recorded time.
+// refuseUntil records that the engine refused to send a call of an agent, and that no call of this
+// agent may start before a certain time. That time is the parameter until; if it is 0, refuseUntil
+// removes the recorded time. k is the agent's index in run.Holds.
 func (d slots) refuseUntil(k int, until model.Instant) {
 	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return
@@ -109,9 +109,9 @@ func (d slots) refuseUntil(k int, until model.Instant) {
 	d.run.Refused = refused
 }
 
-// wait puts a node into the queue for an agent, and records until when and why the agent takes
-// no call. A node that is in the queue already keeps its place. wait returns the agent's index
-// in run.Holds.
+// wait puts node i into the queue for an agent, and records until when and why the agent takes
+// no call. If the node is in the queue already, it keeps its place in the queue. The method wait
+// returns the agent's index in run.Holds.
 func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
 		until = 0 // the time has passed: the node waits for the event SlotsFreed

@@ -23,7 +23,7 @@ func (d verbs) refusal(verb, reason, by string) Refused {
 	return Refused{Verb: verb, Reason: reason, By: by, Ask: ask}
 }
 
-// noneFailed returns the reason for refusing a verb that found no failed step or undo.
+// noneFailed returns the reason for refusing a verb that found no failed step or no failed undo.
 func noneFailed(of, step string) string {
 	switch {
 	case step == "":
@@ -275,8 +275,8 @@ func (d verbs) newDeadline(i int) {
 	}
 }
 
-// pick returns those nodes with this name for which the function qualifies returns true. The
-// name of a for_each step means all its instances. "" means every node.
+// pick returns the number i of each node n that has this name and for which qualifies(i, n) is true.
+// The name of a for_each step also selects all its instances. The name "" selects every node.
 func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {

@@ -35,8 +35,9 @@ func (d waits) begin(i int) {
 	}
 }
 
-// setTimer starts the timer of node i. A duration counts from the time at which the step was
-// ready, and in a later iteration of a loop from now. If the end of the timer has passed already, the step ends at once.
+// setTimer starts the timer of node i. If the workflow gives a duration, it counts from the time at
+// which the step was ready. In the second and later iterations of a repeat block, it counts from now.
+// If the end of the timer has passed already, the step ends at once.
 func (d waits) setTimer(i int) {
 	n := d.edit(i)
 	limit, err := d.step(n).Until(d.scope(n))
@@ -134,10 +135,9 @@ func (d waits) done(i int, out dsl.Value) {
 	loops(d).succeed(i)
 }
 
-// timedOut handles the passed deadline of node i, if the node waits for a signal or a timer, or for
-// the next iteration of such a wait. If a
-// wait step has on_timeout = "continue", timedOut ends the node and returns true. Otherwise it
-// returns false, and the caller lets the node fail.
+// timedOut is called when the deadline of node i has passed. If the node waits for a signal, or for
+// its next iteration, and its step has on_timeout = "continue", timedOut ends the node and returns
+// true. Otherwise it returns false, and the caller lets the node fail.
 func (d waits) timedOut(i int) bool {
 	n := d.get(i)
 	w := d.step(n).Wait

@@ -24,8 +24,8 @@ type WorkflowID int32
 // uses a store should take only the role that it needs as its parameter, such as Journal.
 //
 // A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker,
-// Examiner, Retainer and rekey.Resealer. Complete adds a fallback for each of the first four that is
-// missing.
+// Examiner, Retainer and rekey.Resealer. If one of the first four is missing, the function
+// Complete adds a fallback for it.
 //
 // The engine never closes a store: the program that opens a store closes it.
 //

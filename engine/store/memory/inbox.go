@@ -79,7 +79,7 @@ func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.M
 	return nil
 }
 
-// consumeLocked removes messages of a run. Messages of other runs with these ids stay.
+// consumeLocked removes those messages with these ids that belong to the run.
 func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return

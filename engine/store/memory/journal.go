@@ -124,9 +124,9 @@ func (s *journal) mineLocked(token int64, t store.Transition) bool {
 	return r != nil && int(t.Seq) < len(r.rows) && r.rows[t.Seq].token == token
 }
 
-// appendLocked commits one transition: it adds the journal row and changes the run's head.
-// If the journal already has the row with this token, appendLocked changes nothing and
-// returns nil.
+// appendLocked commits one transition: it adds the journal row and changes the run's head. If
+// the journal already has this row, written with the same token, an earlier try has committed
+// the transition. Then appendLocked changes nothing and returns nil.
 func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err

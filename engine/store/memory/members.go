@@ -38,7 +38,8 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 }
 
 // Tick renews the lease of an engine and returns the work for the engine. It returns
-// ErrLapsed if the lease had expired or the engine was declared dead.
+// ErrLapsed if the lease had expired or the engine was declared dead. The parameter limit is the
+// largest number of runs in each list of the result.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err

@@ -12,8 +12,8 @@ type queue struct {
 	runs []*run // the heap; the field place of a run is the index of the run in this list
 }
 
-// before reports whether r comes before other in a queue: r has an earlier next_check, or
-// the same next_check and a smaller id.
+// before reports whether the run r must come earlier in a queue than the run in the parameter
+// other: r has an earlier next_check, or the same next_check and a smaller id.
 func (r *run) before(other *run) bool {
 	return cmp.Or(r.head.NextCheck.Compare(other.head.NextCheck), cmp.Compare(r.head.Run, other.head.Run)) < 0
 }

@@ -16,8 +16,8 @@ type resealer struct {
 	*definitions
 }
 
-// Repin replaces the value of a setting if its present value is old. It returns the value
-// that the setting has afterwards.
+// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err
@@ -29,7 +29,8 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 	return s.settings[setting], nil
 }
 
-// Definitions returns up to limit definitions whose digest is greater than after, ascending.
+// Definitions returns definitions in the order of their digests: only those whose digest is greater
+// than the parameter after, and no more than the parameter limit says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -66,7 +67,9 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 	return messages, late, nil
 }
 
-// Reseal replaces data of one run. If it replaces rows, it appends a row.
+// Reseal replaces data of one run. If it replaces rows of the journal, it also appends a row to the
+// journal. It returns ErrStale, and changes nothing, if the run does not exist. It does the same if
+// it has to replace rows and the journal does not have exactly d.Next rows.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	if err := s.lock(ctx); err != nil {
 		return err

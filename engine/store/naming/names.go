@@ -22,7 +22,8 @@ type Names struct {
 	Key      string // unique key; "" = none
 }
 
-// Public returns the public name of the run that is submitted with these names.
+// Public returns the public name of the run that is submitted with these names: n.Name or, if
+// that is "", the name that RunName computes from the id of the run.
 func (n Names) Public(run status.RunID) string {
 	if n.Name == "" {
 		return RunName(run)

@@ -68,8 +68,8 @@ func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	return 0, nil
 }
 
-// The methods of rekey.Resealer call those of the wrapped store. They fail if the wrapped store
-// does not have them.
+// The type pointed implements rekey.Resealer. Each of these methods calls the method with the same
+// name of the wrapped store. It returns an error if the wrapped store is not a rekey.Resealer.
 
 func (s *pointed) resealer() (rekey.Resealer, error) {
 	r, ok := rekey.Of(s.Full)

@@ -215,9 +215,9 @@ func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone boo
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
 
-// shape returns the commit statement that has all parts which the batch needs. If ifNone is
-// true, the statement does not fail if a transition conflicts with a row that exists. It
-// leaves out this transition.
+// shape returns the commit statement that has all parts which the batch needs. A transition may
+// conflict with a row that exists. Then the statement fails; but if ifNone is true, the statement
+// only leaves out this transition.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:

@@ -70,11 +70,11 @@ type commit struct {
 	cast  bool  // the method bisect has refused a row with the verdict suspected
 }
 
-// sortOut selects the transitions that can be committed with one statement, and returns
-// them as send. It sets the outcome of each invalid transition. A submission goes into the
-// field doubt if its name or key occurs earlier in the batch, or if its workflow may not be
-// in the database. The result where holds, for each transition in send, its index in
-// c.items; nil = send has all transitions.
+// sortOut selects the transitions that can be committed with one statement, and returns them as
+// the result send. It sets the outcome of each invalid transition. A submission goes into the
+// field doubt if its name or key occurs earlier in the batch, or if its workflow may not be in
+// the database. The second result has the index in c.items of each transition in send; it is
+// nil if send has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -227,9 +227,9 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 	return false, nil
 }
 
-// unconnected handles a failure to connect, after which nothing was sent. It returns nil if
-// the caller must try again. Otherwise the caller must return the error that unconnected
-// returns. If open is true, an earlier try may have committed the rows.
+// unconnected handles a failure to connect (the parameter err). It returns nil if the caller must
+// try again, and otherwise the error that the caller must return. If open is true, an earlier
+// try may have committed the rows. The parameter last is the error of the earlier try; nil = none.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
@@ -372,8 +372,8 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle sets the outcomes of items[from:to] from alive and landed, the results of the
-// method send. It returns ErrFenced if the engine was declared dead and nothing is
+// settle sets the outcomes of items[from:to]. Its parameters alive and landed are the results of
+// the method send. settle returns ErrFenced if the engine was declared dead and nothing is
 // committed. If open is true, an earlier try may have committed these transitions.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {

@@ -54,7 +54,7 @@ func parse(dsn string) (source, error) {
 	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
 }
 
-// settled adds the settings of the map more to the DSN, and returns the longer DSN.
+// settled returns the DSN with the given settings added.
 func settled(dsn string, more map[string]string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		q := u.Query()

@@ -109,9 +109,9 @@ const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), 
 
 // once commits one transaction, and never commits it twice. The function write runs the
 // statements of the transaction and returns the transaction's id. If write returns an
-// error, the transaction is rolled back. If the answer to COMMIT is lost, the method once
-// asks the server for the status of the transaction. After a temporary error it runs the
-// transaction again, but only if nothing was committed.
+// error, the transaction is rolled back. If the answer to COMMIT is lost, the server is asked
+// whether it committed the transaction. After a temporary error, the transaction is run
+// again, but only if nothing was committed.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {

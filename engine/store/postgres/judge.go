@@ -21,7 +21,7 @@ const (
 )
 
 // judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error.
-// If the error does not come from the server, judge returns unknown.
+// If the error does not come from the server, judge returns the verdict named unknown.
 func judge(err error) verdict {
 	var e *pq.Error
 	// A PANIC may stop the server during a commit, so the outcome of the commit is unknown.

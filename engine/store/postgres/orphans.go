@@ -47,8 +47,8 @@ type walk struct {
 }
 
 // take returns the next page of the list, and removes the runs of the page from the list.
-// The parameter limit is the largest number of runs in the page. It returns nil if the list
-// does not continue after the given run.
+// The parameter limit is the largest number of runs in the page. The parameter after is the last
+// run of the page that the caller got before. If the list does not continue there, take returns nil.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	return page
 }
 
-// keep stores the rest of a list, without the first page.
+// keep stores those runs of a list that follow its first page, which is the parameter page.
 func (w *walk) keep(page, list []status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,10 +82,10 @@ type runs struct {
 }
 
 // orphaned returns open runs of dead members. If unowned is true, it also returns open runs
-// without an owner. It leaves out runs at rest, unless a message waits for the run and
-// fewer than store.MaxDeaths engines died with it in hand. If a caller reads page after
-// page, orphaned makes one query for many pages. A run that becomes an orphan after this
-// query may be missing in the pages until the next query.
+// without an owner. A run that is parked or compensation_failed without a next_check is only returned
+// if a message waits for it, and fewer than store.MaxDeaths engines died with the run in hand. If
+// a caller reads page after page, orphaned makes one query for many pages. A run that becomes an
+// orphan after this query may be missing in the pages until the next query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {

@@ -1,8 +1,8 @@
-// Package postgres keeps runs in PostgreSQL. Engines only insert rows into the journal and never
-// change them; only Reseal does, when the encryption key changes. Each run has one small row with its present state. One statement commits many
-// transitions. Each writer has a fence row. When an engine is declared dead, its fence rows
-// are removed. Then the database commits nothing that this engine sends. The package obeys
-// every rule of engine/store/storetest.
+// Package postgres keeps runs in PostgreSQL. Engines only insert rows into the journal. Only
+// Reseal changes such rows, when the encryption key has changed. Each run has one small row with
+// its present state. One statement commits many transitions. Each writer has a fence row. When an
+// engine is declared dead, its fence rows are removed. Then the database commits nothing that this
+// engine sends. The package obeys every rule of engine/store/storetest.
 //
 // All tables are in the schema engine, which Migrate creates. The views engine.runs and
 // engine.steps are for people.

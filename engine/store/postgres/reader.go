@@ -113,8 +113,8 @@ func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// foundRuns reads the rows of runLoadMany and closes rows. It returns the runs, ascending
-// by id.
+// foundRuns reads the result of the query runLoadMany from the parameter rows, which it then closes.
+// It returns the runs in the order of their ids.
 func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
 	found := make(map[status.RunID]*store.Loaded)
@@ -181,8 +181,8 @@ func moment(b []byte) (time.Time, error) {
 	}
 }
 
-// unpackHead decodes the column data of a row with seq -1 from runLoadMany: the head of a
-// run, and whether messages wait for the run.
+// unpackHead decodes the column named data in that row of runLoadMany whose seq is -1. The column
+// holds the head of a run, and whether messages wait for the run.
 func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
 	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
 	if len(b) < fixed {

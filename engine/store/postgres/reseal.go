@@ -18,12 +18,14 @@ const (
 	messagesOfRuns   = `SELECT run_id, id, data FROM engine.inbox WHERE run_id = ANY ($1::int8[]) ORDER BY id`
 	lateOfRuns       = `SELECT run_id, node, call, outcome, data FROM engine.late_reply WHERE run_id = ANY ($1::int8[]) ORDER BY at, node, call, outcome`
 
-	// resealAlone waits until no session changes the partitions of the journal. Retention
-	// copies rows to another partition, and would not copy a change that is made meanwhile.
+	// resealAlone waits until no session changes the partitions of the journal, and prevents such
+	// changes until its own transaction ends. A session that changes partitions copies rows to another
+	// partition. If a row was replaced during the copying, the copy would have the old data.
 	resealAlone = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
 	resealRun   = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
-	// resealNext appends a row that does not change the run's row, if the row before it is
-	// there. No writer has the token 0.
+	// resealNext appends a row to the journal of a run, and does not change the row of the run
+	// itself. It does nothing if the journal has a row with this number already, or lacks the row
+	// before. No writer has the token 0, so no writer takes the new row for its own.
 	resealNext = `
 INSERT INTO engine.journal (run_id, seq, at, writer, data) SELECT $1::int8, $2::int4, $3::timestamptz, 0, $4::bytea
 WHERE EXISTS (SELECT FROM engine.journal WHERE run_id = $1 AND seq = $2::int4 - 1)
@@ -44,8 +46,8 @@ type resealer struct {
 	*catalogue
 }
 
-// Repin replaces the value of a setting if its present value is old. It returns the value
-// that the setting has afterwards.
+// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if old == "" {
 		return s.Pin(ctx, setting, value)
@@ -56,7 +58,8 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 	return s.Pin(ctx, setting, "")
 }
 
-// Definitions returns up to limit definitions whose digest is greater than after, ascending.
+// Definitions returns definitions in the order of their digests: only those whose digest is greater
+// than the parameter after, and no more than the parameter limit says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	rows, err := s.db.QueryContext(ctx, definitionList, after, limit)
 	if err != nil {
@@ -126,8 +129,9 @@ func (s *resealer) late(ctx context.Context, ids pq.Int64Array) ([]store.LateRep
 	return out, rows.Err()
 }
 
-// Reseal replaces data of one run in one transaction. If it replaces rows, it first appends a
-// row: this fails if another row has that number.
+// Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
+// appends the row with the number d.Next to the journal. It returns ErrStale, and changes nothing,
+// if the journal cannot get this row because it has more or fewer rows, or if the run was removed.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -146,8 +150,8 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return nil
 }
 
-// reseal runs the statements of one transaction. stale is true if the journal of the run does
-// not have the expected rows.
+// reseal runs the statements that replace data of one run. The result stale is true if the run was
+// removed, or if its journal does not have the expected rows. Then the caller must roll back.
 func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err error) {
 	run := int64(d.Run)
 	if _, err := tx.ExecContext(ctx, resealAlone); err != nil {

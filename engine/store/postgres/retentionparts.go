@@ -223,9 +223,9 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 	return nil
 }
 
-// cutAt returns the id at which the last partition will end. The time of this id is in the
-// future and later than the time of every existing run. It is a multiple of width, counted
-// from the time of the run id 0.
+// cutAt returns the run id at which the last partition will end. A run id contains a time. The
+// time of this id is in the future and later than that of every existing run. It is a multiple of
+// the parameter width, counted from the time of the run id 0.
 func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {

@@ -239,10 +239,10 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 }
 
 // claimKey gives the key to the run of the submission, unless another run holds the key. In
-// that case it sets sub to the other run and returns true. Its first statement locks the
-// row of the key. Only its second statement reads the state of the other run, because it
-// also sees what other transactions committed before the lock. A run that does not exist
-// any more holds no key.
+// that case it sets sub to the other run and returns true. Its first statement locks the row
+// of the key, and may have to wait for the lock. It does not see what other transactions commit
+// during this wait, but the second statement does. So only the second statement reads the state
+// of the other run. A run that does not exist any more holds no key.
 func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n := s.t.Names
 	var holder int64

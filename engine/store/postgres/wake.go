@@ -41,8 +41,8 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside calls fn in a new goroutine. The method close waits until fn has returned. If the
-// bell is closed already, beside does nothing.
+// beside starts a goroutine that calls the function fn. Later the method bell.close waits until fn
+// has returned. If close was called already, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -193,9 +193,9 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 }
 
-// ask runs a statement on a listening connection. If the server does not answer within
-// the time patience, ask closes the connection: the server may be unreachable, although the
-// connection reports no error.
+// ask runs a statement on a listening connection. The parameter patience is how long ask waits for
+// the answer. Then it closes the connection and returns an error: the server may be unreachable,
+// although the connection reports no error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -211,10 +211,10 @@ func backoff(ctx context.Context, n int) error {
 // replaced it. This confirmation does not count.
 var errReplaced = errors.New("postgres: the server that answered has been replaced by another")
 
-// confirm records the last committed row of a batch in the lineage. One row is enough,
-// because a server that has this row also has all earlier commits. landed has the runs
-// whose rows are committed; nil = all rows are committed. confirm returns errReplaced if
-// the server was replaced before.
+// confirm records the last committed row of a batch, for later checks of whether a server has
+// lost commits. One row is enough, because a server that has this row also has all earlier
+// commits. landed has the runs whose rows are committed; nil = all rows are committed. If another
+// server has replaced the one that answered, confirm records nothing and returns errReplaced.
 func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {

@@ -1,7 +1,7 @@
 // Package rekey is the role of a store whose sealed data can be sealed again with another key.
 //
 // In: new data for stored rows, messages, late replies and definitions. Out: whether the store
-// has replaced it. The package knows no key, and opens and seals nothing.
+// has replaced the former data. The package knows no key, and opens and seals nothing.
 package rekey
 
 import (
@@ -21,17 +21,20 @@ import (
 // whose rows it replaces. An engine that has the run in memory cannot commit its next row
 // then: it gets store.ErrStale, and reads the run again.
 type Resealer interface {
-	// Repin replaces the value of a setting if its present value is old; "" = the setting has
-	// no value yet. It returns the value that the setting has afterwards.
+	// Repin replaces the value of a setting, but only if the present value equals the parameter
+	// old ("" = the setting has no value yet). It returns the value that the setting has
+	// afterwards.
 	Repin(ctx context.Context, setting, old, value string) (string, error)
-	// Definitions returns up to limit definitions, ascending by digest, without their
-	// workflows. It returns only definitions with a digest greater than after.
+	// Definitions returns definitions without their workflows, in the order of their digests. It
+	// returns only definitions whose digest is greater than the parameter after, and no more than
+	// the parameter limit says.
 	Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error)
 	// Letters returns all messages and all late replies of the given runs.
 	Letters(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error)
 	// Reseal replaces data of one run, completely or not at all. It returns store.ErrStale if the
-	// run was removed, or if the journal of the run does not have exactly Resealed.Next rows.
-	// It ignores messages and late replies that the store does not have any more.
+	// run was removed. If it has to replace rows of the journal, it also returns store.ErrStale if
+	// the journal does not have exactly Resealed.Next rows. It ignores messages and late replies
+	// that the store does not have any more.
 	Reseal(ctx context.Context, r Resealed) error
 	// ResealDefinition replaces the data of a definition. If there is no such definition, it
 	// does nothing.
@@ -45,10 +48,10 @@ type Resealed struct {
 	// Next is the number of the row that Reseal appends. The row changes nothing else of the
 	// run. If Rows is empty, Reseal appends no row.
 	Next     int32
-	At       time.Time         // time of the appended row, in whole microseconds
-	Data     []byte            // data of the appended row
+	At       time.Time         // time of the row that Reseal appends, in whole microseconds
+	Data     []byte            // data of the row that Reseal appends
 	Messages []store.Message   // messages to replace; only ID and Data are used
-	Late     []store.LateReply // late replies to replace; Node, Call and Outcome say which
+	Late     []store.LateReply // late replies to replace: those with the same Node, Call and Outcome
 }
 
 // Of returns the role Resealer of a store. ok is false if the store does not have it.

@@ -113,7 +113,7 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 	})
 }
 
-// consume removes messages of a run. Messages of other runs with these ids stay.
+// consume removes those messages with these ids that belong to the run.
 func (x *tx) consume(run status.RunID, ids []store.MessageID) error {
 	for _, id := range ids {
 		if _, err := x.exec(inboxDrop, int64(id), int64(run)); err != nil {

@@ -22,8 +22,8 @@ type lock struct {
 // errHeld says that another process has the lock.
 var errHeld = errors.New("another process has the lock")
 
-// takeLock locks path for this process. shown is the name of the file in errors. It returns
-// a *sqlite.LockedError if another process has the lock.
+// takeLock locks the state in the file at path for this process. It returns a *sqlite.LockedError
+// if another process has the lock. The parameter shown is the name of the file in errors.
 func takeLock(path, shown string) (*lock, error) {
 	f, err := openLock(path+".lock", shown+".lock")
 	switch {

@@ -54,8 +54,9 @@ func checkDirectory(dir, shown string) error {
 	return checkOwner(info, "the directory "+shown)
 }
 
-// checkInfo returns an error if a file is not regular or, for writing, belongs to another
-// user. info must describe the file itself, not the target of a link.
+// checkInfo returns an error if a file is not regular. If write is true, it also returns an error
+// if the file belongs to another user, except root. The parameter info must describe the file
+// itself, and not the target of a symbolic link. The parameter shown is the file's name in errors.
 func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

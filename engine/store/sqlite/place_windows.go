@@ -9,5 +9,6 @@ const careful = 0
 // directory below the user's profile belongs to the user alone.
 func othersWrite(fs.FileInfo) string { return "" }
 
-// foreign always returns 0 and false, because on Windows access lists say who may write.
+// foreign always returns 0 and false. On Windows, the access list of a file says who may write it,
+// and not the owner of the file.
 func foreign(fs.FileInfo) (uid int, other bool) { return 0, false }

@@ -69,7 +69,8 @@ FROM json_each(?1) e CROSS JOIN run r ON r.run_id = e.value LEFT JOIN run_name n
 	chunkRuns = 500
 )
 
-// loadMany reads many runs, in chunks.
+// loadMany returns the given runs that exist, in the order of their ids. Each of its statements
+// reads at most chunkRuns runs.
 func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loaded, error) {
 	runs = slices.Clone(runs)
 	slices.Sort(runs)
@@ -83,7 +84,8 @@ func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loade
 	return out, nil
 }
 
-// loadChunk loads the given runs and appends them to out. The ids must be sorted.
+// loadChunk reads the given runs, appends them to the list in the parameter out, and returns the
+// longer list. The ids must be in ascending order.
 func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
@@ -278,8 +280,9 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 	return out, err
 }
 
-// named returns the run whose public name is the parameter name. If there is none, and name is a
-// decimal number, named returns the run with this internal id. It returns no row if there is none.
+// named returns the run whose public name is the parameter name. If no run has this public name,
+// but the parameter is the internal id of a run in decimal, named returns that run. Otherwise it
+// returns no run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil

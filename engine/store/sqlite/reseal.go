@@ -14,8 +14,9 @@ const (
 	definitionList   = `SELECT digest, data FROM definition WHERE digest > ?1 ORDER BY digest LIMIT ?2`
 	definitionReseal = `UPDATE definition SET data = ?2 WHERE digest = ?1`
 	journalReseal    = `UPDATE journal SET data = ?3 WHERE run_id = ?1 AND seq = ?2`
-	// journalAdd appends a row that does not change the run's row, if the row before it is there.
-	// No writer has the token 0.
+	// journalAdd appends a row to the journal of a run, and does not change the row of the run
+	// itself. It does nothing if the journal has a row with this number already, or lacks the row
+	// before. No writer has the token 0, so no writer takes the new row for its own.
 	journalAdd = `
 INSERT INTO journal (run_id, seq, at, writer, data) SELECT ?1, ?2, ?3, 0, ?4 WHERE EXISTS (SELECT 1 FROM journal WHERE run_id = ?1 AND seq = ?2 - 1)
 ON CONFLICT (run_id, seq) DO NOTHING`
@@ -33,8 +34,8 @@ type resealer struct {
 	*catalogue
 }
 
-// Repin replaces the value of a setting if its present value is old. It returns the value that
-// the setting has afterwards.
+// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if old == "" {
 		return s.Pin(ctx, setting, value)
@@ -49,7 +50,8 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 	return s.Pin(ctx, setting, "")
 }
 
-// Definitions returns up to limit definitions whose digest is greater than after, ascending.
+// Definitions returns definitions in the order of their digests: only those whose digest is greater
+// than the parameter after, and no more than the parameter limit says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	var out []store.Definition
 	err := s.query(ctx, "list definitions", definitionList, []any{after, limit}, func(r row) error {
@@ -85,8 +87,9 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 	return messages, late, err
 }
 
-// Reseal replaces data of one run in one transaction. If it replaces rows, it first appends a
-// row: this fails if another row has that number.
+// Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
+// appends the row with the number d.Next to the journal. It returns ErrStale, and changes nothing,
+// if the journal cannot get this row because it has more or fewer rows, or if the run was removed.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return s.write(ctx, "seal a run again", func(tx *tx) error {
 		var there bool

@@ -108,8 +108,9 @@ type retainedPage struct {
 	last   status.RunID
 }
 
-// finished returns the next page of runs that were created before a time, and whether it is
-// the last page.
+// finished returns the next page of runs that Retain examines: no more than the parameter limit
+// says. The list p.runs has only those that finished before the given time. The result through is
+// true if this is the last page.
 func (s *retention) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
 	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(before)}, func(r row) error {
@@ -163,7 +164,8 @@ func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time
 	return gone, nil
 }
 
-// removeRun removes one run, unless the run must stay. It reports whether it removed the run.
+// removeRun removes one run, unless a message waits for the run, or the run did not finish before
+// the given time. It reports whether it removed the run.
 func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
@@ -179,7 +181,7 @@ func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
 	return true, nil
 }
 
-// sweep removes the remaining rows of removed runs. It returns the number of rows.
+// sweep removes the remaining rows of removed runs. It returns how many rows it removed.
 func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	for {
 		var runs []int64
@@ -206,8 +208,8 @@ func (s *retention) sweep(ctx context.Context) (rows int, err error) {
 	}
 }
 
-// sweepRuns removes rows of removed runs until no row is left or the time retainTurn has
-// passed. It returns the number of rows, and the number of runs that have no rows left.
+// sweepRuns removes rows of removed runs until no row is left or the duration retainTurn has
+// passed. It returns how many rows it removed, and how many of the runs have no rows left.
 func (s *retention) sweepRuns(x *tx, runs []int64) (rows, done int, err error) {
 	start := time.Now()
 	for _, run := range runs {

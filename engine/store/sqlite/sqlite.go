@@ -143,7 +143,7 @@ func newStore(f *file) *Store {
 }
 
 // prepareFile creates the file (mode 0600) and its directory (0700) if they are missing. It
-// returns an error if checkPlace refuses the place. shown is the name of the file in errors.
+// returns the error of checkPlace, if there is one. shown is the name of the file in errors.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

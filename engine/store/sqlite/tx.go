@@ -27,7 +27,7 @@ type noRow struct{ err error }
 func (r noRow) Scan(...any) error { return r.err }
 
 // stmt returns the prepared statement for a query. It prepares each query only once for a
-// connection. The caller holds file.mu.
+// connection. The caller holds the mutex file.mu.
 func (x *tx) stmt(query string) (*sql.Stmt, error) {
 	if st, ok := x.s.stmts[query]; ok {
 		return st, nil
@@ -141,9 +141,9 @@ func (x *tx) begin(ctx context.Context) error {
 	}
 }
 
-// write runs fn in a transaction; only one runs at a time. ctx is used only until the
-// transaction begins. The transaction takes only milliseconds, and an interrupted commit
-// would have an unknown outcome.
+// write calls fn in a transaction that may write. Only one such transaction runs at a time. When
+// ctx ends during the transaction, write does not interrupt it: the transaction takes only
+// milliseconds, and an interrupted commit would have an unknown outcome.
 func (s *file) write(ctx context.Context, what string, fn func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *file) writeLocked(ctx context.Context, what string, fn func(*tx) error)
 	return s.transact(ctx, what, fn)
 }
 
-// transact runs fn in a transaction on the connection. The caller holds s.mu.
+// transact calls fn in a transaction on the connection s.conn. The caller holds the mutex s.mu.
 func (s *file) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	err := s.inTransaction(ctx, what, fn)
 	if code(err) == 0 {
