@@ -105,8 +105,8 @@ func (t *teller) say(f Fact) {
 	t.facts = append(t.facts, f)
 }
 
-// skips returns true if facts of this kind are not wanted. Then it counts the fact, and the caller
-// must not add it.
+// skips returns true if facts of this kind are not wanted. In this case it has counted one more
+// fact, and the caller must not add the fact.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -460,8 +460,7 @@ func (t *teller) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has in the state after the
-// teller's record.
+// counted returns the number of instances that a for_each step has after the teller's record.
 func (t *teller) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {

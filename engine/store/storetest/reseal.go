@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether a store can replace sealed data.
+// reseals reports whether the store under test can replace sealed data, and its user may do so.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
 // resealer returns the role Resealer of the store under test (mine), and that of a second store
