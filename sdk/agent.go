@@ -33,9 +33,9 @@ type Agent struct {
 	configRaw  json.RawMessage
 }
 
-// New returns an agent without actions. The name is the NAME in the file name
-// engine-agent-NAME. version is a semantic version such as "1.2.0". Schema reports
-// mistakes in the name, in the version, and in everything that is added later.
+// New returns an agent without actions. The parameter name is the part NAME of the file name
+// engine-agent-NAME. The parameter version is a semantic version such as "1.2.0". The method
+// Schema reports mistakes in the name, in the version, and in everything that is added later.
 func New(name, version string) *Agent {
 	a := &Agent{name: name, version: version, actions: map[string]*action{}}
 	if !agentName.MatchString(name) {

@@ -102,8 +102,9 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 // must use Excerpt or ExcerptEnd.
 func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// ExcerptEnd returns the end of text, at most n bytes. If the cut would divide a value, the
-// result begins after that value. See Excerpt.
+// ExcerptEnd returns the end of text, at most n bytes. If the cut would divide a value of the
+// call's input or of the agent's configuration, the result begins after that value. Excerpt says
+// why.
 func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }

@@ -58,10 +58,9 @@ func (f *Failure) document(c *Call) json.RawMessage {
 	return raw
 }
 
-// Code returns a definite failure with the given code if err is target, in the sense of
+// Code returns a definite failure with the given code if err is the error target, in the sense of
 // errors.Is. Otherwise it returns err unchanged. Calls of Code may be nested: an error that
-// already is a *Failure is not changed. Use Code only for errors which say that nothing was
-// done.
+// already is a *Failure is not changed. Use Code only for errors which say that nothing was done.
 func Code(err, target error, code string) error {
 	if err == nil || !errors.Is(err, target) {
 		return err
@@ -72,9 +71,9 @@ func Code(err, target error, code string) error {
 	return &Failure{Code: code, Err: err}
 }
 
-// Unknown returns an error which says that the outcome is unknown. code says why: it is a
-// code that the action declares, or a transient code such as CodeUnavailable. If err contains
-// a *Failure, the outcome is still unknown. But the RetryAfter of that *Failure is the
+// Unknown returns an error which says that the outcome is unknown. The parameter code says why:
+// it is a code that the action declares, or a transient code such as CodeUnavailable. If err
+// contains a *Failure, the outcome is still unknown, but the RetryAfter of that *Failure is the
 // shortest pause before the next attempt. Unknown returns nil if err is nil.
 func Unknown(err error, code string) error {
 	if err == nil {

@@ -118,8 +118,8 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 	return act, in, nil
 }
 
-// call runs the author's function. It makes one reply from the function's result, error or
-// panic, and calls answer with it.
+// call runs the author's function. It makes one reply from the function's result, error or panic,
+// and calls the function answer with this reply.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false

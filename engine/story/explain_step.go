@@ -232,7 +232,8 @@ func (x *explainer) lost() {
 	x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 }
 
-// iterations returns a sentence about a node whose next iteration is planned.
+// iterations returns a sentence about a node whose next iteration is planned. The parameter until
+// is the time at which this iteration starts, as a text.
 func (x *explainer) iterations(n *model.Node, name, until string) string {
 	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
 	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))

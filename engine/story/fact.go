@@ -23,8 +23,9 @@ type Fact struct {
 	// attempt. step_finished, undo_finished: number of attempts in all rounds. 0 = no attempt.
 	Attempt int
 	Of      int // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
-	// attempt_started, retry_scheduled, wait_started, for a step with a repeat block: number of the
-	// iteration that starts, counted from 1, and the largest number of iterations; 0 = none.
+	// In facts about a step with a repeat block (attempt_started, retry_scheduled, wait_started):
+	// Iteration is the number of the iteration that starts, counted from 1; Iterations is the
+	// largest number of iterations, 0 = no limit, or not known. In other facts both are 0.
 	Iteration, Iterations int
 	Undo                  bool // the fact is about the undo of the step
 	// Number of instances of the for_each step; 0 = the step has no for_each. Only facts about

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Facts returns the facts of a record, in the order in which people should read them. s is
-// the state before the record. wf gives the names of steps and actions and the limits of
-// attempts; it may be nil.
+// Facts returns the facts of a record, in the order in which people should read them. The
+// parameter s is the state before the record. The names of steps and actions, and the largest
+// number of attempts, come from the workflow wf. If wf is nil, the facts do not have them.
 func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
 	return facts
@@ -105,8 +105,8 @@ func (t *teller) say(f Fact) {
 	t.facts = append(t.facts, f)
 }
 
-// skips returns true if facts of this kind are not wanted. Then it counts the fact, and the caller
-// must not add it.
+// skips returns true if facts of this kind are not wanted. In this case it has counted one more
+// fact, and the caller must not add the fact.
 func (t *teller) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
@@ -460,7 +460,7 @@ func (t *teller) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has after the record.
+// counted returns the number of instances that a for_each step has after the teller's record.
 func (t *teller) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {
@@ -504,8 +504,8 @@ func (t *teller) end() {
 	})
 }
 
-// iteration sets Iteration and Iterations of a fact about a node that makes iterations. number is
-// the number of the iteration, counted from 0.
+// iteration sets the fields Iteration and Iterations of the fact f, if f is about the attempts or
+// pauses of a step with a repeat block. The parameter number counts the iterations from 0.
 func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
 	if !f.Undo && f.Purpose != PurposeLookup && loops(t.wf, n) {
 		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// IterationText returns a text such as "iteration 7 of at most 80". most is the largest number of
-// iterations; 0 = no limit, or it is not known.
+// IterationText returns a text such as "iteration 7 of at most 80". The parameter most is the
+// largest number of iterations; 0 = no limit, or it is not known.
 func IterationText(number, most int) string {
 	if most == 0 {
 		return fmt.Sprintf("iteration %d", number)

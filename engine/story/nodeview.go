@@ -27,8 +27,9 @@ type NodeView struct {
 	Attempt  int // number of attempts in the present round
 	Attempts int // number of attempts in all rounds
 	Failures int // number of attempts that ended without a result
-	// For a step with a repeat block: number of the present iteration, counted from 1, and the
-	// largest number of iterations. 0 = the step does not repeat, or there is no such number.
+	// For a step with a repeat block that has started: Iteration is the number of the present
+	// iteration, counted from 1; Iterations is the largest number of iterations, 0 = no limit, or
+	// not known. For other steps both are 0.
 	Iteration, Iterations int
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
@@ -181,8 +182,9 @@ func KnownOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	return earlyOutputs(s, wf)
 }
 
-// earlyOutputs returns those outputs of a run going forward whose steps have all ended well. It
-// leaves out an output that cannot be evaluated, because the run evaluates it again at its end.
+// earlyOutputs returns the outputs that are known before a run going forward has ended: each
+// output that refers only to steps which have ended well. It leaves out an output that cannot be
+// evaluated, because the run evaluates it again at its end.
 func earlyOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	if s.RunID() == 0 || s.Run().Phase != model.PhaseForward {
 		return nil
@@ -201,8 +203,9 @@ func earlyOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	return early
 }
 
-// earlyCost is the largest cost of all expressions that one call of earlyOutputs evaluates. Its unit
-// is approximately a nanosecond (dsl.Allowance). It equals the limit of one expression.
+// earlyCost is the largest total cost of the expressions that one call of earlyOutputs evaluates.
+// Its unit is approximately a nanosecond (dsl.Allowance). A single expression of a workflow may
+// cost as much.
 const earlyCost = machine.MaxDecisionCost / 20
 
 func namedValues(outputs []model.Output) []NamedValue {
@@ -235,9 +238,9 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	return kept
 }
 
-// UndoFailures returns the undos that have failed. blocked is the number of effects that are
-// still in place only because another undo, which must come first, has failed. wf may be nil;
-// then names are missing.
+// UndoFailures returns the undos that have failed. Another undo may have to wait for one of
+// these, because the failed undo must come first. The result blocked is the number of effects
+// that are still in place only for this reason. If wf is nil, the names of the steps are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

@@ -41,8 +41,9 @@ var (
 	_ engine.FactChooser       = (*Meters)(nil)
 )
 
-// New returns meters whose counts are zero. The function now is called at each scrape and
-// returns the present values to publish. If now is nil, no such values are published.
+// New returns meters whose counts are zero. The parameter now is a function that returns the
+// present values to publish. The meters call it at each scrape. If it is nil, they publish only
+// the counts.
 func New(now func(ctx context.Context) Snapshot) *Meters {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
@@ -140,7 +141,8 @@ func (m *Meters) Fenced() { m.fenced.Inc() }
 // again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
-// Pushed counts a try to push an alert. ok says whether the receiver accepted the alert.
+// Pushed counts a try to push an alert. The parameter ok is true if the receiver accepted the
+// alert.
 func (m *Meters) Pushed(ok bool) {
 	result := "failed"
 	if ok {

@@ -91,8 +91,8 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 }
 
 // byAgent merges snapshots that have the same agent name. In the result, the agents have the
-// order of their first snapshots. After mostAgents names, it merges all others into
-// otherAgents.
+// order of their first snapshots. The result contains at most mostAgents names. byAgent merges
+// the snapshots of all other agents into one more, with the name otherAgents.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot

@@ -124,8 +124,8 @@ func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
 	return u, nil
 }
 
-// relative appends the path and the query of u to base. "/orders" and "orders" both mean
-// the path of base followed by /orders.
+// relative returns the URL base with the path and the query of u appended. "/orders" and "orders"
+// both mean the path of base followed by /orders.
 func relative(base, u *url.URL) *url.URL {
 	out := base.JoinPath(u.EscapedPath())
 	if u.Path == "" {

@@ -104,12 +104,12 @@ func parseJSON(data []byte) (any, error) {
 // A reply is a response whose status does not count as a result.
 type reply struct {
 	resp *http.Response
-	body []byte // the body, or its beginning if the body is too large
-	data any    // result of failureData
+	body []byte // the body, or its beginning if the body is too large or could not be read to its end
+	data any    // what the workflow reads as error.data (failureData); nil = no data
 }
 
-// refusal returns the error for the reply. code is the error code for the status in the input
-// `errors`; "" = the input does not list the status.
+// refusal returns the error for the reply. The parameter code is the error code that the input
+// `errors` gives to the status of the reply; "" = `errors` does not list this status.
 func (r reply) refusal(c *sdk.Call, method string, u *url.URL, code string) error {
 	status := r.resp.StatusCode
 	after := retryAfter(r.resp.Header.Get("Retry-After"), time.Now())

@@ -20,10 +20,10 @@ func rulesOf(expect []string, codes map[string]string) rules {
 	return rules{expect: expect, errors: codes}
 }
 
-// judge reports whether a status is a result. If it is not, judge returns the error code of the
-// status; "" if the input `errors` does not list the status. If several patterns match, the
-// pattern with the most digits decides. If two patterns have equally many digits, `errors` has
-// priority over `expect`.
+// judge reports whether a response with this status counts as a result. If it does not, judge
+// returns the error code of the status; "" if the input `errors` does not list the status. If
+// several patterns match, the pattern with the most digits decides. If two patterns have equally
+// many digits, `errors` has priority over `expect`.
 func (r rules) judge(status int) (result bool, code string) {
 	best := -1
 	for _, p := range r.expect {

@@ -74,9 +74,10 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
-// apply applies the effect and returns its value. If e.dedupe is true and an effect with the
-// same key was applied before, apply changes nothing and returns the value of that effect. If
-// an undo for the key was applied before, apply returns errUndone.
+// apply applies the effect and returns its value. If an undo for the key of the effect was
+// applied before, apply returns errUndone. Otherwise, if e.dedupe is true and an effect with the
+// same key was applied before, apply does not apply it again, and returns the value of that
+// effect.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)
@@ -98,8 +99,8 @@ func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	return value, err
 }
 
-// find looks up an idempotency key. done reports whether an effect with this key was applied.
-// value is the value of that effect.
+// find looks up an idempotency key. If an effect with this key was applied, find returns done =
+// true and the value of that effect.
 func (l *ledger) find(key string) (value any, done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

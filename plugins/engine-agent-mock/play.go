@@ -59,8 +59,9 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	return value, nil
 }
 
-// within reports whether n, the number of a call among the calls with its key, is at most the
-// parameter times. If times is 0, within returns true for every call.
+// within reports whether a call is among the first calls with its key. The parameter n is the
+// number of the call, counted from 1. The parameter times is the number of calls that count as
+// the first ones; 0 = all calls.
 func within(n, times int) bool { return times == 0 || n <= times }
 
 func (f *failure) code() string {
@@ -107,9 +108,9 @@ const (
 	poll = 20 * time.Millisecond  // pause between two checks for the file for which the call waits
 )
 
-// wait waits for the latency, and then until a file exists at the path gate. If gate is "", it
-// waits only for the latency. Meanwhile it sends heartbeats. If ctx ends first, it returns the
-// error of ctx.
+// wait waits for the latency, and then until a file exists. The parameter gate is the path of
+// this file; if it is "", wait waits only for the latency. Meanwhile it sends heartbeats. If ctx
+// ends first, it returns the error of ctx.
 func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) error {
 	if err := ctx.Err(); err != nil || latency <= 0 && gate == "" {
 		return err

@@ -27,14 +27,15 @@ const CommandLimit = 40 << 20
 // goDefault is Go's own default for GOGC, in percent.
 const goDefault = 100
 
-// Pace makes the garbage collector run less often in a process with a small heap. A
-// collection begins after the process has allocated room bytes, or as many bytes as the
-// heap contains if that number is larger. For example, with room = 64 MiB and a heap of 10 MiB it
-// begins at 74 MiB; with Go's default it would begin at 20 MiB.
+// Pace makes the garbage collector run less often in a process with a small heap. A collection
+// begins when the process has allocated a certain number of bytes since the collection before.
+// This number is the parameter room or the size of the live objects, whichever is larger. For
+// example, if room is 64 MiB and the live objects have 10 MiB, a collection begins at 74 MiB.
+// With Go's default it would begin at 20 MiB.
 //
-// Pace returns when ctx ends, and restores the former setting. It does nothing if the
-// environment sets GOGC, or if the program has set another percentage than Go's default. A
-// memory limit still applies.
+// Pace returns when ctx ends, and restores the former setting. It does nothing if the environment
+// sets GOGC, or if the program has set another percentage than Go's default. A memory limit still
+// applies.
 func Pace(ctx context.Context, room int) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -74,8 +75,8 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls the function do after each collection, until ctx ends. live is the size of
-// the live objects, in bytes.
+// afterEach calls the function do after each garbage collection, until ctx ends. The argument of
+// do is the size of the live objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)
@@ -91,7 +92,8 @@ func afterEach(ctx context.Context, do func(live uint64)) {
 	}
 }
 
-// watch sends a value to ended after each collection, until ctx ends.
+// watch sends a value to the channel ended after each garbage collection, until ctx ends. It does
+// not wait if the channel is full.
 func watch(ctx context.Context, ended chan<- struct{}) {
 	type garbage struct{ _ [64]byte } // large enough that Go does not put it into one block with other objects
 	runtime.AddCleanup(new(garbage), func(struct{}) {

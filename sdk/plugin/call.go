@@ -127,7 +127,7 @@ func (c *call) accept(r sdk.Reply) sdk.Reply {
 			return badReply("an error without a proper code")
 		}
 		if r.Outcome != sdk.OutcomeFailed || len(r.Output) > sdk.MaxData {
-			r.Output = nil // only a definite failure has data, and no more than the SDK lets it send
+			r.Output = nil // only a definite failure may have data, and at most sdk.MaxData bytes
 		}
 		r.Message = sdk.Excerpt(r.Message, maxMessage, c.req.Input, c.process.configuration())
 		r.RetryAfter = max(r.RetryAfter, 0)

@@ -52,8 +52,9 @@ func newChild(o *OpenOptions, l *lines) *child {
 	return &child{options: o, lines: l, exited: make(chan struct{})}
 }
 
-// prepare implements go-plugin's RunnerFunc. spec contains the environment for the
-// handshake, and dir is the private directory for sockets.
+// prepare sets the command that starts the agent process, and returns c as the runner of this
+// command. It implements go-plugin's RunnerFunc. The parameter spec contains the environment for
+// the handshake, and dir is the private directory for sockets.
 func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 	c.dir = dir
 	path := c.options.Path

@@ -80,9 +80,9 @@ func appendNumber(b []byte, n protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(b, uint64(v))
 }
 
-// openField begins a nested message whose length is not known yet. The result at is the index in
-// out where the content begins. The caller appends the content and then calls shutField, which
-// writes the length.
+// openField appends the beginning of a nested message whose length is not known yet. It returns
+// the longer slice, and the index where the content begins. The caller appends the content and
+// then calls shutField with this index, which writes the length.
 func openField(b []byte, n protowire.Number) (out []byte, at int) {
 	b = protowire.AppendTag(b, n, protowire.BytesType)
 	return append(b, 0), len(b) + 1

@@ -78,10 +78,11 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand checks the file at path and returns a command that runs it. The command runs
-// a private copy or, if no copy can be made, the open file itself. (A user who may write to
-// the open file can still change it between the check and the start. But a file that replaces
-// it under the same path is not run.) The caller must call the function done at the end.
+// checkedCommand checks the file at path and returns a command that runs it. The command runs a
+// private copy of the file. If no copy can be made, it runs the file itself, which stays open
+// from the check to the start. (A user who may write to the open file can still change it
+// meanwhile. But a file that replaces it under the same path is not run.) The caller must call
+// the function done at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {

@@ -213,8 +213,8 @@ func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr
 	return level, message, attrs
 }
 
-// take removes the given keys from the map fields. It returns the value of the first key whose
-// value is a string; "" if there is no such key.
+// take removes the given keys from the map named fields. It returns the value of the first key
+// whose value is a string; "" if there is no such key.
 func take(fields map[string]any, keys ...string) string {
 	text := ""
 	for _, key := range keys {

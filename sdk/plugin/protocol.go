@@ -70,13 +70,14 @@ func (p *agentPlugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient returns conn to the host.
+// GRPCClient implements go-plugin's interface GRPCPlugin. It returns the gRPC connection itself,
+// which the host uses without a wrapper.
 func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	return conn, nil
 }
 
-// versions returns go-plugin's plugin set for each version of the protocol. It leaves out
-// versions above newest; newest = 0 means all versions.
+// versions returns go-plugin's plugin set for each version of the protocol up to the parameter
+// newest. If newest is 0, it returns the sets of all versions.
 func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range supported() {
@@ -87,8 +88,9 @@ func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	return sets
 }
 
-// mismatch returns an error if an agent and this engine have no common version of the
-// protocol. Then hint says which side to update. If they have a common version, err is nil.
+// mismatch returns an error if an agent and this engine have no common version of the protocol.
+// Then the result hint says which side to update. If they have a common version, hint is "" and
+// err is nil.
 func mismatch(agent []int) (hint string, err error) {
 	ours := supported()
 	for _, v := range agent {

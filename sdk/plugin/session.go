@@ -395,9 +395,10 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. If the parameter late is true, it only passes the
-// reply to OnLate, and ends the call with an error. If the parameter first is true, it first
-// reports to the code that started the call that complete-by has passed.
+// answered ends a call with the agent's reply. If the parameter late is true, it passes the reply
+// only to OnLate, and ends the call with an error. If the parameter first is true as well,
+// answered reports to the code that started the call that complete-by has passed, and does this
+// before OnLate.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)

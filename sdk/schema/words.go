@@ -42,8 +42,8 @@ func (f Field) Words() (*Words, error) {
 	return w, nil
 }
 
-// CheckPattern returns an error if a text does not match the pattern. The text is a key of a
-// map, an element of a list, or the string itself.
+// CheckPattern returns an error if a text in the field does not match the field's pattern. The
+// text is a key of a map, an element of a list, or the string itself.
 func (w *Words) CheckPattern(text string) error {
 	if w == nil || w.pattern == nil || w.pattern.MatchString(text) {
 		return nil
@@ -51,7 +51,7 @@ func (w *Words) CheckPattern(text string) error {
 	return fmt.Errorf("%q does not match %s", text, w.text)
 }
 
-// CheckCode returns an error if the texts must be error codes and text is not an error code
+// CheckCode returns an error if the field accepts only error codes, and text is not an error code
 // that an agent may use. The text is a value of a map, an element of a list, or the string
 // itself.
 func (w *Words) CheckCode(text string) error {
@@ -61,8 +61,8 @@ func (w *Words) CheckCode(text string) error {
 	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
 }
 
-// Check checks all texts in a value that has the field's type. It returns the first error of
-// CheckPattern and CheckCode.
+// Check checks all texts in a value that has the field's type. It returns the errors of the first
+// wrong text that it finds.
 func (w *Words) Check(tree any) error {
 	if w == nil {
 		return nil

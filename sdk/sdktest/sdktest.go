@@ -256,8 +256,8 @@ func (s *subject) do(key string) (json.RawMessage, error) {
 	return reply.Output, wantResult("the call", reply)
 }
 
-// undo undoes the call that had the given key. output is the output of that call; nil = not
-// known. It returns an error if the reply is not a result.
+// undo undoes the call that had the given key. The parameter output is what that call returned;
+// nil = not known. undo returns an error if the reply is not a result.
 func (s *subject) undo(key string, output json.RawMessage) error {
 	req := s.request(s.key())
 	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key

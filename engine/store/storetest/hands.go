@@ -121,7 +121,7 @@ var handRules = []rule{
 // hand, and check the counted deaths.
 type suspects struct{ *frame }
 
-// hold stores the list of runs that an engine has in hand.
+// hold stores the given runs as the list of runs that an engine has in hand.
 func (w suspects) hold(a actor, runs ...status.RunID) {
 	w.Helper()
 	if err := w.Store.Hold(w.ctx, a.id, runs); err != nil {

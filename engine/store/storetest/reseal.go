@@ -10,17 +10,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether a store can replace sealed data.
+// reseals reports whether the store under test can replace sealed data, and its user may do so.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
-// resealer returns the role Resealer of the store under test, and that of the other process.
+// resealer returns the role Resealer of the store under test (mine), and that of a second store
+// with the same data, as another process would open it (others).
 func (w *frame) resealer() (mine, others rekey.Resealer) {
 	mine, _ = rekey.Of(w.Store)
 	others, _ = rekey.Of(w.Other)
 	return mine, others
 }
 
-// rekeyed returns new data for the first n rows of a run, and the row behind its last one.
+// rekeyed returns the argument for a call of Reseal. The call replaces the data of the first n
+// rows of the run, and adds one new row at the end of its journal.
 func (w *frame) rekeyed(run status.RunID, n int) rekey.Resealed {
 	w.Helper()
 	_, rows := w.load(run)
@@ -124,7 +126,7 @@ var resealRules = []rule{
 		if err := mine.Reseal(w.ctx, d); err != nil {
 			w.Fatal(err)
 		}
-		w.wantRows(ids[0], 1) // no row changes, so none is added
+		w.wantRows(ids[0], 1) // no row was changed, so Reseal added no row either
 		got, late, err := others.Letters(w.ctx, ids...)
 		if err != nil || len(got) != 2 || got[0].Run != ids[0] || got[0].ID != messages[0] || string(got[0].Data) != "new verb" || got[1].Run != ids[1] || string(got[1].Data) != "verb" {
 			w.Errorf("messages = %+v, %v", got, err)

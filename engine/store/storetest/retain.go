@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// keptRules are the rules for what becomes of runs that a store keeps: they are removed, or
-// sealed again.
+// keptRules are the rules for stores that change runs after their commit: that remove old runs,
+// or replace the sealed data of runs.
 var keptRules = slices.Concat(retainRules, needed(reseals, resealRules))
 
 // retainRules are the rules for stores that remove old runs (store.Retainer).
@@ -211,8 +211,8 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	return t.Run
 }
 
-// forgets makes a store remove runs that ended before the given time. It checks how many
-// runs are removed, and how many were examined but stay.
+// forgets makes a store remove runs that ended before the given time. It checks how many runs
+// were removed (gone), and how many were examined but not removed (held).
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)

@@ -301,8 +301,8 @@ func (w *frame) named(a actor, name, key string) store.Transition {
 	return t
 }
 
-// settles is called after a Commit whose outcome is open. It sends the same batch twice
-// more, and checks that each row is stored once and unchanged.
+// settles is called after a Commit with an error that does not say whether the batch was stored.
+// It sends the same batch twice more, and checks that each row is stored once and unchanged.
 func (w *frame) settles(wr store.Writer, batch []store.Transition) {
 	w.Helper()
 	for range 2 {

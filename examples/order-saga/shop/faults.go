@@ -27,8 +27,8 @@ type faults struct {
 
 func newFaults() *faults { return &faults{byKind: map[string]fault{}} }
 
-// set parses settings such as "times=2,status=503,retry_after=1,delay=100ms,after=true", and
-// stores them as the fault of the kind. Empty settings remove the fault.
+// set parses settings such as "times=2,status=503,retry_after=1,delay=100ms,after=true". It
+// stores them as the fault of the calls of the given kind. Empty settings remove this fault.
 func (f *faults) set(kind, settings string) error {
 	if _, ok := operations[kind]; !ok {
 		return fmt.Errorf("there is no kind %q, only %s", kind, strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
@@ -68,8 +68,8 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns the fault for a call. arrival is the number of calls with the same key, including
-// this call. The zero fault changes nothing.
+// of returns the fault for a call of the given kind. The parameter arrival is the number of calls
+// with the same key so far, including this call. The zero fault changes nothing.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -86,7 +86,7 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) {
 }
 
 // call handles one request of an agent. It records that the request has arrived, applies the
-// fault of this kind, does the work, and writes the answer.
+// fault that is set for calls of this kind, does the work, and writes the answer.
 func (s *service) call(w http.ResponseWriter, r *http.Request, kind string, op operation) {
 	rec, req, bad := s.read(w, r, kind, op)
 	if bad != nil {

@@ -43,8 +43,8 @@ func hasFields(s *jsonscan.Scanner, fields []schema.Field) bool {
 	return ok
 }
 
-// fieldFrom returns the index of a field with this name; -1 if there is none. The search
-// starts at the index guess.
+// fieldFrom returns the index of a field with this name; -1 if there is none. The search starts
+// at the index in the parameter guess, because the name is probably there.
 func fieldFrom(fields []schema.Field, name []byte, guess int) int {
 	for k := range fields {
 		i := (guess + k) % len(fields)

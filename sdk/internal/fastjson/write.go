@@ -145,8 +145,9 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 	return append(out, '}'), true
 }
 
-// appendTree appends a value of type any, which an action may have made, as JSON. Object keys
-// are sorted, as in encoding/json. If ok is false, the value is unusual or wrong.
+// appendTree appends the JSON of a value to out, and returns the longer slice. The value may have
+// any type, because an action may have made it. Object keys are sorted, as in encoding/json. If
+// ok is false, the value is unusual or wrong.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
 		return out, false // so many levels can mean that the value contains itself

@@ -25,8 +25,8 @@ func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	return v, p.Assign(tree, v, "")
 }
 
-// Assign stores a JSON tree in v. Before the call, v must be the zero value. path is the name
-// of v in errors.
+// Assign stores a JSON tree in v. Before the call, v must be the zero value. The parameter path
+// is the name of v in errors.
 func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	if tree == nil {
 		return p.AssignNull(v, path)
@@ -137,8 +137,9 @@ func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// wholeFloat returns an integer that is written in a form like 1e3 or 2.0. ok is false if the
-// number is not an integer, or if it is above 2^53, where a float64 is not exact any more.
+// wholeFloat returns the integer that the text s contains in a form like 1e3 or 2.0. The result
+// ok is false if the number is not an integer, or if it is above 2^53, where a float64 is not
+// exact any more.
 func wholeFloat(s string) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53

@@ -73,10 +73,10 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	return half
 }
 
-// move changes the set of CPUs on which the threads of the tree may run. The parameter from is the
-// old set, and the parameter to is the new set. move does not change a thread that has chosen
-// other CPUs itself. It ignores errors, because a thread may have ended or may belong to another
-// user.
+// move changes the set of CPUs on which the threads of the given processes may run. The parameter
+// from is the old set, and the parameter to is the new set. move does not change a thread that
+// has chosen other CPUs itself. It ignores errors, because a thread may have ended or may belong
+// to another user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))
