@@ -49,9 +49,9 @@ const (
 	directOperation
 )
 
-// Compile compiles an expression of a step. self is the index of the step. to is the shape that
-// the result must have. effort limits the cost of compiling. Compile returns nil if the general
-// evaluator must evaluate the expression.
+// Compile compiles the expression e of a step. The parameter self is the index of the step, and the
+// parameter to is the shape that the result must have. The parameter effort limits the cost of
+// compiling. Compile returns nil if the general evaluator must evaluate e.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
@@ -120,8 +120,8 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles the expressions in list, adds them to d.parts, and returns d. It returns nil if it
-// cannot compile one of the expressions.
+// of compiles each expression in the parameter list, and appends the compiled expressions to d.parts.
+// It returns d, or nil if it cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.direct(e, to)
@@ -388,8 +388,8 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// other copies raw, a value from another document. It returns false if the general evaluator must
-// do this.
+// other appends the value in raw, which comes from another document, to c.out. It returns false if
+// the general evaluator must copy the value.
 func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)

@@ -164,10 +164,10 @@ func meet(from, to *Shape) *Shape {
 	return &out
 }
 
-// Narrowed returns the shape of the replies to a step with output_type. declared is the shape in
-// the schema, and wanted is the shape of output_type. If the schema allows any value in a field,
-// objects in this field may have more attributes than output_type names. Narrowed returns nil if
-// the replies have no shape.
+// Narrowed returns the shape of the replies to a step with output_type. The parameter declared is the
+// shape in the schema, and wanted is the shape of output_type. If the schema allows any value in a
+// field, an object in this field may also have attributes that are not in output_type. Narrowed
+// returns nil if the general evaluator must check the replies.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil
