@@ -16,7 +16,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // returns the value of each, self, failure, args or run
+	root(name string) (cty.Value, error) // name is each, self, failure, args or run; the result is its value
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
@@ -280,8 +280,9 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// selfValue returns the value of self for the expression that is evaluated. It decodes self.previous
-// and self.collected only if the expression uses them, because collected values may be large.
+// selfValue returns the value of self for the expression that is evaluated. It decodes
+// self.previous and self.collected only if the expression uses them, because collected values may
+// be large.
 func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	shape := w.ev.Steps[w.self]
 	v, err := SelfValue(s, shape)

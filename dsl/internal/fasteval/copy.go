@@ -44,8 +44,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 }
 
 // value copies one value. It returns false if the general evaluator must copy the value. If hidden
-// is true, the value is inside of a part that is already marked as sensitive. Then value does not
-// mark the sensitive parts of the value once more.
+// is true, the value is inside of a part that is already marked as sensitive. Then the
+// method does not mark the parts of the value once more.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -241,8 +241,8 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 }
 
 // allows reports whether the enum of f contains a value. If f has no enum, it returns true. The
-// parameter src is the JSON of the value, and out is the canonical form of src. A string in src must
-// equal the string in the enum byte for byte, even before Unicode is normalised: the general
+// parameter src is the JSON of the value, and out is the canonical form of src. A string in src
+// must equal the string in the enum byte for byte, even before Unicode is normalised: the general
 // evaluator compares strings in this way.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {

@@ -24,8 +24,8 @@ var (
 	errUTF8   = errors.New("the decoded bytes are not valid UTF-8 text")
 )
 
-// utf8Value returns decoded bytes as a string. If the bytes are not valid UTF-8, it returns an error
-// about the first argument of the call, because the bytes were decoded from this argument.
+// utf8Value returns decoded bytes as a string. If the bytes are not valid UTF-8, it returns an
+// error about the first argument of the call, because the bytes were decoded from this argument.
 func utf8Value(b []byte) (cty.Value, error) {
 	if !utf8.Valid(b) {
 		return cty.NilVal, function.NewArgError(0, errUTF8)
@@ -177,7 +177,8 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// utf16.Decode replaces half of a surrogate pair by U+FFFD. Then the units are not equal.
+			// utf16.Decode replaces half of a surrogate pair by U+FFFD. Then the units are not
+			// equal.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}

@@ -89,8 +89,8 @@ func sortColumn(items []cty.Value, key cty.Value) (column []cty.Value, err error
 	return column, nil
 }
 
-// attributeOf returns, for each element of items, the value of the attribute with the given name. It
-// returns an error if an element does not have this attribute.
+// attributeOf returns, for each element of items, the value of the attribute with the given name.
+// It returns an error if an element does not have this attribute.
 func attributeOf(items []cty.Value, name string) ([]cty.Value, error) {
 	column := make([]cty.Value, len(items))
 	for i, item := range items {
@@ -120,9 +120,9 @@ func hint(name string, names []string) string {
 	return ""
 }
 
-// compareScalars returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater. Both have
-// the same type. It compares numbers by their size and strings by their bytes. The value false is
-// less than true.
+// compareScalars returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater. Both
+// have the same type. It compares numbers by their size and strings by their bytes. The value false
+// is less than true.
 func compareScalars(a, b cty.Value) int {
 	switch a.Type() {
 	case cty.Number:
@@ -140,7 +140,8 @@ func compareScalars(a, b cty.Value) int {
 }
 
 // deepMergeFunc merges objects and maps. If the same name is in several arguments, the value in the
-// last of these arguments counts. If both values are objects or maps, they are merged in the same way.
+// last of these arguments counts. If both values are objects or maps, they are merged in the same
+// way.
 var deepMergeFunc = function.New(&function.Spec{
 	VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
 	Type:     func([]cty.Value) (cty.Type, error) { return cty.DynamicPseudoType, nil },
@@ -178,7 +179,7 @@ func deepMerge(under, over cty.Value) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// typeFunc returns the name of a type, as it is written in the argument `type` of a variable.
+// typeFunc returns the type of a value as a text, in the form of the argument `type` of a variable.
 var typeFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true}},
 	Type:   function.StaticReturnType(cty.String),

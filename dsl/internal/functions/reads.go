@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Reads holds the results of the functions that read files and the environment. The engine sets
-// them when it loads the module, so a stored definition needs neither files nor environment.
+// Reads holds the results of the functions that read files and the environment. The engine stores
+// the results when it loads the module, so a stored definition needs neither files nor environment.
 type Reads struct {
 	Files  map[string]string              // content of each file, by name
 	Env    map[string]*string             // value of each environment variable, by name; nil = not set
@@ -46,9 +46,9 @@ var fileTexts = map[string]func(content string) string{
 	"filesha512":       hexSHA512,
 }
 
-// Prepare computes and keeps the result of a call, if the function is fileset or one of fileTexts. The
-// arguments of the call are plain strings. So the same call during a run costs the same for a small
-// file and for a large one. For other functions Prepare keeps nothing.
+// Prepare computes and keeps the result of a call, if the function is fileset or one of fileTexts.
+// The arguments of the call are plain strings. So the same call during a run costs the same for a
+// small file and for a large one. For other functions Prepare keeps nothing.
 func (rd *Reads) Prepare(name string, args []string) {
 	if rd.texts == nil {
 		rd.texts, rd.sets = map[[2]string]cty.Value{}, map[[2]string]cty.Value{}

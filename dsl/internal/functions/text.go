@@ -26,8 +26,8 @@ func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }
 
-// textPair returns a function of the language. The returned function has two string arguments, whose
-// names are the parameters a and b. impl computes its result, which has the type ret.
+// textPair returns a function of the language. The returned function has two string arguments,
+// whose names are the parameters a and b. impl computes its result, which has the type ret.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},
