@@ -188,9 +188,9 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 // maxText is the largest size of a local value, in bytes.
 const maxText = 4 << 20
 
-// checkSize returns an error if a local value is too large. Without this limit, each local could be
-// twice as large as the previous local, until memory is full. If the evaluation exceeds a limit of
-// m meanwhile, checkSize does not panic. Then m.Over is not nil, and checkSize returns nil.
+// checkSize returns an error if a local value is too large. Without this limit, each local could
+// be twice as large as the previous local, until memory is full. If the evaluation exceeds a
+// limit of m meanwhile, checkSize does not panic. Then m.Over is not nil, and checkSize returns nil.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {

@@ -47,7 +47,7 @@ func templateFunction(param string, text func(string) (string, error)) function.
 }
 
 // CheckTemplate returns an error if a template cannot be parsed, calls a function that templates
-// may not call, or uses a name that is not in the list names. If the list is nil, CheckTemplate
+// may not call, or uses a name that is not in the given list. If the list is nil, CheckTemplate
 // does not check which names the template uses. The Meter m limits the cost of parsing.
 func CheckTemplate(m *metered.Meter, text string, names []string) error {
 	syn, err := m.ParseTemplate(text)

@@ -163,8 +163,7 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
-			// The condition of the "for" expression may test each instance. So reading counts as
-			// safe.
+			// The condition of the "for" expression may test each instance. So reading counts as safe.
 			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 		if step := wholeStep(n.CollExpr); step != "" {
