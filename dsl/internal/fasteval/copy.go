@@ -44,8 +44,8 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 }
 
 // value copies one value. It returns false if the general evaluator must copy the value. If hidden
-// is true, the value is inside of a part that is already marked as sensitive. Then the
-// method does not mark the parts of the value once more.
+// is true, the value is inside of a part that is already marked as sensitive. Then the method
+// does not mark the parts of the value once more.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false

@@ -177,7 +177,7 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// utf16.Decode replaces half of a surrogate pair by U+FFFD. Then the units differ.
+			// utf16.Decode replaces half of a surrogate pair by U+FFFD, which is another unit.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}

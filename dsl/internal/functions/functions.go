@@ -17,8 +17,8 @@ import (
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
 // Table returns the functions that a module can call, by name. The result of each function depends
-// only on its arguments and on rd. file(), env() and similar functions return results that rd
-// already holds: they read no file and no environment variable.
+// only on its arguments and on rd. For example, file() and env() return results that rd already
+// holds: they read no file and no environment variable.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	maps.Copy(f, readers(rd))

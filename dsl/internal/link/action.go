@@ -137,8 +137,8 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 }
 
 // sent returns a function that computes the input which the engine sends to the agent. The parameter
-// given is a function that computes the arguments in the workflow. For an action of the plugin, the arguments are the
-// input, so sent returns given.
+// given is a function that computes the arguments in the workflow. For an action of the plugin, the
+// arguments are the input, so sent returns given.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {

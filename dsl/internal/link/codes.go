@@ -125,8 +125,8 @@ func (k *knownCodes) literals(e *eval.Expr) {
 }
 
 // codes warns about each error code in the list e that cannot occur: its spelling is probably
-// wrong. The codes that can occur are in k and in the list `also`. If e is nil, or if k.open is true,
-// codes does nothing.
+// wrong. The codes that can occur are in k and in the list `also`. If e is nil, or if k.open is
+// true, codes does nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return

@@ -58,7 +58,7 @@ func checkLoopedRerun(l stepLinker, d *decl.Step) {
 
 // noLoopUndo reports an error for the step s: it has a repeat block, but no compensate block, and
 // each iteration has an effect. The undo of such a step is called once for all iterations, so the
-// author must write a compensate block that undoes all of them.
+// author must write a compensate block that undoes the effects of all iterations.
 func (l undoLinker) noLoopUndo(s *linkedStep) {
 	declared := ""
 	if undo := s.action.schema.CompensatedBy; undo != "" {
